@@ -152,7 +152,9 @@ class Transfer:
             apply_changes(change, changes)
             return change.committed
 
-    def delivered_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> bool:
+    def delivered_together(
+        self, queue: OutgoingQueue, keys: Sequence[int], changes: Changes | None = None
+    ) -> bool:
         """The next hop has these: remove them as `delivered` does each, in one commit.
 
         False, and nothing has happened, where anything else is to be done with one of them.
@@ -160,11 +162,13 @@ class Transfer:
         index = self._store.index(queue.queue_id)
         if queue.trail or any(_is_journaled(index.position(key)) for key in keys):
             return False
-        unsynced = self._unsynced + len(keys)
+        unsynced = self._unsynced + (0 if changes else len(keys))
         try:
             with self._store.transaction("delivered") as change:
-                change.remove_many(queue.queue_id, keys, sync=unsynced >= RESENT_AT_MOST)
+                sync = bool(changes) or unsynced >= RESENT_AT_MOST
+                change.remove_many(queue.queue_id, keys, sync=sync)
                 self._positions.transferred_together(change, queue, keys)
+                apply_changes(change, changes)
         except PositionStateError:  # an administrator has removed one of them meanwhile
             return False
         self._unsynced = unsynced % RESENT_AT_MOST

@@ -6,15 +6,22 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.framing import PacketBuffer
 from rpcqm.binary.session import Session
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import order_ack
 from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SessionHeader
 from rpcqm.codec.packet.fields import DELIVERY_MODE, INTERNAL
 from rpcqm.codec.packet.internal import (
+    ORDER_QUEUE_IDENTIFIER,
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
+    OrderAckBody,
     SessionAckPacket,
 )
+from rpcqm.codec.packet.message import PacketMessage, build_user_message
+from rpcqm.codec.packet.patch import without_session_header
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.support.binary_network import Node
 
 PEER = UUID(int=0xACCE)
@@ -31,12 +38,12 @@ class ScriptedAcceptor:
         self.messages: list[bytes] = []
         self.connection: PeerConnection | None = None
         self._buffer = PacketBuffer()
-        self._counted = self._persisted = 0
+        self._counted = self._persisted = self._sent = 0
         node.connect = self.connect  # type: ignore[method-assign]
 
     def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
         self.connection, self._buffer = connection, PacketBuffer()
-        self.messages, self._counted, self._persisted = [], 0, 0
+        self.messages, self._counted, self._persisted, self._sent = [], 0, 0, 0
         connection.attach(self, hop.address)
         return completed(None)
 
@@ -75,9 +82,28 @@ class ScriptedAcceptor:
             ack_sequence_number=self._counted & 0xFFFF,
             recoverable_msg_ack_seq_number=(self._persisted + 1) & 0xFFFF if newly else 0,
             recoverable_msg_ack_flags=(1 << newly) - 1,
+            user_msg_sequence_number=self._sent,
         )
         self._persisted += newly
         session.receive_data(SessionAckPacket.of(header))
+
+    def acknowledge_order(self, all_but: int) -> None:
+        """Acknowledge the order of all transactional messages that have come, but so many."""
+        session = self._session
+        stamps = [PacketMessage(without_session_header(packet)) for packet in self.messages]
+        stamps = [each for each in stamps if each.has_transaction_header]
+        if session is None or not session.is_open or len(stamps) <= all_but:
+            return
+        last = stamps[-1 - all_but]
+        sequence = last.transactional_message_sequence_identifier
+        assert sequence is not None
+        number = last.transaction_sequence_number
+        body = OrderAckBody(sequence, number, number - 1)
+        queue = FormatName.private(last.source_machine_identifier, ORDER_QUEUE_IDENTIFIER)
+        self._sent += 1
+        now = self.node.simulation.clock.now() // 1000
+        made = order_ack(queue, MessageIdentifier(PEER, self._sent), now, body)
+        session.receive_data(build_user_message(made))
 
     def disconnect(self) -> None:
         if self._session is not None:

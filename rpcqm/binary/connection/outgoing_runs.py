@@ -5,15 +5,22 @@ not recognised, is unusual, or may not leave. Here a message is recognised by th
 packet; the first one of a shape in a run is asked everything that all of them have in common.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rpcqm.adm.message import NEVER, Message
+from rpcqm.adm.message import (
+    FLAG_NEGATIVE_JOURNALING,
+    FLAG_POSITIVE_JOURNALING,
+    NEVER,
+    Message,
+)
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
 from rpcqm.binary.connection.peer_connection import PeerConnection, Token
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import is_stamped_here
 
 if TYPE_CHECKING:
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 
 FEWEST = 2
 """Messages that are worth a run."""
+_JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
+
 _log = get_logger("binary")
 
 
@@ -98,3 +107,33 @@ class OutgoingRuns:
         except Exception as error:  # the careful path says it to each of them
             _log.debug("not sent together", queue=str(name), error=str(error))
             return False
+
+    def delivered(self, queue: OutgoingQueue, keys: Sequence[int]) -> bool:
+        """Remove what the next hop has; False, and nothing has happened, if it is not usual."""
+        if len(keys) < FEWEST or not self._protocol.takes_together:
+            return False
+        return self._transfer.delivered_together(queue, keys)
+
+    def arrived_in_order(
+        self,
+        queue: OutgoingQueue,
+        keys: Sequence[int],
+        changes: Changes,
+        in_flight: dict[int, None],
+    ) -> bool:
+        """Remove what has arrived in order, and make `changes` of its records; else False.
+
+        What asks to be kept waits for its final acknowledgement, which is not usual.
+        """
+        positions = [queue.message_position_list.position(key) for key in keys]
+        if (
+            len(keys) < FEWEST
+            or not self._protocol.takes_together
+            or any(position is None or position.flags & _JOURNALING for position in positions)
+            or not self._transfer.delivered_together(queue, keys, changes)
+        ):
+            return False
+        for key in keys:
+            in_flight.pop(key, None)
+        self._protocol.message_trace.acknowledged_together(queue, keys, "in order")
+        return True

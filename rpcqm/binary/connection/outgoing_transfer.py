@@ -468,6 +468,7 @@ class OutgoingTransfer:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
         sequence = self.sequence
         assert sequence is not None
+        packets: list[tuple[bytes, None]] = []
         for message in messages:
             key = message.lookup_identifier
             if key not in self._in_flight or sequence.number_of(key) is None:
@@ -478,8 +479,10 @@ class OutgoingTransfer:
             stamp = sequence.stamp_of(key)
             packet = bytearray(plain)
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
-            connection.session.send(bytes(packet), None)
+            packets.append((bytes(packet), None))
             self._sent(message, connection)
+        if packets:
+            connection.session.send_many(packets)
         sequence.ladder.wait()
 
     # Acknowledgements
@@ -499,8 +502,7 @@ class OutgoingTransfer:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
         held = [key for key in keys if self._in_flight.pop(key, self) is None]
         self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
-        together = self._protocol.takes_together and len(held) > 1
-        if not together or not self._transfer.delivered_together(self.queue, held):
+        if not self._protocol.runs.delivered(self.queue, held):
             for key in held:
                 self._delivered(key, None)
 
@@ -517,7 +519,10 @@ class OutgoingTransfer:
         sequence = self.sequence
         if sequence is None:
             return
-        for key in sequence.order_ack(identifier, number):
+        keys = sequence.order_ack(identifier, number)
+        changes = self._kept.without_all(keys, sequence.encode())
+        together = self._protocol.runs.arrived_in_order(self.queue, keys, changes, self._in_flight)
+        for key in () if together else keys:
             self._arrived_in_order(key, sequence)
         self.pump()
 

@@ -5,6 +5,7 @@ was given is a record of its own beside the sequence of the queue ([MS-MQQB] 3.1
 """
 
 import struct
+from collections.abc import Iterable
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords
@@ -60,6 +61,11 @@ class SequenceRecords:
     def without(self, key: int, sequence: bytes) -> Changes:
         """The changes that forget the number of a message, and keep the sequence."""
         return {self._number_key(key): None, self._sequence_key: sequence}
+
+    def without_all(self, keys: Iterable[int], sequence: bytes) -> Changes:
+        """The changes that forget the numbers of messages, and keep the sequence."""
+        changes: dict[bytes, bytes | None] = dict.fromkeys(map(self._number_key, keys))
+        return changes | {self._sequence_key: sequence}
 
     def forget(self, change: StoreTransaction, key: int) -> None:
         """Forget the number of a message with the commit that removes the message."""

@@ -55,6 +55,9 @@ class Half:
     def acknowledge(self, count: int, persisted: int) -> None:
         self.peer.acknowledge(count, persisted)
 
+    def acknowledge_order(self, all_but: int) -> None:
+        self.peer.acknowledge_order(all_but)
+
     def disconnect(self) -> None:
         self.peer.disconnect()
 
@@ -169,6 +172,22 @@ def test_what_was_in_flight_is_sent_again(twins: Twins) -> None:
     assert len(twins.halves[0].peer.messages) == 30
 
 
+def test_what_has_arrived_in_order_goes_together(twins: Twins) -> None:
+    opened(twins, STREAM)
+    twins.do("acknowledge_order", 0)
+    twins.do("send", STREAM, 40, {})
+    twins.settle()
+    twins.do("acknowledge", 64, 32)
+    twins.do("acknowledge_order", 10)
+    assert twins.halves[0].alice.unsent == 10
+    twins.do("die")
+    twins.settle(6_000)
+    twins.do("open")
+    twins.do("acknowledge_order", 0)
+    twins.settle()
+    assert twins.halves[0].alice.unsent == 0
+
+
 def test_what_is_late_does_not_leave(twins: Twins) -> None:
     opened(twins, time_to_reach_queue=20)
     twins.do("disconnect")
@@ -198,6 +217,7 @@ STEP = st.one_of(
     st.tuples(st.just("open")),
     st.tuples(st.just("acknowledge"), st.integers(0, 64), st.integers(0, 32)),
     st.tuples(st.just("acknowledge"), st.just(64), st.just(32)),
+    st.tuples(st.just("acknowledge_order"), st.integers(0, 4)),
     st.tuples(st.just("settle"), st.sampled_from([0, 100, 6_000])),
     st.tuples(st.just("disconnect")),
     st.tuples(st.just("purge")),

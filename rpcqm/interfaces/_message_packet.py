@@ -23,7 +23,7 @@ from rpcqm.codec.packet.remote_read import (
     message_packet,
 )
 from rpcqm.codec.packet.srmp import locate_compound
-from rpcqm.codec.packet.user_message import class_of, is_srmp, locate_body
+from rpcqm.codec.packet.user_message import class_and_body_size, class_of, is_srmp, locate_body
 from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 from rpcqm.qm.acknowledgements import Acknowledgements
 
@@ -80,7 +80,7 @@ class MessagePackets:
         message that came by HTTP. Raises DecodeError for a damaged packet.
         """
         packet = message.attributes
-        octets = self._message_packet(message)
+        octets = self._message_packet(message, class_of(packet.buffer))
         if packet.is_srmp:
             start = packet.layout.compound
             size = locate_compound(packet.buffer, start)[1] - start
@@ -107,11 +107,10 @@ class MessagePackets:
         packet = message.packet
         if is_srmp(packet):
             return None
-        octets = self._message_packet(message)
-        fits = maximum_body_size >= len(octets) or maximum_body_size >= locate_body(packet)[1]
-        return octets if fits else None
+        kind, size = class_and_body_size(packet)
+        return self._message_packet(message, kind) if maximum_body_size >= size else None
 
-    def _message_packet(self, message: Message) -> bytes:
+    def _message_packet(self, message: Message, kind: int) -> bytes:
         host = self._source_of(message)
         plain = host is self._local and not (
             message.abort_count
@@ -119,7 +118,7 @@ class MessagePackets:
             or message.subqueue_name
             or message.application_deadletter_queue
             or message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED
-            or class_of(message.packet)
+            or kind
         )
         extension = self._plain if plain else self._extension(message, message.attributes, host)
         return message_packet(message.attributes, extension, host)

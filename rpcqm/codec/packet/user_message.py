@@ -327,6 +327,13 @@ def class_of(buffer: Buffer) -> int:
     return buffer[properties + _CLASS_AT] | buffer[properties + _CLASS_HIGH] << 8
 
 
+def class_and_body_size(buffer: Buffer) -> tuple[int, int]:
+    """What `class_of` and `locate_body` tell, found in one."""
+    properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
+    size = locate_properties(buffer, properties)[3]
+    return buffer[properties + _CLASS_AT] | buffer[properties + _CLASS_HIGH] << 8, size
+
+
 def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:
     """Where names, ConnectorType, transaction, security and properties start, before the body."""
     destination = flags >> DESTINATION_TYPE & QUEUE_TYPE

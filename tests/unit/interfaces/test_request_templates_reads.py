@@ -17,6 +17,7 @@ from rpcqm.interfaces import _start_templates
 from rpcqm.interfaces._read_response import ReadAnswer, ReadResponse
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
 from rpcqm.qm.shadow import Difference, Shadow
+from tests.support.callers import Caller
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 from tests.support.remote_reader import (
     ACK,
@@ -191,14 +192,22 @@ def test_a_difference_of_an_answer_is_found(
     assert [each.what for each in differences] == ["answers"]
 
 
+def _send_only(caller: Caller) -> None:
+    """Take no answer."""
+    caller.association.receive_data(caller.client.data_to_send())
+
+
 def test_a_message_that_is_not_delivered_comes_back(
-    qm: RunningQueueManager, reader: Reader
+    qm: RunningQueueManager, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     qm.send(qm.find(), b"one")
     handle = reader.open(qm.find())
-    reader.start(handle, request_id=7)
+    server, group = reader.caller.server, reader.caller.group_id
+    leaving = Reader(server.connect(group_id=group))
+    monkeypatch.setattr(leaving.caller, "protocol", partial(_send_only, leaving.caller))
+    leaving.start(handle, request_id=7)
     assert qm.bodies(qm.find()) == []
-    reader.caller.lose(delivered=False)
+    leaving.caller.lose(delivered=False)
     assert qm.bodies(qm.find()) == [b"one"]
 
 
@@ -227,6 +236,17 @@ def test_a_number_in_use_and_a_queue_open_for_peeking_are_refused(
     peeking = reader.open(qm.find(), PEEK_ACCESS)
     assert reader.body(peeking) == b"MQ_ERROR_ACCESS_DENIED"
     assert qm.bodies(qm.find()) == [b"two"]
+
+
+def test_parameters_that_do_not_go_together_are_refused(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    key = qm.send(qm.find(), b"one")
+    handle = reader.open(qm.find())
+    looking = partial(reader.body, handle, LOOKUP_PEEK_CURRENT, lookup_identifier=key)
+    assert looking(timeout=1) == b"MQ_ERROR_INVALID_PARAMETER"
+    assert reader.body(handle, lookup_identifier=key) == b"MQ_ERROR_INVALID_PARAMETER"
+    assert looking() == b"one"
 
 
 # The octets

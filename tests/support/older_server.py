@@ -107,6 +107,8 @@ class Recorded:
         self._older = older
 
     def __getattr__(self, name: str) -> object:
+        if name == "templates_of":
+            raise AttributeError("what a template takes would not be noted")
         handler = getattr(self._handlers, name)
 
         def recorded(call: Call, request: object) -> object:

@@ -20,6 +20,7 @@ from tests.support.remote_reader import (
     PEEK_CURRENT,
     Reader,
     body_of,
+    format_of,
     served_remote_read,
     status_name,
 )
@@ -199,7 +200,12 @@ def change_privacy(desk: Desk) -> None:
     desk.queue.privacy_level = QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY
 
 
+def change_transactional(desk: Desk) -> None:
+    desk.queue.transactional = True
+
+
 CHANGES = [
+    (change_transactional, "MQ_ERROR_TRANSACTION_USAGE"),
     (change_quota, "MQ_ERROR_INSUFFICIENT_RESOURCES"),
     (change_authentication, "MQ_OK"),
     (change_privacy, "MQ_OK"),
@@ -339,3 +345,90 @@ def test_a_switch_takes_effect_with_the_next_request(desk: Desk) -> None:
     assert not desk.qm.engine.turn.waiting
     assert [desk.status(first), desk.status(second)] == ["MQ_OK"] * 2
     assert desk.bodies() == [b"1", b"2"]
+
+
+def test_a_message_that_another_reader_has_locked_stays(desk: Desk) -> None:
+    """An end in one turn with a negative end, and another reader's lock."""
+    for number in range(5):
+        desk.send(b"%d" % number)
+    desk.settle()
+    for number in range(3):
+        desk.reader.read(desk.reading, request_id=number)
+        assert desk.reader.end(desk.reading, number) == "MQ_OK"
+    other = Reader(desk.reader.caller.server.connect(ALICE))
+    reading = other.open(desk.queue)
+    desk.reader.read(desk.reading, request_id=7)
+    given = desk.reader.caller.send("R_EndReceive", phContext=desk.reading, dwAck=1, dwRequestId=7)
+    taken = other.start(reading, request_id=8)
+    late = desk.reader.caller.send("R_EndReceive", phContext=desk.reading, dwAck=2, dwRequestId=7)
+    assert desk.status(given) == "MQ_OK"
+    assert desk.status(late) != "MQ_OK"
+    other.caller.protocol()
+    assert body_of(taken.result()) == b"3"
+    assert desk.bodies() == [b"4"]
+
+
+def test_a_negative_end_gives_back(desk: Desk) -> None:
+    for number in range(5):
+        desk.send(b"%d" % number)
+    desk.settle()
+    for number in range(3):
+        desk.reader.read(desk.reading, request_id=number)
+        assert desk.reader.end(desk.reading, number) == "MQ_OK"
+    desk.reader.read(desk.reading, request_id=7)
+    assert desk.reader.end(desk.reading, 7, acknowledgement=1) == "MQ_OK"
+    assert desk.bodies() == [b"3", b"4"]
+
+
+def test_a_trail_that_begins_notes_the_next_removal(desk: Desk) -> None:
+    for number in range(5):
+        desk.send(b"%d" % number)
+    desk.settle()
+    for number in range(4):
+        desk.reader.read(desk.reading, request_id=number)
+        if number == 3:
+            desk.qm.engine.trail.switch(desk.queue, True)
+            before = desk.qm.engine.trail._number
+        assert desk.reader.end(desk.reading, number) == "MQ_OK"
+    assert desk.qm.engine.trail._number == before + 1
+
+
+def test_a_change_from_elsewhere_does_not_overtake_sends(desk: Desk) -> None:
+    desk.send(b"1")
+    desk.qm.enqueue(desk.queue, b"2")
+    with desk.qm.store.transaction("elsewhere"):
+        assert not desk.qm.engine.turn.waiting
+    assert desk.bodies() == [b"1", b"2"]
+
+
+def test_a_destination_that_was_added_is_sent_to_at_once(desk: Desk) -> None:
+    other = desk.qm.create(OTHER)
+    handle, number = desk.sender.open(desk.queue, SEND)
+    assert desk.sender.sent(handle, b"one") == "MQ_OK"
+    added = desk.sender.status(
+        "R_AddDestination", dwQMContext=number, pQueueFormat=format_of(other)
+    )
+    assert added == "MQ_OK"
+    assert desk.sender.sent(handle, b"two") == "MQ_OK"
+    assert desk.bodies(other) == [b"two"]
+
+
+def test_a_dead_letter_queue_that_was_named_is_kept_at_once(desk: Desk) -> None:
+    chosen = desk.qm.create(OTHER)
+    handle, number = desk.sender.open(desk.queue, SEND)
+    fields = {"pAuditing": 1, "ulRelativeTimeToLive": 1}
+    for _ in range(4):
+        desk.sender.sent(handle, b"before", **fields)
+    named = desk.sender.status(
+        "R_SetDeadLetterQueue", dwQMContext=number, pDeadLetterQueue=format_of(chosen)
+    )
+    assert named == "MQ_OK"
+    assert desk.sender.sent(handle, b"one", **fields) == "MQ_OK"
+    desk.qm.advance(2_000)
+    assert desk.bodies(chosen) == [b"one"]
+
+
+def test_a_handle_for_reading_sends_nothing(desk: Desk) -> None:
+    handle = desk.sender.open(desk.queue)[0]
+    assert desk.sender.sent(handle, b"x") == "MQ_ERROR_ACCESS_DENIED"
+    assert desk.bodies() == []

@@ -51,6 +51,9 @@ class FaultStatus(enum.IntEnum):
     nca_s_server_too_busy = 0x1C010014
     nca_s_unsupported_type = 0x1C010017
 
+    OR_INVALID_OXID = 1910
+    OR_INVALID_OID = 1911
+    OR_INVALID_SET = 1912
     RPC_S_ACCESS_DENIED = 0x00000005
     RPC_S_UNKNOWN_IF = 0x000006B5
     RPC_S_OUT_OF_RESOURCES = 0x000006B9

@@ -59,6 +59,9 @@ FAULTS = {
         "The caller is not who may call: not authenticated, at too low a level, or without the "
         "right."
     ),
+    "OR_INVALID_OXID": "The object exporter is not here, or no longer.",
+    "OR_INVALID_OID": "An object of the ping is not there, or no longer.",
+    "OR_INVALID_SET": "There is no ping set of this identifier, or no longer.",
     "RPC_S_UNKNOWN_IF": "The server does not offer the interface.",
     "RPC_S_OUT_OF_RESOURCES": "The server has not enough resources for the call.",
     "RPC_S_SERVER_UNAVAILABLE": "Nobody answers where the server should be.",

@@ -233,6 +233,7 @@ def test_a_certificate_is_registered_for_its_user(
     assert refused is HResult.E_NOTIMPL
 
 
+@pytest.mark.conformance("MQAC-IMSMQApplication2-8-RegisterCertificate")
 @pytest.mark.parametrize("own", [False, True])
 def test_a_certificate_is_durable_before_its_user_is_told(
     qm: RunningQueueManager, machine: Machine, own: bool

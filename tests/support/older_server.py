@@ -169,7 +169,7 @@ async def reading_server(
             engine, CallAdmission(security), lambda: serving.ports["rpc"]
         )
         if spoil is not None:
-            handlers._packets = Spoiled(handlers._packets, spoil)
+            handlers._reads._packets = Spoiled(handlers._packets, spoil)
         policy = remote_read.POLICY
         served = [serving.server.register(load("remoteread"), Recorded(handlers, serving), policy)]
         async with _listening(serving.server, serving, served):

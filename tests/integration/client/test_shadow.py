@@ -72,8 +72,12 @@ def test_without_a_shadow_templates_do_what_they_say(wrong: dict[str, str]) -> N
 SWITCHES = {"off": "[limits]\nrequest_templates = false\n", "on": ""}
 
 
-def test_templates_are_off_by_the_setting_and_by_a_reload(wrong: dict[str, str]) -> None:
+def test_templates_are_off_by_the_setting_and_by_a_reload(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
+    monkeypatch.delenv(templates.VARIABLE, raising=False)  # it would win over the file
     environment = {name: value for name, value in wrong.items() if name != templates.VARIABLE}
+    environment[shadow.VARIABLE] = ""
     with private_queue_manager((), SWITCHES["off"], environment) as queue_manager:
         queue_manager.run("queue", "create", "orders")
         send_some(queue_manager)
@@ -95,15 +99,22 @@ def test_the_environment_switches_templates_off(wrong: dict[str, str]) -> None:
         assert tags(machine) == [4] * MANY
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(shadow.VARIABLE, "1")
-    monkeypatch.setenv(templates.VARIABLE, "true")
-
-
-def test_queue_managers_of_tests_get_both_variables(asked: None) -> None:
+def test_queue_managers_of_tests_get_both_variables(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
+    """Told apart by what templates that are wrong do, as a process may come of another one."""
     assert set(KEPT) == {shadow.VARIABLE, templates.VARIABLE}
-    with private_queue_manager() as queue_manager:
+    hooked = {name: value for name, value in wrong.items() if name != templates.VARIABLE}
+    monkeypatch.setenv(shadow.VARIABLE, "1")
+    monkeypatch.setenv(templates.VARIABLE, "false")
+    with private_queue_manager(environment=hooked) as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        send_some(queue_manager)
+        assert tags(queue_manager) == [4] * MANY
+    monkeypatch.setenv(templates.VARIABLE, "true")
+    with private_queue_manager(environment=hooked) as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        with pytest.raises(OutcomeUnknownError):
+            send_some(queue_manager)
         assert queue_manager.process is not None
-        told = Path(f"/proc/{queue_manager.process.pid}/environ").read_bytes().split(b"\0")
-    assert {b"RPCQM_SHADOW=1", b"RPCQM_LIMITS_REQUEST_TEMPLATES=true"} <= set(told)
+        assert queue_manager.process.wait(30) == shadow.EXIT_STATUS

@@ -190,6 +190,7 @@ class Caller:
 
     def lose(self, delivered: bool = True) -> None:
         """The connection breaks; what was not taken yet has been `delivered`, or has not."""
+        self.server.dispatcher.before_careful()  # as `rpc.connection` does
         deliveries = [] if delivered else self.association.deliveries
         undelivered = [call for call in deliveries if call.call_id in self.pending]
         self.association.connection_lost()

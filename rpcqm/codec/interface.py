@@ -104,6 +104,7 @@ class Operation:
         "_compiler",
         "_ndr",
         "_ndr64",
+        "_tracings",
         "context_handles",
         "declaration",
         "name",
@@ -128,6 +129,7 @@ class Operation:
         self._ndr: OperationCodec | None = None
         self._ndr64: OperationCodec | None = None
         self._big_endian: OperationCodec | None = None
+        self._tracings: dict[TransferSyntax, Tracing] = {}
 
     def decode_request(self, syntax: TransferSyntax, stub: Buffer, big_endian: bool = False) -> Any:
         """The request of a stub; octets behind its last parameter are ignored."""
@@ -166,8 +168,11 @@ class Operation:
 
     def tracing(self, syntax: TransferSyntax) -> Tracing:
         """A decoder of requests, little-endian, that tells where on the wire each field is."""
-        wire = self._compiler(Wire(ndr64=syntax is TransferSyntax.NDR64)).module.wire
-        return Tracing(self.declaration, wire, self.codec(syntax).request.decode)
+        if syntax not in self._tracings:
+            wire = self._compiler(Wire(ndr64=syntax is TransferSyntax.NDR64)).module.wire
+            decode = self.codec(syntax).request.decode
+            self._tracings[syntax] = Tracing(self.declaration, wire, decode)
+        return self._tracings[syntax]
 
     def _made(self, wire: Wire) -> "OperationCodec":
         compiler = self._compiler(wire)

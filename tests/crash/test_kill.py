@@ -73,7 +73,7 @@ def test_killed_at_any_time_nothing_acknowledged_is_lost(tmp_path: Path, script:
 def test_killed_at_every_step_of_a_commit(
     tmp_path: Path, script: Script, step: str, thread: bool
 ) -> None:
-    for occurrence in (1, 2, 25):
+    for occurrence in (1, 2, 12):
         options = ["--die", f"{step}:{occurrence}", *(["--thread"] if thread else [])]
         assert start(tmp_path, *options).wait() == -9
         verify(tmp_path, script)

@@ -30,6 +30,8 @@ from rpcqm.store.transaction import StoreTransaction
 from tests.crash.script import EXPRESS_QUEUE, MARKER, Script, marker_of, perform
 
 SETTINGS = StoreSettings(reserve=0, memtable=64 * KIB, large_body=4 * KIB, slow_sync=1)
+MOST_OUTSTANDING = 8
+"""Changes that are not durable yet, beyond which a turn waits for them."""
 
 STEPS: dict[str, tuple[type, str]] = {
     "collect": (CommitGroup, "add"),
@@ -105,7 +107,8 @@ class Session:
             if self._next < len(self._script.changes):
                 self._perform_next()
         self._add_express_message()
-        self._end_turn(wait=False)
+        # However slow a thread is: a script has many writes, at each of which it may be killed.
+        self._end_turn(wait=self._outstanding > MOST_OUTSTANDING)
         self._turns += 1
         if self._turns % 8 == 0:
             # Logs are used again only when their tables are written before the next switch.

@@ -20,6 +20,7 @@ from tests.support.queue_manager import MEMORY, SETTINGS, RunningQueueManager
 from tests.unit.interfaces.test_bad_input import SERVED, Victim, held
 
 SYNTAXES = tuple(TransferSyntax)
+TEMPLATED = ("rpc_ACSendMessageEx", "R_StartReceive", "R_EndReceive")
 CALLS_OF_A_CLIENT = 64
 """After so many calls a client is lost, with what it has open and waits for."""
 
@@ -136,6 +137,12 @@ def outcome_of(call: PendingCall) -> Hashable:
 
 @contextmanager
 def _opened() -> Iterator[Run]:
+    for name, operation in SERVED:
+        if operation.name in TEMPLATED:
+            for syntax in load(name).syntaxes:
+                request = next(iter(examples(operation.declaration, False)))
+                # What it compiles stays; the first input shall not pay for it.
+                operation.tracing(syntax).trace(operation.encode_request(syntax, request))
     with _victim() as victim:
         yield Session(victim).run
 

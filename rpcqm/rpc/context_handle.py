@@ -87,8 +87,8 @@ class ContextHandle:
     def join(self) -> bool:
         """Take the handle for a templated call, which shares it with others of its kind.
 
-        They are carried out in the order in which they came. False while another call uses it or
-        waits for it.
+        They are carried out in the order in which they came (G300). False while another call uses
+        it or waits for it.
         """
         if self._waiting or (self._busy and not self._joined):
             return False

@@ -101,9 +101,9 @@ class Trail:
 
     def switch(self, queue: Queue, on: bool) -> Completion[None]:
         """Begin or end the trail of a queue, its journal and its subqueues; done when durable."""
-        queue.main.trail = on
         key = _SWITCH + queue.main.queue_id.to_bytes(4, "big")
         with self._store.transaction("switch a trail") as change:
+            queue.main.trail = on  # what has waited for the end of the turn came before
             if on:
                 change.put(Family.HISTORY, key, b"")
             else:

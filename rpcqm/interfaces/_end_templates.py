@@ -4,19 +4,17 @@
 message that is removed and from whose removal nothing follows (docs/request-templates.md).
 """
 
-from functools import partial
 from typing import Protocol
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.base.errors import RpcFault
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes, StubShapes
+from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.mqvalues import RR_ACK
 from rpcqm.codec.types.remoteread import R_EndReceiveResponse
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
+from rpcqm.interfaces._recognition import Recognition
 from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.dispatch import find_handle
 from rpcqm.rpc.interface_registry import CarefulPath
 from rpcqm.rpc.templated import TemplatedCall
 
@@ -71,23 +69,16 @@ class EndRecogniser:
 
     def __init__(self, turn: Turn, operation: Operation, syntax: TransferSyntax) -> None:
         self._turn = turn
-        self._parameter = operation.context_handles[0]
-        self._shapes = StubShapes(partial(operation.tracing, syntax), HOLES)
+        self._recognition = Recognition(turn, operation, syntax, HOLES)
         self._answer = operation.codec(syntax).response.encode(R_EndReceiveResponse(result=0))
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Put a removal into the turn, if the read has a message and nothing is unusual."""
-        if not self._turn.is_on:
-            return False
-        found = self._shapes.find(call.stub_data)
+        found = self._recognition.of(call)
         if found is None:
-            self._shapes.note(call.stub_data)
             return False
         wire, acknowledgement, request_id = found[1]
-        try:
-            handle = find_handle(call, self._parameter, wire)
-        except RpcFault:
-            return False
+        handle = self._recognition.handle(call, wire)
         if handle is None or acknowledgement != RR_ACK:
             return False
         opened: Opened = handle.value

@@ -8,7 +8,6 @@ since, and carried out with the others of its turn (docs/request-templates.md).
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -17,9 +16,9 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import NULL, Operation, OperationCodec, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes, StubShape, StubShapes
+from rpcqm.codec.ndr.shapes import Holes, StubShape
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
@@ -27,6 +26,7 @@ from rpcqm.codec.types.mqmq import OBJECTID
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMessageExResponse
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
+from rpcqm.interfaces._recognition import Recognition
 from rpcqm.interfaces._sent_buffer import MAXIMUM_PRIORITY, message_attributes, time_to_reach_queue
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
@@ -34,7 +34,6 @@ from rpcqm.qm.timers import expiry_at
 from rpcqm.qm.turn import Kind, Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
-from rpcqm.rpc.dispatch import find_handle
 from rpcqm.rpc.interface_registry import CarefulPath
 from rpcqm.rpc.templated import TemplatedCall
 
@@ -270,23 +269,19 @@ class SendRecogniser:
     ) -> None:
         self._templates, self._turn, self._handles = templates, turn, handles
         self._codec = operation.codec(syntax)
-        self._parameter = operation.context_handles[0]
-        self._shapes = StubShapes(partial(operation.tracing, syntax), HOLES)
+        self._recognition = Recognition(turn, operation, syntax, HOLES)
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Put a message into the turn, if it is like one before and nothing has changed."""
-        if not self._turn.is_on:
-            return False
-        found = self._shapes.find(call.stub_data)
+        found = self._recognition.of(call)
         if found is None:
-            self._shapes.note(call.stub_data)
             return False
         shape, holes = found
         try:
             self._handles.admit(call)
-            handle = find_handle(call, self._parameter, holes[0])
-        except (MQError, RpcFault):
+        except MQError:
             return False
+        handle = self._recognition.handle(call, holes[0])
         return handle is not None and self._send(call, path, handle, shape, holes)
 
     def _send(

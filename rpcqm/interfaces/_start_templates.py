@@ -5,20 +5,18 @@ to find, to lock and to keep a message, is in `_starting_reads`; here a request 
 the answer is filled into the octets of those before (docs/request-templates.md).
 """
 
-from functools import partial
-
 from rpcqm.adm.message import Message
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes, StubShapes
+from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.interfaces._read_response import ReadResponse
 from rpcqm.interfaces._receive_actions import check_parameters
+from rpcqm.interfaces._recognition import Recognition
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_of
 from rpcqm.qm.receive_actions import PEEKS
 from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.dispatch import find_handle
 from rpcqm.rpc.interface_registry import CarefulPath
 
 HOLES = Holes(
@@ -42,19 +40,15 @@ class StartRecogniser:
         self, turn: Turn, reads: StartingReads, operation: Operation, syntax: TransferSyntax
     ) -> None:
         self._turn, self._reads = turn, reads
-        self._parameter = operation.context_handles[0]
-        self._shapes = StubShapes(partial(operation.tracing, syntax), HOLES)
+        self._recognition = Recognition(turn, operation, syntax, HOLES)
         self._encode = operation.codec(syntax).response.encode
         self._template: ReadResponse | None = None
         self._learned = False
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Answer a read without a cursor, if there is a message and nothing is unusual."""
-        if not self._turn.is_on:
-            return False
-        found = self._shapes.find(call.stub_data)
+        found = self._recognition.of(call)
         if found is None:
-            self._shapes.note(call.stub_data)
             return False
         wire, identifier, cursor, action, timeout, request_id, body_size, compound_size = found[1]
         opened = None if cursor else self._opened(call, wire)
@@ -79,10 +73,7 @@ class StartRecogniser:
         What waits for the end of the turn can wait on: nobody sees a message before it is
         committed, and those that are about to be removed are locked.
         """
-        try:
-            handle = find_handle(call, self._parameter, wire)
-        except RpcFault:
-            return None
+        handle = self._recognition.handle(call, wire)
         if handle is None:
             return None
         opened: OpenedQueue = handle.value

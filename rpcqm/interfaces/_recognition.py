@@ -1,0 +1,39 @@
+"""What the templates of all operations begin with: which shape a call has, and whose handle."""
+
+from functools import partial
+from typing import Any
+
+from rpcqm.base.errors import RpcFault
+from rpcqm.codec.interface import Operation, TransferSyntax
+from rpcqm.codec.ndr.shapes import Holes, StubShape, StubShapes
+from rpcqm.qm.turn import Turn
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import ContextHandle
+from rpcqm.rpc.dispatch import find_handle
+
+
+class Recognition:
+    """The shapes of one operation's requests in one syntax, while the turn lets templates be."""
+
+    def __init__(
+        self, turn: Turn, operation: Operation, syntax: TransferSyntax, holes: Holes
+    ) -> None:
+        self._turn = turn
+        self._parameter = operation.context_handles[0]
+        self._shapes = StubShapes(partial(operation.tracing, syntax), holes)
+
+    def of(self, call: Call) -> tuple[StubShape, tuple[Any, ...]] | None:
+        """The shape of a call and the values of its holes; others are learned from."""
+        if not self._turn.is_on:
+            return None
+        found = self._shapes.find(call.stub_data)
+        if found is None:
+            self._shapes.note(call.stub_data)
+        return found
+
+    def handle(self, call: Call, wire: bytes) -> ContextHandle | None:
+        """The handle that the caller means and may use; None for the careful path to say why."""
+        try:
+            return find_handle(call, self._parameter, wire)
+        except RpcFault:
+            return None

@@ -43,10 +43,6 @@ class Constant(NamedTuple):
 
     octets: bytes
 
-    @property
-    def code(self) -> str:
-        return f"{len(self.octets)}s"
-
 
 class Hole(NamedTuple):
     """A field of fixed size; `sample` are the octets in the stub that was cut."""
@@ -61,10 +57,6 @@ class Skipped(NamedTuple):
 
     size: int
 
-    @property
-    def code(self) -> str:
-        return f"{self.size}x"
-
 
 class Count(NamedTuple):
     """A count of what follows the segment: `role` is "maximum", "first" or "actual"."""
@@ -74,6 +66,16 @@ class Count(NamedTuple):
 
 
 Part = Constant | Hole | Skipped | Count
+
+
+def code_of(part: Part) -> str:
+    """What `struct` calls the octets of a part."""
+    match part:
+        case Constant(octets):
+            return f"{len(octets)}s"
+        case Skipped(size):
+            return f"{size}x"
+    return part.code
 
 
 class Variable(NamedTuple):
@@ -119,7 +121,7 @@ class Segment:
 
     @property
     def codes(self) -> str:
-        return "".join(part.code for part in self.parts)
+        return "".join(map(code_of, self.parts))
 
     def holes(self) -> Iterator[Hole]:
         return (part for part in self.parts if isinstance(part, Hole))

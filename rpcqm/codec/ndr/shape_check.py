@@ -17,6 +17,7 @@ from rpcqm.codec.ndr.cut import (
     Part,
     Segment,
     Variable,
+    code_of,
 )
 from rpcqm.codec.ndr.values import guid
 
@@ -152,7 +153,7 @@ class _Writer:
                 return octets[part.path]
             case Count() if behind is not None:
                 return self._count(part, octets, behind)
-        return self._random.randbytes(struct.calcsize(f"<{part.code}"))
+        return self._random.randbytes(struct.calcsize(f"<{code_of(part)}"))
 
     def _count(self, count: Count, octets: Octets, behind: Variable) -> bytes:
         width = struct.calcsize(f"<{count.code}")

@@ -44,7 +44,8 @@ _HEAD = "<" + "".join(
     )
 )
 _HEAD_SIZE = struct.calcsize(_HEAD)
-_TRANSACTION = "IQII"
+_TRANSACTION, _NO_TRANSACTION = "IQII", "0s0s0s0s0s"
+"""Where there is no TransactionHeader nothing is read instead, and nothing behind it."""
 _PROPERTIES = "".join(
     (
         "B",  # flags: acknowledgements
@@ -89,7 +90,7 @@ class PacketForm:
     def __init__(self, transaction: int, properties: int) -> None:
         self.transaction, self.properties = transaction, properties
         if transaction < 0:
-            middle = f"{properties - _HEAD_SIZE}s"
+            middle = f"{properties - _HEAD_SIZE}s{_NO_TRANSACTION}"
         else:
             behind = transaction + TRANSACTION_HEADER_SIZE
             middle = f"{transaction - _HEAD_SIZE}s{_TRANSACTION}{properties - behind}s"
@@ -119,45 +120,30 @@ class PacketForm:
         """
         if len(data) - start < self._least:
             return None
+        (
+            first,
+            size,
+            ends,
+            sent_time,
+            identifier,
+            names,
+            flags,
+            sequence,
+            number,
+            previous,
+            more,
+            acknowledgements,
+            label,
+            kind,
+            body,
+            room,
+            last,
+            extension,
+        ) = self._read(data, start)
         if self.transaction < 0:
-            (
-                first,
-                size,
-                ends,
-                sent_time,
-                identifier,
-                names,
-                acknowledgements,
-                label,
-                kind,
-                body,
-                room,
-                last,
-                extension,
-            ) = self._read(data, start)
             constants: Constants = (first, ends, names, acknowledgements, kind, last)
             sequence = number = previous = 0
         else:
-            (
-                first,
-                size,
-                ends,
-                sent_time,
-                identifier,
-                names,
-                flags,
-                sequence,
-                number,
-                previous,
-                more,
-                acknowledgements,
-                label,
-                kind,
-                body,
-                room,
-                last,
-                extension,
-            ) = self._read(data, start)
             flags &= _WITHOUT_MARKS
             constants = (first, ends, names, flags, more, acknowledgements, kind, last)
         text = start + self._least

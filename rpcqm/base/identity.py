@@ -1,6 +1,7 @@
 """Who a caller is: a name, a security identifier and the groups it belongs to."""
 
-from dataclasses import dataclass
+import enum
+from dataclasses import dataclass, replace
 
 EVERYONE = "S-1-1-0"
 ANONYMOUS_LOGON = "S-1-5-7"
@@ -14,21 +15,60 @@ def folded_name(name: str) -> str:
     return name.casefold()
 
 
+class TokenRight(enum.StrEnum):
+    """What a token lets its bearer do, as far as its account may."""
+
+    PEEK = "peek"
+    SEND = "send"
+    RECEIVE = "receive"
+    MANAGE = "manage"
+
+
+ALL_RIGHTS = frozenset(TokenRight)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScope:
+    r"""What a token leaves of its account's rights; it adds none.
+
+    `queues` are keys of queues (`private$\orders`, `system$;deadletter`) and format names, all
+    folded; None means every queue and the queue manager itself.
+    """
+
+    token: str
+    rights: frozenset[TokenRight] = ALL_RIGHTS
+    queues: frozenset[str] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the account's rights is missing."""
+        return self.queues is None and self.rights >= ALL_RIGHTS
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A caller for access checks ([MS-DTYP] 2.5.2).
 
     `sid` and `groups` are in the S-1-… form. Everyone is a group of all callers who have logged on,
-    and only of those.
+    and only of those. With a `scope` it is the bearer of a token, who has no more rights than both
+    the account and the scope have; `qm/access.py` checks that, and nobody else reads `sids`.
     """
 
     name: str
     sid: str
     groups: frozenset[str] = frozenset({EVERYONE})
+    scope: TokenScope | None = None
 
     @property
     def is_administrator(self) -> bool:
+        """Whether it may do everything; the bearer of a token only if that leaves every right."""
+        if self.scope is not None and not self.scope.is_whole:
+            return False
         return BUILTIN_ADMINISTRATORS in self.groups or LOCAL_SYSTEM in self.groups
+
+    def narrowed(self, scope: TokenScope) -> "Identity":
+        """The same account as the bearer of a token."""
+        return replace(self, scope=scope)
 
     @property
     def is_anonymous(self) -> bool:

@@ -28,6 +28,10 @@ class Shares(Generic[K]):
         self._owners[key] = owner
         self._keys.setdefault(owner, OrderedDict())[key] = None
 
+    def count(self, owner: str) -> int:
+        """How many keys an owner has."""
+        return len(self._keys.get(owner, ()))
+
     def has_only(self, owner: str) -> bool:
         """Whether nobody but that owner has any keys."""
         return not self._keys or (len(self._keys) == 1 and owner in self._keys)

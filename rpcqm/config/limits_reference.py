@@ -799,6 +799,70 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.mqac.certificates:AT_MOST",
         "certificates",
     ),
+    # Programs: leases, and keys of requests.
+    Bound(
+        "leases.longest",
+        REFUSED,
+        "How long a lease may be, and how far it can be extended at once.",
+        "rpcqm.qm.leases:LONGEST_LEASE",
+        "milliseconds",
+    ),
+    Bound(
+        "leases.of_account",
+        "a receive gets fewer messages; one that gets none is refused",
+        "Leases of one account.",
+        "rpcqm.qm.leases:LEASES_OF_ACCOUNT",
+        "leases",
+    ),
+    Bound(
+        "leases.in_all",
+        "a receive gets fewer messages; one that gets none is refused",
+        "Leases of all accounts.",
+        "rpcqm.qm.leases:LEASES_IN_ALL",
+        "leases",
+    ),
+    Bound(
+        "leases.messages_at_once",
+        REFUSED,
+        "Messages that one receive with leases asks for.",
+        "rpcqm.qm.leases:MESSAGES_AT_ONCE",
+        "messages",
+    ),
+    Bound(
+        "leases.bytes_at_once",
+        "the others stay in the queue",
+        "After so many bytes one receive with leases takes no more messages.",
+        "rpcqm.qm.leases:BYTES_AT_ONCE",
+        "bytes",
+    ),
+    Bound(
+        "program.most_sent",
+        REFUSED,
+        "Messages, and leases to complete, of one request of a program.",
+        "rpcqm.qm.program_work:MOST_SENT",
+        "messages",
+    ),
+    Bound(
+        "program.longest_key",
+        REFUSED,
+        "Characters of the key of a request.",
+        "rpcqm.qm.sent_keys:LONGEST_KEY",
+        "characters",
+    ),
+    Bound(
+        "program.keys_of_account",
+        "the account's oldest key is forgotten",
+        "Keys of requests of one account that are kept for a day.",
+        "rpcqm.qm.sent_keys:KEYS_OF_ACCOUNT",
+        "keys",
+    ),
+    Bound(
+        "program.keys_in_all",
+        "the account that has most loses its oldest key",
+        "Keys of requests of all accounts that are kept for a day.",
+        "rpcqm.qm.sent_keys:KEYS_IN_ALL",
+        "keys",
+    ),
 )
 
 

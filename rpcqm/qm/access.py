@@ -45,6 +45,7 @@ from rpcqm.qm.default_security import (
 )
 from rpcqm.qm.machine import is_deadletter, is_internal, save_queue_manager
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.qm.token_scopes import permits
 from rpcqm.store.store import Store
 
 _log = get_logger("qm")
@@ -89,21 +90,47 @@ class AccessControl:
         The log has a line for every refusal, and for what the system access control list of the
         descriptor wants audited.
         """
-        self._check(queue.main.security, QUEUE_MAPPING, identity, rights, queue.pathname)
+        security = queue.main.security
+        self._check(security, QUEUE_MAPPING, identity, rights, queue.pathname, queue)
 
-    def check_queue_manager(self, identity: Identity | None, rights: int) -> None:
-        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants `rights`."""
+    def check_queue_manager(
+        self, identity: Identity | None, rights: int, queue: Queue | None = None
+    ) -> None:
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants `rights`.
+
+        `queue` is the queue of the system that it is about.
+        """
         security = self._queue_manager.security
-        self._check(security, QUEUE_MANAGER_MAPPING, identity, rights, "the queue manager")
+        self._check(security, QUEUE_MANAGER_MAPPING, identity, rights, "the queue manager", queue)
+
+    def _grants(
+        self,
+        security: bytes,
+        mapping: GenericMapping,
+        identity: Identity,
+        rights: int,
+        queue: Queue | None,
+    ) -> bool:
+        """Whether a descriptor grants `rights`, and so does the scope of the caller's token.
+
+        Every question what a caller may do is answered here, so that no operation can forget the
+        scope (G350).
+        """
+        scope = identity.scope
+        if scope is not None and not permits(scope, mapping, rights, queue):
+            return False
+        return self._prepare(security, mapping).allows(identity.sids, int(rights))
 
     def allows(self, queue: Queue, identity: Identity, rights: int) -> bool:
         """Whether the queue's descriptor grants all of `rights`."""
-        return self._prepare(queue.main.security, QUEUE_MAPPING).allows(identity.sids, rights)
+        return self._grants(queue.main.security, QUEUE_MAPPING, identity, rights, queue)
 
     def allows_unnoticed(self, queue: Queue, identity: Identity, rights: int) -> bool:
         """Whether `check_queue` would grant `rights`, and log nothing."""
-        prepared = self._prepare(queue.main.security, QUEUE_MAPPING)
-        return not prepared.audited and prepared.allows(identity.sids, int(rights))
+        security = queue.main.security
+        return not self._prepare(security, QUEUE_MAPPING).audited and self._grants(
+            security, QUEUE_MAPPING, identity, rights, queue
+        )
 
     def may_peek(self, queue: Queue, identity: Identity) -> bool:
         """Whether the descriptor that counts for a queue lets an identity peek at it (G9).
@@ -119,7 +146,7 @@ class AccessControl:
             return False
         else:
             return self.allows(queue, identity, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
-        return self._prepare(machine.security, QUEUE_MANAGER_MAPPING).allows(identity.sids, right)
+        return self._grants(machine.security, QUEUE_MANAGER_MAPPING, identity, right, queue)
 
     def is_exposed(self, queue: Queue) -> bool:
         """Whether Anonymous owns a queue of an application, or may read it or its journal."""
@@ -162,11 +189,12 @@ class AccessControl:
         identity: Identity | None,
         rights: int,
         what: str,
+        queue: Queue | None,
     ) -> None:
         if identity is None:
             return
         prepared, desired = self._prepare(security, mapping), int(rights)
-        granted = prepared.allows(identity.sids, desired)
+        granted = self._grants(security, mapping, identity, desired, queue)
         audited = prepared.audited and prepared.audits(identity.sids, desired, granted)
         if not granted:
             _refuse(identity, what, rights, audited)
@@ -193,11 +221,11 @@ class AccessControl:
         if identity is None:
             return
         if isinstance(queue, OutgoingQueue):
-            self._check_open_outgoing(identity, access)
+            self._check_open_outgoing(queue, identity, access)
         elif queue is self._queue_manager.system_journal_queue:
-            self.check_queue_manager(identity, self._machine_rights(access, journal=True))
+            self.check_queue_manager(identity, self._machine_rights(access, journal=True), queue)
         elif is_deadletter(queue):
-            self.check_queue_manager(identity, self._machine_rights(access, journal=False))
+            self.check_queue_manager(identity, self._machine_rights(access, journal=False), queue)
         elif is_internal(queue):
             _refuse(identity, queue.pathname, _OPEN_RIGHTS[access])
         elif queue.is_journal:
@@ -205,9 +233,14 @@ class AccessControl:
         else:
             self.check_queue(queue, identity, _OPEN_RIGHTS[access])
 
-    def _check_open_outgoing(self, identity: Identity, access: QueueAccessType) -> None:
-        if access != QueueAccessType.SEND_ACCESS and not identity.is_administrator:
-            _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
+    def _check_open_outgoing(
+        self, queue: OutgoingQueue, identity: Identity, access: QueueAccessType
+    ) -> None:
+        rights, scope = _OPEN_RIGHTS[access], identity.scope
+        in_scope = scope is None or permits(scope, QUEUE_MAPPING, rights, queue)
+        reads = access != QueueAccessType.SEND_ACCESS
+        if not in_scope or (reads and not identity.is_administrator):
+            _refuse(identity, "an outgoing queue", rights)
 
     def _machine_rights(self, access: QueueAccessType, journal: bool) -> MQQMACCESSMASK:
         """The rights on the machine that opening a system queue takes; nobody may send to one."""
@@ -326,6 +359,7 @@ def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str
     return {
         "who": identity.name,
         "sid": identity.sid,
+        **({} if identity.scope is None else {"token": identity.scope.token}),
         "object": what,
         "rights": f"{rights:#x}",
         "audited": audited,
@@ -343,7 +377,8 @@ def _check_auditing(parts: int, identity: Identity | None) -> None:
     """Raise MQError if a caller without SeSecurityPrivilege asks for the audit list."""
     if not parts & SecurityInformation.SACL_SECURITY_INFORMATION or identity is None:
         return
-    if not privileges_of(identity.sids) & Privilege.SeSecurityPrivilege:
+    whole = identity.scope is None or identity.scope.is_whole
+    if not whole or not privileges_of(identity.sids) & Privilege.SeSecurityPrivilege:
         raise MQError(HResult.MQ_ERROR_PRIVILEGE_NOT_HELD, identity.name)
 
 

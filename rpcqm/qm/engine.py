@@ -18,18 +18,21 @@ from rpcqm.qm.directory import Directory
 from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.initialization import Initialization
+from rpcqm.qm.leases import Leases
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.positions import Positions
+from rpcqm.qm.program_work import ProgramWork
 from rpcqm.qm.protection import Protection
 from rpcqm.qm.protocol_records import ProtocolRecords
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
@@ -193,7 +196,32 @@ class QueueManagerEngine:
             self.acknowledgements,
             self.messages,
         )
+        self._build_programs()
         self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
+
+    def _build_programs(self) -> None:
+        """Build what programs use beyond the events of MSMQ: leases, and keys of requests."""
+        self.leases = Leases(
+            self.store,
+            self.clock,
+            self.timers,
+            self.access,
+            self.readers,
+            self.opening,
+            self.positions,
+            self.failed_deliveries,
+            self.turn,
+        )
+        self.sent_keys = SentKeys(self.store, self.clock, self.timers)
+        self.program_work = ProgramWork(
+            self.store,
+            self.opening,
+            self.composer,
+            self.transactions,
+            self.messages,
+            self.leases,
+            self.sent_keys,
+        )
 
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.
@@ -206,6 +234,7 @@ class QueueManagerEngine:
         self.outgoing.apply_hardened_security()
         self.directory.start()
         self.transfer.recover()
+        self.sent_keys.restore()
         for hook in self.loaded_hooks:
             hook()
         self.initialization.finish_purges(self.transfer.held)
@@ -230,6 +259,8 @@ class QueueManagerEngine:
         self.acknowledgement_queues.stop()
         for queue in list(self.queue_manager.queue_collection.values()):
             self.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+        self.leases.stop()
+        self.sent_keys.stop()
         for hook in self.stopped_hooks:
             hook()
         self.queue_manager.connection_active = False

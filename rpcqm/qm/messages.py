@@ -43,6 +43,7 @@ from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
 
 _RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 _READING = _RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
@@ -90,13 +91,9 @@ class MessageEvents:
         Raises EnqueueRefusedError for the statuses 1 to 3, MQ_ERROR_QUEUE_DELETED if the queue is
         gone.
         """
-        if queue.queue_manager is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         if self._turn.waiting:
             self._turn.drain()
-        self._quotas.admit(queue, len(message.packet))
-        envelope = message.envelope
-        self._refuse_late(queue, envelope)
+        envelope = self._admit(queue, message)
         if transaction is not None:
             self._transactions.stage_enqueue(transaction, queue, message, envelope)
             return completed(None)
@@ -106,6 +103,15 @@ class MessageEvents:
             if changes:
                 apply_changes(store_transaction, changes)
         return outcome
+
+    def _admit(self, queue: Queue, message: Message) -> Envelope:
+        """Check that a queue is there, has room, and that the message is not late."""
+        if queue.queue_manager is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        self._quotas.admit(queue, len(message.packet))
+        envelope = message.envelope
+        self._refuse_late(queue, envelope)
+        return envelope
 
     def _refuse_late(self, queue: Queue, envelope: Envelope) -> None:
         """Raise EnqueueRefusedError if a message did not reach its queue in time."""
@@ -128,22 +134,42 @@ class MessageEvents:
         other way round, and MQError as `Protection.check_sent` does. With several queues the first
         refusal ends it, and what was sent before stays sent.
         """
+        if descriptor.multiple and descriptor.access_type == QueueAccessType.SEND_ACCESS:
+            return self._enqueue_to_several(descriptor, message, transaction)
+        queue = self._queue_for(descriptor, message, transaction is not None)
+        return self.enqueue_message(queue, message, transaction)
+
+    def enqueue_in(
+        self, change: StoreTransaction, descriptor: OpenQueueDescriptor, message: Message
+    ) -> None:
+        """Let a commit send a message that is in no transaction; it raises as the above."""
+        if descriptor.multiple:
+            for single in descriptor.open_queue_descriptor_collection:
+                copy = self._composer.readdressed(message, single, descriptor)
+                self.enqueue_in(change, single, copy)
+            return
+        queue = self._queue_for(descriptor, message, transactional=False)
+        envelope = self._admit(queue, message)
+        self._positions.arrive(change, queue, message, envelope)
+
+    def _queue_for(
+        self, descriptor: OpenQueueDescriptor, message: Message, transactional: bool
+    ) -> Queue:
+        """The queue that was opened for sending, if it takes such a message."""
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
-        if descriptor.multiple:
-            return self._enqueue_to_several(descriptor, message, transaction)
         queue = descriptor.queue_reference
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         if not isinstance(queue, OutgoingQueue):
-            if queue.transactional != bool(transaction):
+            if queue.transactional != transactional:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
             if (
                 queue.authentication
                 or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
             ):
                 self._protection.check_sent(queue, message)
-        return self.enqueue_message(queue, message, transaction)
+        return queue
 
     def _enqueue_to_several(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None

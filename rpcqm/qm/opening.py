@@ -204,7 +204,11 @@ class Opening:
         if self._registry.is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         queue = queue or self._new_outgoing(name)
-        self._access.check_open(queue, identity, access)
+        try:
+            self._access.check_open(queue, identity, access)
+        except MQError:  # the bearer of a token that is not for that queue
+            self._registry.drop_if_unused(queue)
+            raise
         self._acknowledgement_queues.adopt(queue)
         return queue
 

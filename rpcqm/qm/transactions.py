@@ -1,5 +1,6 @@
 """Units of work ([MS-MQDMPR] 3.1.4.3 to .5, 3.1.7.1.8)."""
 
+from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
@@ -164,10 +165,13 @@ class Transactions:
         message.allow_peek_when_locked = bool(flags & FLAG_ALLOW_PEEK_WHEN_LOCKED)
         return message
 
-    def transaction_commit(self, identifier: UUID) -> Completion[None]:
+    def transaction_commit(
+        self, identifier: UUID, also: Callable[[StoreTransaction], None] | None = None
+    ) -> Completion[None]:
         """Make everything that a transaction did happen ([MS-MQDMPR] 3.1.4.4).
 
-        The completion succeeds when it is durable and visible.
+        The completion succeeds when it is durable and visible. `also` adds to the commit what is
+        in no transaction of messages; what it raises leaves the transaction prepared.
         """
         transaction = self.find(identifier)
         if not transaction.prepared:
@@ -175,6 +179,8 @@ class Transactions:
         with self._store.transaction("commit") as change:
             for operation in transaction.transactional_operation_collection:
                 self._commit(change, transaction, operation)
+            if also is not None:
+                also(change)
             change.unstage(identifier.bytes_le)
             change.call_after(partial(self._ended, transaction))
         self._close(transaction)

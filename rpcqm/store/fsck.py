@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from rpcqm.adm.records import decode_queue
+from rpcqm.adm.sent_keys import SENT_KEY_PREFIX, SENT_KEY_SIZE, SentKey
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.store.counters import Counters
@@ -52,6 +53,7 @@ class StoreProblemKind(enum.Enum):
     UNREADABLE_STAGED = "an operation of a transaction is lost"
     STAGED_WITHOUT_BODY = "a message of a transaction is lost"
     ORPHANED_BODY = "no message is affected, only disk space"
+    UNREADABLE_KEY = "the request of a program may be carried out twice"
     COUNTER_BEHIND = "identifiers may be given twice"
 
 
@@ -103,6 +105,7 @@ class _Check:
         self._check_positions()
         self._check_staged()
         self._check_bodies()
+        self._check_sent_keys()
         self._check_counters()
         return self.findings
 
@@ -199,6 +202,16 @@ class _Check:
             if at == len(owned) or owned[at] != serial:
                 self._found(StoreProblemKind.ORPHANED_BODY, f"body {key.hex()}")
             self._see("serial", serial)
+
+    def _check_sent_keys(self) -> None:
+        for key, value in self._records(Family.STREAM):
+            if key.startswith(SENT_KEY_PREFIX):
+                try:
+                    if len(key) == SENT_KEY_SIZE and SentKey.decode(value):
+                        continue
+                except DecodeError:  # damage is what is looked for: it is told
+                    pass
+                self._found(StoreProblemKind.UNREADABLE_KEY, f"key {key.hex()}")
 
     def _check_counters(self) -> None:
         for counter in Counters(lambda key, value: None).all():

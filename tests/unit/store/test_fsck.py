@@ -8,6 +8,8 @@ from rocksdict import WriteBatch
 
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.records import encode_queue
+from rpcqm.adm.sent_keys import SENT_KEY_PREFIX, SentKey
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.store import migration
 from rpcqm.store.database import DATABASE_NAME, Database
 from rpcqm.store.errors import StoreError, StoreFormatError, StoreLockedError
@@ -28,6 +30,7 @@ from tests.support.stores import Turns
 
 SYSTEM, Q, JOURNAL, SUBQUEUE = 1, 16, 17, 18
 OPEN = b"t" * 16
+SENT_KEY = SentKey(1, "S-1-5-21-1", bytes(32), (MessageIdentifier(),))
 
 
 def queue_record(journal: int = 0, parent: int = 0) -> bytes:
@@ -53,6 +56,8 @@ def sound(turns: Turns) -> Path:
             txn.insert(queue_id, key, bytes(5_000), arrival=1)
         txn.stage_message(OPEN, Q, b"staged", b"data")
         txn.stage(OPEN, b"operation")
+        txn.put(Family.STREAM, SENT_KEY_PREFIX + bytes(32), SENT_KEY.encode())
+        txn.put(Family.STREAM, b"another record", b"of a protocol")
     turns.end()
     store.close()
     return turns.directory
@@ -130,6 +135,9 @@ DAMAGES: dict[StoreProblemKind, Damage] = {
         Family.STAGED, STAGED_KEY.pack(OPEN, 3), staged(1, 99, 5)
     ),
     StoreProblemKind.ORPHANED_BODY: lambda write: write(Family.BODY, SERIAL.pack(50), b"nobody's"),
+    StoreProblemKind.UNREADABLE_KEY: lambda write: write(
+        Family.STREAM, SENT_KEY_PREFIX + bytes(31) + b"1", SENT_KEY.encode()[:-1]
+    ),
     StoreProblemKind.COUNTER_BEHIND: lambda write: write(
         Family.META, b"counter:serial", COUNTER.pack(3)
     ),

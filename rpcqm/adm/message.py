@@ -84,6 +84,14 @@ class Envelope(NamedTuple):
         )
 
 
+def split_stored(stored: bytes) -> tuple[bytes, str]:
+    """The packet of a message without a name behind it, and the address that it came from."""
+    (end,) = _PACKET_SIZE.unpack_from(stored)
+    if 0 < end < len(stored):
+        return stored[:end], stored[end:].decode("ascii", "replace")
+    return stored, ""
+
+
 class Message:
     """A message is its UserMessage packet; the attributes are decoded when they are asked for.
 
@@ -140,12 +148,9 @@ class Message:
     def restored(cls, stored: bytes, flags: int) -> "Message":
         """A message as it was `stored`, under the FLAG_... bits of its position."""
         if not flags & FLAG_APPLICATION_DEADLETTER:
-            (end,) = _PACKET_SIZE.unpack_from(stored)
-            if 0 < end < len(stored):
-                message = cls(stored[:end])
-                message.source_address = stored[end:].decode("ascii", "replace")
-            else:
-                message = cls(stored)
+            packet, source = split_stored(stored)
+            message = cls(packet)
+            message.source_address = source
         else:
             (length,) = _LENGTH.unpack_from(stored, len(stored) - _LENGTH.size)
             end = len(stored) - _LENGTH.size - length

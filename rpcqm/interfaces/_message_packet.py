@@ -7,8 +7,9 @@ is placed at the sum of the SectionSizeAlloc of those before it ([MS-MQRR] 2.2.6
 
 import ipaddress
 import socket
+from functools import lru_cache
 
-from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message
+from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message, split_stored
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import TransactionalOperation
 from rpcqm.codec.packet.enums import MessageClass
@@ -21,6 +22,7 @@ from rpcqm.codec.packet.remote_read import (
     SubqueueFlags,
     SubqueueHeader,
     message_packet,
+    plain_extension,
 )
 from rpcqm.codec.packet.srmp import locate_compound
 from rpcqm.codec.packet.user_message import class_and_body_size, class_of, is_srmp, locate_body
@@ -34,6 +36,7 @@ def own_address(addresses: tuple[str, ...]) -> HostAddress:
     return host_of((reachable or list(addresses) or ["127.0.0.1"])[0])
 
 
+@lru_cache(maxsize=256)  # neighbours: few queue managers send most messages
 def host_of(text: str) -> HostAddress:
     """The address that a socket tells; an IPv4 address mapped into IPv6 becomes IPv4 again."""
     plain, _, scope = text.partition("%")
@@ -67,9 +70,6 @@ class MessagePackets:
         self._queue_manager = queue_manager
         self._acknowledgements = acknowledgements
         self._local = own_address(addresses)
-        self._plain = MessagePacketExtension(
-            extended_address=ExtendedAddressHeader.of(self._local)
-        ).encode()
 
     def sections(
         self, message: Message, maximum_body_size: int, maximum_compound_size: int
@@ -110,9 +110,20 @@ class MessagePackets:
         kind, size = class_and_body_size(packet)
         return self._message_packet(message, kind) if maximum_body_size >= size else None
 
+    def whole_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
+        """`whole` of a message as it is stored, to which nothing has happened since it came."""
+        packet, source = split_stored(stored)
+        if is_srmp(packet):
+            return None
+        kind, size = class_and_body_size(packet)
+        if kind or maximum_body_size < size:
+            return None
+        host = self._source(source)
+        return message_packet(packet, plain_extension(host), host)
+
     def _message_packet(self, message: Message, kind: int) -> bytes:
-        host = self._source_of(message)
-        plain = host is self._local and not (
+        host = self._source(message.source_address)
+        plain = not (
             message.abort_count
             or message.move_count
             or message.subqueue_name
@@ -120,12 +131,15 @@ class MessagePackets:
             or message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED
             or kind
         )
-        extension = self._plain if plain else self._extension(message, message.attributes, host)
-        return message_packet(message.attributes, extension, host)
+        if plain:
+            extension = plain_extension(host)
+        else:
+            extension = self._extension(message, message.attributes, host)
+        return message_packet(message.packet, extension, host)
 
-    def _source_of(self, message: Message) -> HostAddress:
+    def _source(self, address: str) -> HostAddress:
         """The host that a message was received from ([MS-MQRR] 2.2.5.1, G125)."""
-        return host_of(message.source_address) if message.source_address else self._local
+        return host_of(address) if address else self._local
 
     def _extension(self, message: Message, packet: PacketMessage, host: HostAddress) -> bytes:
         """The headers behind the UserMessage ([MS-MQRR] 2.2.5.2 to 2.2.5.5)."""

@@ -5,6 +5,7 @@ from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.qm.receive_actions import SEEKS
 
 PEEK_NEXT = ReceiveAction.MQ_ACTION_PEEK_NEXT
+RECEIVE = ReceiveAction.MQ_ACTION_RECEIVE
 
 _FROM_THE_START = (ReceiveAction.MQ_LOOKUP_PEEK_NEXT, ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT)
 
@@ -21,8 +22,7 @@ def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: 
         valid = lookup_identifier == 0 and cursor != 0
     else:
         valid = lookup_identifier == 0 and (
-            action == ReceiveAction.MQ_ACTION_RECEIVE
-            or action == ReceiveAction.MQ_ACTION_PEEK_CURRENT
+            action == RECEIVE or action == ReceiveAction.MQ_ACTION_PEEK_CURRENT
         )
     if not valid:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"action {action:#x}")

@@ -19,6 +19,7 @@ from rpcqm.codec.types.remoteread import R_StartReceiveResponse, R_StartTransact
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._receive_actions import PEEK_NEXT
+from rpcqm.qm.first_messages import FirstMessage, FirstMessages
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.receive_actions import SEEKS
 from rpcqm.rpc.association_group import AssociationGroup
@@ -46,6 +47,7 @@ class StartingReads:
 
     _timers: Timers
     _messages: MessageEvents
+    firsts: FirstMessages
     _packets: MessagePackets
     _cleanup: int
 
@@ -103,11 +105,9 @@ class StartingReads:
             return self._messages.peek_next_message(descriptor, cursor, timeout, tag)
         return self._messages.peek_message(descriptor, timeout, cursor, tag)
 
-    def hold(
-        self, call: Call, opened: OpenedQueue, entry: PendingRequestEntry, message: Message
-    ) -> None:
+    def hold(self, call: Call, opened: OpenedQueue, entry: PendingRequestEntry, key: int) -> None:
         """Keep a locked message until the read is ended, it takes too long or is not delivered."""
-        entry.lookup_identifier = message.lookup_identifier
+        entry.lookup_identifier = key
         give_back = partial(self.give_back, opened, entry)
         entry.timer = self._timers.call_later(self._cleanup, give_back)
         call.on_delivery_failed(give_back)
@@ -134,6 +134,21 @@ class StartingReads:
         """The packet of a message that goes in one section; None for `response` to find out."""
         return self._packets.whole(message, maximum_body_size)
 
+    def whole_stored(self, first: FirstMessage, maximum_body_size: int) -> bytes | None:
+        """The same of a message that has been found, and not been locked."""
+        return self._packets.whole_stored(first.stored, maximum_body_size)
+
+    def receive_first(
+        self, call: Call, opened: OpenedQueue, request_id: int, first: FirstMessage
+    ) -> None:
+        """Begin to receive a message that has just been found, as `begin_receive` and `hold` do.
+
+        Raises MQError before anything has happened.
+        """
+        entry = opened.pending.begin_receive(request_id, None)
+        self.firsts.lock(opened.descriptor, first)
+        self.hold(call, opened, entry, first.key)
+
     def give_back(
         self, opened: OpenedQueue, entry: PendingRequestEntry, delivered: bool = True
     ) -> None:
@@ -149,4 +164,9 @@ class StartingReads:
 
 def times_of(message: Message) -> tuple[int, int]:
     """pdwArriveTime, in seconds since 1970, and pSequenceId."""
-    return message.arrival_time // 1000, message.lookup_identifier & SEQUENTIAL_MASK
+    return times_at(message.arrival_time, message.lookup_identifier)
+
+
+def times_at(arrival: int, key: int) -> tuple[int, int]:
+    """The same of a message that arrived so many milliseconds after 1970."""
+    return arrival // 1000, key & SEQUENTIAL_MASK

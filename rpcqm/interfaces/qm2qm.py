@@ -15,7 +15,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.binary_form import binary_form
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
-from rpcqm.codec.types.mqvalues import IP_HANDSHAKE, IP_READ, RR_ACK, QueueAccessType
+from rpcqm.codec.types.mqvalues import IP_HANDSHAKE, IP_READ, RR_ACK
 from rpcqm.codec.types.qm2qm import (
     REMOTEREADDESC,
     REMOTEREADDESC2,
@@ -43,6 +43,7 @@ from rpcqm.interfaces._authentication import checks, require_level
 from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenContextHandle
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_lookup
+from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
@@ -64,7 +65,6 @@ MAXIMUM_READS = 65_536
 """How many reads of one queue can be pending, which bounds the memory of one client."""
 
 _RETURNED_BY_SERVER = 1
-_RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 
 
 class OpenQueueEntry:
@@ -431,7 +431,7 @@ class Qm2Qm:
         Source: [MS-MQQP] 3.1.4.7 RemoteQMPurgeQueue (Opnum 6).
         """
         opened = self._entry(call, request.hQueue, HResult.MQ_ERROR_INVALID_HANDLE)
-        if opened.descriptor.access_type not in _RECEIVING:
+        if opened.descriptor.access_type not in RECEIVING:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
         await self._queues.purge_queue(queue_of(opened.descriptor))
         return HResult.MQ_OK

@@ -61,7 +61,8 @@ from rpcqm.interfaces._pending import PendingRequestEntry
 from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._start_templates import StartRecogniser
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
-from rpcqm.qm.access import AccessControl
+from rpcqm.qm.access import RECEIVING, AccessControl
+from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.queues import QueueEvents
@@ -126,6 +127,7 @@ class RemoteRead:
     _opening: Opening
     _transactions: Transactions
     _messages: MessageEvents
+    _firsts: FirstMessages
     _packets: MessagePackets
     admission: CallAdmission
     _server_port: Callable[[], int]
@@ -135,7 +137,11 @@ class RemoteRead:
     def __post_init__(self) -> None:
         self._move_targets: dict[int, OpenedQueue] = {}
         self._reads = StartingReads(
-            self._timers, self._messages, self._packets, self._pending_request_cleanup
+            self._timers,
+            self._messages,
+            self._firsts,
+            self._packets,
+            self._pending_request_cleanup,
         )
 
     def templates_of(
@@ -354,7 +360,7 @@ class RemoteRead:
         message: Message,
     ) -> StartResponse:
         """Answer with the locked message; give it back if answering fails (G52)."""
-        self._reads.hold(call, opened, entry, message)
+        self._reads.hold(call, opened, entry, message.lookup_identifier)
         try:
             return self._response(request, message)
         except BaseException:
@@ -545,8 +551,7 @@ def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
 
 
 def _require_receive_access(descriptor: OpenQueueDescriptor) -> None:
-    receiving = (QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS)
-    if descriptor.access_type not in receiving:
+    if descriptor.access_type not in RECEIVING:
         raise MQError(NtStatus.STATUS_ACCESS_DENIED, "not opened for receiving")
 
 

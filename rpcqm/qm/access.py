@@ -68,7 +68,7 @@ _RULING = (
     | MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
     | MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE
 )
-_DESTRUCTIVE = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
+RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 
 
 class AccessControl:
@@ -247,10 +247,10 @@ class AccessControl:
         if access in (QueueAccessType.SEND_ACCESS, QueueAccessType.MOVE_ACCESS):
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a system queue")
         if journal:
-            if access in _DESTRUCTIVE:
+            if access in RECEIVING:
                 return MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE
             return MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
-        if access in _DESTRUCTIVE:
+        if access in RECEIVING:
             return MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE
         return MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
 
@@ -398,7 +398,7 @@ def _rights_to_change(parts: int, permissions: int, ownership: int) -> int:
 def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:
     if access == QueueAccessType.SEND_ACCESS:
         raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a journal")
-    if access in _DESTRUCTIVE:
+    if access in RECEIVING:
         return MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
     return _OPEN_RIGHTS[access]
 

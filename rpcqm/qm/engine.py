@@ -17,6 +17,7 @@ from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.failed_deliveries import FailedDeliveries
+from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.leases import Leases
 from rpcqm.qm.message_trace import MessageTrace
@@ -177,6 +178,7 @@ class QueueManagerEngine:
             self.failed_deliveries,
             self.turn,
         )
+        self.first_messages = FirstMessages(store)
         self.transfer = Transfer(
             store,
             machine,

@@ -26,6 +26,7 @@ from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
 from rpcqm.qm import cursors
+from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.cursors import CursorStatus
 from rpcqm.qm.failed_deliveries import FailedDeliveries
@@ -45,8 +46,7 @@ from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
-_RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
-_READING = _RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
+_READING = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
 
 _CURSOR_STATUS = {
     CursorStatus.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
@@ -199,7 +199,7 @@ class MessageEvents:
         cursor, QUEUE_NOT_AVAILABLE, OPERATION_CANCELLED, QUEUE_DELETED, ACCESS_DENIED,
         TRANSACTION_USAGE, TRANSACTION_SEQUENCE.
         """
-        queue = self._open(descriptor, _RECEIVING)
+        queue = self._open(descriptor, RECEIVING)
         if transaction is not None:
             _check_join(queue, transaction)
         if cursor is None:
@@ -351,7 +351,7 @@ class MessageEvents:
         The identifier needs not be there, except for SEEK_CURRENT; SEEK_FIRST and SEEK_LAST
         ignore it (G34).
         """
-        queue = self._open(descriptor, _READING if peek_operation else _RECEIVING)
+        queue = self._open(descriptor, _READING if peek_operation else RECEIVING)
         if transaction is not None:
             if peek_operation:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)

@@ -37,6 +37,7 @@ def remote_read(
         engine.opening,
         engine.transactions,
         engine.messages,
+        engine.first_messages,
         MessagePackets(machine, engine.acknowledgements, addresses),
         admission or CallAdmission(),
         server_port,

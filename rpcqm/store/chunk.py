@@ -5,7 +5,7 @@ from itertools import compress
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.store.columns import AVAILABLE, MessageColumns
-from rpcqm.store.records import NEVER
+from rpcqm.store.records import NEVER, PositionRecord
 
 DELETED = int(PositionState.DELETED)
 
@@ -87,6 +87,16 @@ class Chunk:
         self.flags += columns.flags[start:end]
         self.states += columns.states[start:end]
         self._count()
+
+    def position(self, slot: int) -> PositionRecord:
+        """The entry of a message."""
+        return PositionRecord(
+            self.serials[slot],
+            self.sizes[slot],
+            self.arrivals[slot],
+            self.expiries[slot],
+            self.flags[slot],
+        )
 
     def clear(self) -> None:
         """Drop every entry from the columns."""

@@ -25,6 +25,8 @@ _PURGE_PENDING = int(PositionState.PURGE_PENDING)
 _LEAVING = int(PositionState.LEAVING)
 _STATES = tuple(PositionState)
 
+Place = tuple[PriorityIndex, int, Chunk, int]
+
 
 class QueueIndex:
     """The messages of one queue that are visible, ordered by lookup identifier.
@@ -75,11 +77,16 @@ class QueueIndex:
 
     def first_available(self) -> int | None:
         """The key of the first available message; None if no message is available."""
+        place = self.first_place()
+        return None if place is None else place[2].keys[place[3]]
+
+    def first_place(self) -> Place | None:
+        """Where the first available message is, until something changes."""
         if self.available:
             for priority in self._priorities:
                 if (at := priority.open.find(1)) >= 0:
                     chunk = priority.chunks[at]
-                    return chunk.keys[chunk.states.find(_AVAILABLE)]
+                    return priority, at, chunk, chunk.states.find(_AVAILABLE)
         return None
 
     def first(self, available: bool = True) -> int | None:
@@ -164,16 +171,7 @@ class QueueIndex:
     def position(self, key: int) -> PositionRecord | None:
         """The entry of a message; None if the message is not here."""
         place = self.find(key)
-        if place is None:
-            return None
-        chunk, at = place[2], place[3]
-        return PositionRecord(
-            chunk.serials[at],
-            chunk.sizes[at],
-            chunk.arrivals[at],
-            chunk.expiries[at],
-            chunk.flags[at],
-        )
+        return None if place is None else place[2].position(place[3])
 
     def expected(self, key: int) -> PositionRecord:
         """The entry of a message; raises PositionStateError if it is not here or is leaving."""
@@ -195,7 +193,7 @@ class QueueIndex:
         """The holder of the message's lock (also while it is purge pending or leaving), or None."""
         return self._owners.get(key)
 
-    def find(self, key: int) -> tuple[PriorityIndex, int, Chunk, int] | None:
+    def find(self, key: int) -> Place | None:
         """Where a message is, until something changes; None if it is not here."""
         number = key >> SEQUENTIAL_BITS
         if number >= PRIORITIES:
@@ -217,9 +215,13 @@ class QueueIndex:
         place = self.find(key)
         if place is None or place[2].states[place[3]] != _AVAILABLE:
             return False
-        self._turn(place, _LOCKED)
-        self._owners[key] = owner
+        self.lock_at(place, owner)
         return True
+
+    def lock_at(self, place: Place, owner: object) -> None:
+        """Lock the message at a place, which has to be available."""
+        self._turn(place, _LOCKED)
+        self._owners[place[2].keys[place[3]]] = owner
 
     def unlock(self, key: int) -> bool:
         """Make a locked message available; False when it is not locked.
@@ -259,7 +261,7 @@ class QueueIndex:
         for key in keys:
             self.unlock(key)
 
-    def _turn(self, place: tuple[PriorityIndex, int, Chunk, int], state: int) -> None:
+    def _turn(self, place: Place, state: int) -> None:
         """Change the state of an entry, and the counts by state."""
         priority, at, chunk, slot = place
         before = chunk.states[slot]
@@ -422,14 +424,7 @@ class QueueIndex:
         if state == _LEAVING:
             raise PositionStateError(f"the message {key:#x} is leaving already")
         self._turn(place, _LEAVING)
-        position = PositionRecord(
-            chunk.serials[slot],
-            chunk.sizes[slot],
-            chunk.arrivals[slot],
-            chunk.expiries[slot],
-            chunk.flags[slot],
-        )
-        return position, state
+        return chunk.position(slot), state
 
     def _doom(self, key: int) -> PositionRecord:
         position = self.pending_position(key)

@@ -32,7 +32,6 @@ from rpcqm.codec.packet.remote_read import (
     message_packet,
 )
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from tests.fuzz import captures
@@ -89,7 +88,7 @@ def _read_packet(octets: bytes) -> Hashable:
     read_attributes(packet)
     shape = tuple(bool(getattr(packet, name)) for name in _HEADERS)
     packet.validate()
-    message_packet(packet, host=HostAddress.parse("192.0.2.7"))
+    message_packet(octets, host=HostAddress.parse("192.0.2.7"))
     return shape
 
 
@@ -108,8 +107,8 @@ _HEADERS = (
 
 def _remote_packets() -> Iterable[bytes]:
     for octets in _packets():
-        yield message_packet(UserMessage(octets), host=HostAddress.parse("192.0.2.7"))
-        yield message_packet(UserMessage(octets), MessagePacketExtension().encode())
+        yield message_packet(octets, host=HostAddress.parse("192.0.2.7"))
+        yield message_packet(octets, MessagePacketExtension().encode())
 
 
 def _read_remote_packet(octets: bytes) -> Hashable:

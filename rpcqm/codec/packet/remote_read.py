@@ -32,7 +32,6 @@ from rpcqm.codec.packet.fields import (
 )
 from rpcqm.codec.packet.patch import absolute_time_to_reach_queue
 from rpcqm.codec.packet.user import QueueFormatType
-from rpcqm.codec.packet.user_message import UserMessage
 
 IP_ADDRESS_TYPE = 0x0001
 IPV6_ADDRESS_TYPE = 0x0006
@@ -271,21 +270,26 @@ def _decode_sized(kind: type[_Header], buffer: Buffer, offset: int) -> tuple[_He
 
 
 @lru_cache(maxsize=256)
+def plain_extension(host: HostAddress) -> bytes:
+    """The extension of a message from a host that nothing has happened to since."""
+    return MessagePacketExtension(extended_address=ExtendedAddressHeader.of(host)).encode()
+
+
+@lru_cache(maxsize=256)
 def _overlay(host: HostAddress) -> bytes:
     return AddressOverlay.of(host).encode()
 
 
 def message_packet(
-    packet: UserMessage, extension: bytes = PLAIN_EXTENSION, host: HostAddress | None = None
+    buffer: Buffer, extension: bytes = PLAIN_EXTENSION, host: HostAddress | None = None
 ) -> bytes:
     """The Message Packet that a remote reader gets ([MS-MQRR] 2.2.5).
 
     The packet's time to reach its queue becomes absolute, and the address of `host`, from which
     the message came, overlays QueueManagerAddress where the destination is a direct name.
     `extension` are the bytes of a MessagePacketExtension. Body and trailers stay where they
-    were: `packet.body_offset` and `packet.trailer_offset` hold for the result too.
+    were: the offsets of a UserMessage in `buffer` hold for the result too.
     """
-    buffer = packet.buffer
     base_flags, size, relative, sent, flags = _HEAD.unpack_from(buffer)
     if base_flags & _SESSION_HEADER:
         size += SESSION_HEADER_SIZE

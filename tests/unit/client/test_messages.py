@@ -14,7 +14,6 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType
 from rpcqm.codec.packet.message import (
     MessageAttributes,
     MessageIdentifier,
-    PacketMessage,
     build_user_message,
 )
 from rpcqm.codec.packet.remote_read import MessagePacketExtension, SubqueueHeader, message_packet
@@ -33,7 +32,7 @@ def whole(priority: int = 3) -> UserMessage:
     attributes = MessageAttributes(
         destination_queue_format_name=ORDERS, body=BODY, label="a label", priority=priority
     )
-    packet = UserMessage(build_user_message(attributes))
+    packet = build_user_message(attributes)
     return UserMessage(message_packet(packet, EXTENSION.encode()))
 
 
@@ -175,7 +174,7 @@ def came_by_http() -> tuple[bytes, int, int]:
         soap_header="<h/>",
         soap_body="<b/>",
     )
-    packet = message_packet(PacketMessage(build_user_message(attributes)))
+    packet = message_packet(build_user_message(attributes))
     end = packet.index(REQUEST) + len(REQUEST)
     return packet, end - len(REQUEST) - 16, end
 

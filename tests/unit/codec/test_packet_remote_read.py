@@ -200,17 +200,17 @@ def test_extension_whose_sizes_disagree_is_refused(offset: int, value: int) -> N
 @pytest.mark.conformance("MQRR-packet-UserMessage")
 def test_reader_gets_an_absolute_expiry_and_the_message_as_it_is_else() -> None:
     packet = build_user_message(MESSAGE)
-    whole = message_packet(UserMessage(packet))
+    whole = message_packet(packet)
     assert whole[12:16] == (1060).to_bytes(4, "little")
     assert whole[:12] + packet[12:16] + whole[16 : len(packet)] == packet
     assert whole[len(packet) :] == PLAIN_EXTENSION
     endless = build_user_message(replace(MESSAGE, time_to_reach_queue=0xFFFFFFFF))
-    assert message_packet(UserMessage(endless))[12:16] == b"\xff" * 4
+    assert message_packet(endless)[12:16] == b"\xff" * 4
 
 
 @pytest.mark.conformance("MQRR-packet-UserMessage")
 def test_address_of_the_sender_overlays_the_queue_manager_of_a_direct_destination() -> None:
-    packet = UserMessage(build_user_message(MESSAGE))
+    packet = build_user_message(MESSAGE)
     four = message_packet(packet, host=IPV4)
     assert four[32:48] == from_hex("0400 0100 00000000 0a00000100000000")
     six = message_packet(packet, host=IPV6)
@@ -223,7 +223,7 @@ def test_address_of_the_sender_overlays_the_queue_manager_of_a_direct_destinatio
 def test_queue_manager_of_any_other_destination_stays() -> None:
     name = FormatName.private(UUID(int=9), 4)
     packet = build_user_message(replace(MESSAGE, destination_queue_format_name=name))
-    assert message_packet(UserMessage(packet), host=IPV4)[32:48] == packet[32:48]
+    assert message_packet(packet, host=IPV4)[32:48] == packet[32:48]
 
 
 @pytest.mark.conformance("MQRR-packet-UserMessage")
@@ -247,7 +247,7 @@ def test_message_that_came_by_http_has_its_envelope_and_request() -> None:
 
 def test_offsets_cut_a_packet_into_its_sections() -> None:
     packet = UserMessage(build_user_message(MESSAGE))
-    whole = message_packet(packet)
+    whole = message_packet(packet.buffer)
     first = whole[: packet.body_offset + 4]
     second = whole[packet.trailer_offset :]
     assert first == whole[: -len(PLAIN_EXTENSION)][: len(first)]
@@ -265,8 +265,7 @@ def test_received_packet_is_taken_apart() -> None:
     extension = MessagePacketExtension(
         SubqueueHeader(move_counter=3, subqueue_name="late"), None, ExtendedAddressHeader.of(IPV4)
     )
-    packet = UserMessage(build_user_message(MESSAGE))
-    whole = message_packet(packet, extension.encode(), IPV4)
+    whole = message_packet(build_user_message(MESSAGE), extension.encode(), IPV4)
     message, read = split_message_packet(whole)
     message.validate()
     assert message.body == b"0123456789"
@@ -275,7 +274,7 @@ def test_received_packet_is_taken_apart() -> None:
 
 def test_received_packet_cut_anywhere_is_a_decode_error() -> None:
     packet = UserMessage(build_user_message(MESSAGE))
-    whole = message_packet(packet)
+    whole = message_packet(packet.buffer)
     for length in range(len(whole)):
         if length != len(packet.buffer):
             with pytest.raises(DecodeError):

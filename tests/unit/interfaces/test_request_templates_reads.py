@@ -11,13 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.message import MessagePosition
 from rpcqm.codec.interface import TransferSyntax, load
+from rpcqm.codec.packet.remote_read import ExtendedAddressHeader
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.interfaces import _start_templates
+from rpcqm.interfaces._message_packet import host_of
 from rpcqm.interfaces._read_response import ReadAnswer, ReadResponse
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
+from rpcqm.qm.first_messages import FirstMessage
 from rpcqm.qm.shadow import Difference, Shadow
 from tests.support.callers import Caller
+from tests.support.packets import split_message_packet
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 from tests.support.remote_reader import (
     ACK,
@@ -134,12 +140,15 @@ def test_reads_have_one_outcome_both_ways(
 
 @pytest.fixture
 def reader(qm: RunningQueueManager) -> Reader:
-    """Its requests are recognised."""
+    """Its requests are recognised, and what they are answered with has been learned."""
     qm.create()
     reader = Reader(served_remote_read(qm).connect())
     handle = reader.open(qm.find())
     for _ in range(2):
         reader.read(handle)
+    qm.send(qm.find(), b"learned from")
+    assert reader.body(handle, request_id=1) == b"learned from"
+    assert reader.end(handle, 1) == "MQ_OK"
     return reader
 
 
@@ -190,6 +199,96 @@ def test_a_difference_of_an_answer_is_found(
     monkeypatch.setattr(_start_templates, "times_of", lambda message: (0, 0))
     reader.read(reader.open(qm.find()), PEEK_CURRENT)
     assert [each.what for each in differences] == ["answers"]
+
+
+# The first message, found and locked in few steps
+
+
+@pytest.fixture
+def locked(qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The keys of messages that were locked in few steps."""
+    firsts, keys = qm.engine.first_messages, list[int]()
+    lock = firsts.lock
+
+    def noting(descriptor: OpenQueueDescriptor, first: FirstMessage) -> None:
+        keys.append(first.key)
+        lock(descriptor, first)
+
+    monkeypatch.setattr(firsts, "lock", noting)
+    return keys
+
+
+def test_the_first_message_is_locked_in_few_steps(
+    qm: RunningQueueManager, reader: Reader, locked: list[int]
+) -> None:
+    keys = [qm.send(qm.find(), body) for body in (b"one", b"two")]
+    handle = reader.open(qm.find())
+    assert [reader.body(handle) for _ in keys] == [b"one", b"two"]
+    assert locked == keys
+
+
+@pytest.mark.parametrize("elsewhere", ["192.0.2.77", "2001:db8::7", "fe80::7%3"])
+def test_a_message_from_elsewhere_tells_its_address_in_few_steps(
+    qm: RunningQueueManager, reader: Reader, differences: list[Difference], elsewhere: str
+) -> None:
+    message = qm.compose(qm.find(), b"one")
+    message.source_address = elsewhere
+    qm.done(qm.engine.messages.enqueue_message(qm.find(), message))
+    answer = reader.read(reader.open(qm.find()))
+    _, extension = split_message_packet(answer.ppPacketSections[0].pSectionBuffer)
+    assert extension.extended_address == ExtendedAddressHeader.of(host_of(elsewhere))
+    assert compared(qm) == 1
+    assert not differences
+
+
+def _given_back(qm: RunningQueueManager) -> None:
+    qm.send(qm.find(), b"one")
+    descriptor = qm.open(qm.find())
+    message = qm.done(qm.engine.messages.dequeue_message_begin(descriptor))
+    position = message.message_position_reference
+    assert position is not None
+    qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, False, delivered=True))
+
+
+def _chosen_dead_letters(qm: RunningQueueManager) -> None:
+    message = qm.compose(qm.find(), b"one")
+    message.application_deadletter_queue = r".\private$\dead"
+    qm.done(qm.engine.messages.enqueue_message(qm.find(), message))
+
+
+def _with_a_trail(qm: RunningQueueManager) -> None:
+    qm.send(qm.find(), b"one")
+    qm.done(qm.engine.trail.switch(qm.find(), True))
+
+
+@pytest.mark.parametrize("unusual", [_given_back, _chosen_dead_letters, _with_a_trail])
+def test_a_message_with_a_history_goes_the_careful_way(
+    qm: RunningQueueManager,
+    reader: Reader,
+    locked: list[int],
+    unusual: Callable[[RunningQueueManager], None],
+) -> None:
+    unusual(qm)
+    assert reader.body(reader.open(qm.find())) == b"one"
+    assert not locked
+
+
+def test_a_subqueue_goes_the_careful_way(
+    qm: RunningQueueManager, reader: Reader, locked: list[int]
+) -> None:
+    late, key = qm.subqueue(qm.find(), "late"), qm.send(qm.find(), b"one")
+    qm.done(qm.engine.messages.move_message(MessagePosition(qm.find(), key), late))
+    assert reader.body(reader.open(late)) == b"one"
+    assert not locked
+
+
+def test_a_long_body_goes_the_careful_way(
+    qm: RunningQueueManager, reader: Reader, locked: list[int]
+) -> None:
+    qm.send(qm.find(), b"0123456789")
+    handle = reader.open(qm.find())
+    assert reader.read(handle, maximum_body=9).pdwNumberOfSections == 2
+    assert not locked
 
 
 def _send_only(caller: Caller) -> None:

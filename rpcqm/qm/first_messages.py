@@ -1,0 +1,55 @@
+"""The first message of a queue, found and locked in as few steps as that takes.
+
+`MessageEvents.dequeue_message_begin` stays the only definition of how a two-phase read begins
+([MS-MQDMPR] 3.1.7.1.11); here is what it does where a message is there that nothing has happened
+to since it came (docs/request-templates.md).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, FLAG_APPLICATION_DEADLETTER
+from rpcqm.qm.access import RECEIVING
+from rpcqm.store.index import Place, QueueIndex
+from rpcqm.store.records import NO_MOVES
+from rpcqm.store.store import Store
+
+_UNUSUAL = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
+
+
+class FirstMessage(NamedTuple):
+    """A message as it is `stored`, where it is; it arrived so many milliseconds after 1970."""
+
+    positions: QueueIndex
+    place: Place
+    key: int
+    arrival: int
+    stored: bytes
+
+
+@dataclass(eq=False, repr=False)
+class FirstMessages:
+    """Finds first messages, and locks them."""
+
+    _store: Store
+
+    def find(self, descriptor: OpenQueueDescriptor) -> FirstMessage | None:
+        """What a read would lock; None for the careful path, which waits, refuses or tells more."""
+        queue = descriptor.queue_reference
+        if queue is None or queue.main.trail or descriptor.access_type not in RECEIVING:
+            return None
+        index = queue.message_position_list
+        if not isinstance(index, QueueIndex) or (place := index.first_place()) is None:
+            return None
+        chunk, slot = place[2], place[3]
+        key = chunk.keys[slot]
+        if chunk.flags[slot] & _UNUSUAL or index.moves(key) is not NO_MOVES:
+            return None
+        stored = self._store.read_packet(chunk.serials[slot])
+        return FirstMessage(index, place, key, chunk.arrivals[slot], stored)
+
+    def lock(self, descriptor: OpenQueueDescriptor, first: FirstMessage) -> None:
+        """Lock what `find` has just found until Dequeue Message End."""
+        first.positions.lock_at(first.place, descriptor)
+        descriptor.two_phase_reads.add(first.key)

@@ -12,5 +12,11 @@ class Metrics:
     def count(self, name: str, amount: int = 1) -> None:
         self._counts[name] += amount
 
+    def of(self, subject: str) -> dict[str, int]:
+        """The counters whose names are `subject.…`, by what follows the dot."""
+        prefix = f"{subject}."
+        counts = self._counts.items()
+        return {name.removeprefix(prefix): n for name, n in counts if name.startswith(prefix)}
+
     def snapshot(self) -> dict[str, int]:
         return dict(self._counts)

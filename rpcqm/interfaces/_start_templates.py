@@ -65,6 +65,7 @@ class StartRecogniser:
                 stub = first or self._received(call, opened, action, identifier, request_id, sizes)
         except (DecodeError, MQError):  # the careful path tells it
             return False
+        self._turn.count_read()
         call.association.send_response(call, stub)
         return True
 

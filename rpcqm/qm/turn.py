@@ -32,6 +32,9 @@ from rpcqm.store.transaction import StoreTransaction
 MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
 """A run that is as long is carried out at once: one write stays short, and takes little memory."""
 
+SENT, ENDED, READ = "templates.sent", "templates.ended", "templates.read"
+"""What counts the requests that templates have carried out."""
+
 _log = get_logger("qm")
 
 
@@ -173,6 +176,10 @@ class Turn:
         if len(run.by_key) >= MOST_MESSAGES:
             self.drain()
 
+    def count_read(self) -> None:
+        """A template has answered a read."""
+        self._store.metrics.count(READ)
+
     def _wait(self) -> None:
         if not self.waiting:
             self.waiting = True
@@ -251,6 +258,7 @@ class Turn:
             return False
         for message in run.messages:
             message.accepted()
+        store.metrics.count(SENT, len(run.messages))
         return True
 
     def _composed(self, messages: list[TemplatedMessage], now: int) -> list[bytes]:
@@ -296,6 +304,7 @@ class Turn:
             return False
         for removal in run.by_key.values():
             removal.removing()
+        self._store.metrics.count(ENDED, len(run.by_key))
         return True
 
     def _removed(self, run: _Removals) -> None:

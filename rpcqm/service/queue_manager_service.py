@@ -115,6 +115,11 @@ class QueueManagerService:
         """Answer whoever waits, close every door and the store, and withdraw the ready file."""
         await self._undo.aclose()
 
+    @property
+    def templated(self) -> dict[str, int]:
+        """How much templates have done so far (docs/request-templates.md)."""
+        return self._metrics.of("templates")
+
     def reload(self, configuration: Configuration) -> tuple[list[str], list[str]]:
         """Take over what can change in a running queue manager, and read every file again.
 

@@ -81,7 +81,7 @@ async def _serve(
         signs.cancel()
         notify(STOPPING)
         await service.stop()
-        _log.info("stopped")
+        _log.info("stopped", templated=service.templated)
 
 
 async def _give_signs_of_life() -> None:
@@ -103,7 +103,12 @@ def _reload(service: QueueManagerService, load: Callable[[], Configuration]) -> 
         said = f"Not reloaded: {error.mistakes[0]}"
     else:
         _configure_log(configuration)
-        _log.info("reloaded", changed=taken, waiting_for_restart=waiting)
+        _log.info(
+            "reloaded",
+            changed=taken,
+            waiting_for_restart=waiting,
+            templated=service.templated,
+        )
         said = f"Reloaded; {', '.join(waiting)} from the next start on" if waiting else "Reloaded"
     notify(f"{READY}\n{STATUS}{said}")
 

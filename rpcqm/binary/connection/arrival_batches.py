@@ -173,6 +173,7 @@ class ArrivalBatches:
             return start, connection.missed
         connection.missed = 0
         self.taken += batch.count
+        self._store.metrics.count("templates.arrived", batch.count)
         return end, 0
 
     def _gather(self, batch: Batch, data: bytes, start: int) -> int:

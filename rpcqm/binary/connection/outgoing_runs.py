@@ -75,6 +75,7 @@ class OutgoingRuns:
         connection.session.send_many([(packet, Token(transfer, key)) for key, packet in run])
         self._protocol.message_trace.sent_together(queue, run, connection.address)
         self.sent += len(run)
+        self._protocol.store.metrics.count("templates.left", len(run))
         return True
 
     def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> list[Leaving]:

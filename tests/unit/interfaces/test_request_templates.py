@@ -108,25 +108,30 @@ class Story:
             dwRequestId=self.reads.pop(0),
         )
 
+    def end_turn(self) -> None:
+        """What changes within a turn, sends of one handle may see differently (G315)."""
+        self.half.qm.settle()
+
     def purge(self) -> Any:
         return self.half.reader.caller.send("R_PurgeQueue", phContext=self.half.reading)
 
     def reopen(self, sender: int) -> None:
+        self.end_turn()
         client = self.half.senders[sender]
         client.caller.send("rpc_ACCloseHandle", phQueue=self.half.handles[sender])
         self.half.handles[sender] = client.open(self.half.qm.find(), 2)[0]
 
     def quota(self, kilobytes: int) -> None:
-        self.half.qm.engine.turn.drain()
+        self.end_turn()
         self.half.qm.find().quota = kilobytes
 
     def trail(self) -> None:
+        self.end_turn()
         queue = self.half.qm.find()
         self.half.qm.engine.trail.switch(queue, not queue.trail)
 
     def wait(self, milliseconds: int) -> None:
-        """Let time pass between two turns: what templates take has the time of its turn's end."""
-        self.half.qm.settle()
+        self.end_turn()
         self.half.qm.advance(milliseconds)
 
 
@@ -145,6 +150,9 @@ def _turn_of(stories: dict[Half, Story], actions: list[Any], half: Half) -> list
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(turns=TURNS, usual=messages())
 @example([[("send", 1, b"early", {}), ("wait", 70_000)], [("read", 0)]], {})
+@example([[*[("send", 1, bytes(5000), {})] * 2, ("quota", 2), ("send", 1, b"", {})]], {})
+@example([[*[("send", 1, b"", {})] * 3, ("trail",), *[("send", 1, b"", {})] * 3]], {})
+@example([[*[("send", 1, b"", {})] * 3, ("reopen", 1), *[("send", 1, b"", {})] * 3]], {})
 def test_both_ways_have_one_outcome(
     syntax: TransferSyntax, turns: list[list[Any]], usual: dict[str, Any]
 ) -> None:

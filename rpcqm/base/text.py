@@ -6,6 +6,7 @@ separators of lines, marks of the direction of writing, and characters without a
 
 import functools
 import json
+from datetime import UTC, datetime
 
 SHOWN_CHARACTERS = 256
 """Characters of a text that a line of the log or an error shows."""
@@ -64,3 +65,10 @@ def json_escapes(text: str) -> str:
     r"""Each character as JSON escapes it: `\u` and a unit of UTF-16, two for some characters."""
     units = text.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def iso_time(seconds: float) -> str | None:
+    """A moment for programs: ISO 8601 in UTC; None for 0."""
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import iso_time
 from rpcqm.cli.codes import CLASS_PREFIX, CLASSES
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options, add_server_options, queue_name
@@ -13,7 +14,6 @@ from rpcqm.cli.output import (
     ProgressDisplay,
     Table,
     counted,
-    iso_time,
     print_fields,
     print_json,
     time_text,

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
-from rpcqm.base.text import visible
+from rpcqm.base.text import iso_time, visible
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.message_outcome import outcomes
 from rpcqm.cli.options import queue_name
-from rpcqm.cli.output import ProgressDisplay, Table, iso_time, print_json, time_text
+from rpcqm.cli.output import ProgressDisplay, Table, print_json, time_text
 from rpcqm.cli.session import with_server
 from rpcqm.client.maintenance import FoundMessage
 from rpcqm.client.names import SYSTEM_QUEUES, is_format_name, shown_name

@@ -7,45 +7,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from rpcqm.base.errors import DecodeError
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import visible
-from rpcqm.cli.message_bodies import (
-    body_json,
-    class_name,
-    kind_and_text,
-    octets_of,
-    without_repetition,
-)
+from rpcqm.cli.message_bodies import kind_and_text, octets_of, without_repetition
 from rpcqm.cli.output import (
     cut,
     display_width,
-    iso_time,
     json_line,
     size_text,
     time_text,
 )
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.packet.enums import (
-    AcknowledgementsRequested,
-    DeliveryGuarantee,
-    MessageClass,
-    SenderIdentifierType,
-)
-from rpcqm.codec.packet.types import NULL_IDENTIFIER
-from rpcqm.codec.security.identifier import Sid
-from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.codec.bodies.described import Place, class_name, described
+from rpcqm.codec.packet.enums import MessageClass
 
 FORMATS = ("table", "json", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
 
 _LINES = "\n\t"
-_ACKNOWLEDGEMENTS = {
-    "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
-    "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
-    "no-arrival": AcknowledgementsRequested.ACK_NEG_ARRIVAL,
-    "no-receive": AcknowledgementsRequested.ACK_NEG_RECEIVE,
-}
 
 
 class MessageWriter(Protocol):
@@ -201,61 +180,14 @@ def hex_lines(data: bytes) -> Iterator[str]:
 
 
 def as_json(message: ReceivedMessage) -> dict[str, object]:
-    """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC."""
-    described: dict[str, object] = {
-        "lookup_id": str(message.lookup_identifier),
-        "id": str(message.identifier),
-        "label": message.label,
-        "class": class_name(message.message_class),
-        "priority": message.priority,
-        "delivery": DeliveryGuarantee(message.delivery_guarantee).name.lower(),
-        "transactional": message.is_transactional,
-        "sent": iso_time(message.sent_time),
-        "arrived": iso_time(message.arrival_time),
-        "ttbr": _seconds(message.time_to_be_received),
-        "correlation_id": _identifier(message),
-        "acknowledgements": _acknowledgements(message),
-        "destination": _name(message.destination_queue_format_name),
-        "admin_queue": _name(message.administration_queue_format_name),
-        "response_queue": _name(message.response_queue_format_name),
-        "source_machine": str(message.source_machine_identifier),
-        "sender": _sender(message),
-        "application_tag": message.application_tag,
-        "move_count": message.move_count,
-        "abort_count": message.abort_count,
-        "body_type": message.body_type,
-        "body_size": message.body_size,
-    }
-    if message.is_srmp:
-        described["soap_envelope"] = message.soap_envelope
-    return described | body_json(message)
-
-
-def _seconds(value: int) -> int | None:
-    return None if value == INFINITE else value
-
-
-def _identifier(message: ReceivedMessage) -> str | None:
-    identifier = message.correlation_identifier
-    return None if identifier == NULL_IDENTIFIER else str(identifier)
-
-
-def _acknowledgements(message: ReceivedMessage) -> list[str]:
-    wanted = message.acknowledgements_requested
-    return [name for name, flag in _ACKNOWLEDGEMENTS.items() if wanted & flag]
-
-
-def _name(name: object | None) -> str | None:
-    return None if name is None else str(name)
-
-
-def _sender(message: ReceivedMessage) -> str | None:
-    if message.sender_identifier_type != SenderIdentifierType.SID or not message.sender_identifier:
-        return None
-    try:
-        return str(Sid.decode(message.sender_identifier))
-    except DecodeError:
-        return message.sender_identifier.hex()
+    """A message for programs (`described`)."""
+    place = Place(
+        message.lookup_identifier,
+        message.arrival_time,
+        message.move_count,
+        message.abort_count,
+    )
+    return described(message, place, message.available_body)
 
 
 def _described(message: ReceivedMessage) -> bytes:

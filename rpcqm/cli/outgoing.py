@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from rpcqm.base.text import iso_time
 from rpcqm.cli.output import (
     Table,
     counted,
-    iso_time,
     print_fields,
     print_json,
     size_text,

@@ -4,7 +4,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TextIO
 
 from rpcqm.base.clock import Clock, SystemClock
@@ -106,13 +106,6 @@ def size_text(size: int) -> str:
 def time_text(seconds: float) -> str:
     """A moment in local time; empty for 0."""
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds else ""
-
-
-def iso_time(seconds: float) -> str | None:
-    """A moment for programs: ISO 8601 in UTC; None for 0."""
-    if not seconds:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
+from rpcqm.base.text import iso_time
 from rpcqm.cli import acl, deliveries, outgoing, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
-from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
+from rpcqm.cli.output import Table, print_fields, print_json, size_text, time_text
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, one_of
 from rpcqm.cli.session import if_told, with_server
 from rpcqm.cli.watching import add_pattern, add_watch, is_wanted, show

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rpcqm.base.text import folded
+from rpcqm.base.text import folded, iso_time
 from rpcqm.base.units import duration_text
 from rpcqm.cli.options import add_local_options
-from rpcqm.cli.output import Table, counted, iso_time, print_json, size_text, time_text
+from rpcqm.cli.output import Table, counted, print_json, size_text, time_text
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 from rpcqm.cli.watching import add_interval, add_pattern, is_wanted, show

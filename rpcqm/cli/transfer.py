@@ -16,10 +16,10 @@ from urllib.parse import quote
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.files import private_draft
-from rpcqm.base.text import visible
+from rpcqm.base.text import iso_time, visible
 from rpcqm.cli.errors import CommandError, explain, reason
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
-from rpcqm.cli.output import ProgressDisplay, counted, iso_time
+from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.export_file import ExportReader, ExportWriter

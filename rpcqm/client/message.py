@@ -4,28 +4,20 @@ from uuid import UUID
 from xml.etree.ElementTree import Element
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies.described import text_of
 from rpcqm.codec.bodies.formatters import Value, decode_body, parse_xml
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.packet.srmp import locate_compound
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types.mqvalues import (
     INFINITE,
-    VT_BOOL,
-    VT_BSTR,
-    VT_CLSID,
-    VT_I1,
-    VT_LPSTR,
-    VT_NULL,
 )
 from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 
 _FIRST_SECTIONS = (SectionType.stBinaryFirstSection, SectionType.stSrmpFirstSection)
-_UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
-_NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
-"""Types of numbers, dates and the like: their octets may look like text, and are none."""
 
 
 class ReceivedMessage(PacketMessage):
@@ -142,13 +134,7 @@ class ReceivedMessage(PacketMessage):
 
         None if the body is not text of that encoding, or has the type of a number or a date.
         """
-        if self.body_type in _NO_TEXT:
-            return None
-        encoding = "utf-16-le" if self.body_type in _UTF_16 else "utf-8"
-        try:
-            return self.available_body.decode(encoding).rstrip("\0")
-        except UnicodeDecodeError:
-            return None
+        return text_of(self.available_body, self.body_type)
 
 
 def from_sections(

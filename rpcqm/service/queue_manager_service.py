@@ -28,6 +28,7 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
+from rpcqm.operations.operations import Operations
 from rpcqm.qm import shadow
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
@@ -38,9 +39,9 @@ from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
+from rpcqm.service.backups import Backups
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
-from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import binary as recording_binary
 from rpcqm.service.recording.rpc import Recorder
 from rpcqm.service.reload import differing, in_force
@@ -74,6 +75,7 @@ class QueueManagerService:
     _binary: BinaryListener
     _engine: QueueManagerEngine
     _server: RpcServer
+    _operations: Operations
     _remote_targets: RemoteTargets
 
     def __init__(
@@ -198,6 +200,8 @@ class QueueManagerService:
         store = self._open_store(self._metrics)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         engine = self._engine = self._start_engine(store)
+        backups = Backups(engine, accounts.user_file, lambda: self._configuration)
+        self._operations = Operations(engine, accounts, backups.make)
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:
             self._recorded = recorder.providers
@@ -359,8 +363,7 @@ class QueueManagerService:
         other_side = interfaces.qm2qm(engine, handles, *ports)
         server.register(load("qm2qm"), other_side, qm2qm.POLICY)
         server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)
-        maintenance = Maintenance(engine, accounts.user_file, lambda: self._configuration)
-        server.register(load("rpcqm_admin"), admin.Admin(accounts, maintenance), admin.POLICY)
+        server.register(load("rpcqm_admin"), admin.Admin(self._operations), admin.POLICY)
 
     def _log_on_at(self, address: str) -> "Credentials | None":
         return self._remote_targets.at_address(address)

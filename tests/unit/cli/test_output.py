@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from rpcqm.base.text import visible
+from rpcqm.base.text import iso_time, visible
 from rpcqm.cli import output
 from rpcqm.cli.output import ProgressDisplay, Table, cut, display_width, size_text
 from tests.support.clock import SimulatedClock
@@ -78,8 +78,8 @@ def test_sizes_are_for_people(size: int, text: str) -> None:
 
 
 def test_times_for_programs_are_utc() -> None:
-    assert output.iso_time(1_700_000_000) == "2023-11-14T22:13:20Z"
-    assert output.iso_time(0) is None
+    assert iso_time(1_700_000_000) == "2023-11-14T22:13:20Z"
+    assert iso_time(0) is None
 
 
 def test_progress_shows_itself_after_a_while_and_wipes_itself_out() -> None:

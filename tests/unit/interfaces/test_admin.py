@@ -16,12 +16,13 @@ from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID
 from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
+from rpcqm.operations.operations import Operations
 from rpcqm.qm.message_lookup import LocationState
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.service.accounts import Accounts
-from rpcqm.service.maintenance import Maintenance
+from rpcqm.service.backups import Backups
 from rpcqm.store.backup import restore_backup
 from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
@@ -47,13 +48,13 @@ def accounts(qm: RunningQueueManager, tmp_path: Path) -> Accounts:
 
 
 @pytest.fixture
-def maintenance(qm: RunningQueueManager, accounts: Accounts) -> Maintenance:
-    return Maintenance(qm.engine, accounts.user_file)
+def operations(qm: RunningQueueManager, accounts: Accounts) -> Operations:
+    return Operations(qm.engine, accounts, Backups(qm.engine, accounts.user_file).make)
 
 
 @pytest.fixture
-def server(qm: RunningQueueManager, accounts: Accounts, maintenance: Maintenance) -> CallServer:
-    return CallServer(qm, Served("rpcqm_admin", Admin(accounts, maintenance), admin.POLICY))
+def server(qm: RunningQueueManager, operations: Operations) -> CallServer:
+    return CallServer(qm, Served("rpcqm_admin", Admin(operations), admin.POLICY))
 
 
 @pytest.fixture

@@ -1,0 +1,170 @@
+"""Messages as programs see them: the members of `receive --json`, and of `/api/v1`."""
+
+import base64
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.text import iso_time
+from rpcqm.codec.bodies.kinds import kind_and_value
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    BodyType,
+    DeliveryGuarantee,
+    MessageClass,
+    SenderIdentifierType,
+)
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.types import NULL_IDENTIFIER
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.types.mqvalues import (
+    INFINITE,
+    VT_BOOL,
+    VT_BSTR,
+    VT_CLSID,
+    VT_I1,
+    VT_LPSTR,
+    VT_NULL,
+)
+
+UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
+_NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
+"""Types of numbers, dates and the like: their octets may look like text, and are none."""
+_CLASS_PREFIX = "MQMSG_CLASS_"
+ACKNOWLEDGEMENTS: Mapping[str, AcknowledgementsRequested] = {
+    "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
+    "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
+    "no-arrival": AcknowledgementsRequested.ACK_NEG_ARRIVAL,
+    "no-receive": AcknowledgementsRequested.ACK_NEG_RECEIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a queue manager tells of a message beside its packet.
+
+    `arrival_time` is in seconds since 1970.
+    """
+
+    lookup_identifier: int
+    arrival_time: float
+    move_count: int
+    abort_count: int
+
+
+def described(message: PacketMessage, place: Place, body: bytes) -> dict[str, object]:
+    """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC.
+
+    `body` is the part of the body that was read.
+    """
+    told: dict[str, object] = {
+        "lookup_id": str(place.lookup_identifier),
+        "id": str(message.identifier),
+        "label": message.label,
+        "class": class_name(message.message_class),
+        "priority": message.priority,
+        "delivery": DeliveryGuarantee(message.delivery_guarantee).name.lower(),
+        "transactional": message.transaction_identifier is not None,
+        "sent": iso_time(message.sent_time),
+        "arrived": iso_time(place.arrival_time),
+        "ttbr": _seconds(message.time_to_be_received),
+        "correlation_id": _identifier(message),
+        "acknowledgements": _acknowledgements(message),
+        "destination": _name(message.destination_queue_format_name),
+        "admin_queue": _name(message.administration_queue_format_name),
+        "response_queue": _name(message.response_queue_format_name),
+        "source_machine": str(message.source_machine_identifier),
+        "sender": _sender(message),
+        "application_tag": message.application_tag,
+        "move_count": place.move_count,
+        "abort_count": place.abort_count,
+        "body_type": message.body_type,
+        "body_size": message.body_size,
+    }
+    if message.is_srmp:
+        told["soap_envelope"] = message.soap_envelope
+    return told | described_body(body, message.body_type)
+
+
+def class_name(number: int) -> str:
+    """The name of a class of messages, or its number if the class is unknown."""
+    if isinstance(number, MessageClass):
+        return number.name.removeprefix(_CLASS_PREFIX)
+    return f"0x{number:04X}"
+
+
+def described_body(body: bytes, body_type: int) -> dict[str, object]:
+    """The body for programs: its kind and value, its text if it is text, and its octets."""
+    kind, value = kind_and_value(body, body_type)
+    text = value if body_type and isinstance(value, str) else text_of(body, body_type)
+    told: dict[str, object] = {"value_type": kind, "value": json_value(value)}
+    if text is not None:
+        told["body"] = text
+    return told | {"body_base64": _base64(body)}
+
+
+def text_of(body: bytes, body_type: int) -> str | None:
+    """The body as text: UTF-16 if its type says so, else UTF-8.
+
+    None if the body is not text of that encoding, or has the type of a number or a date.
+    """
+    if body_type in _NO_TEXT:
+        return None
+    encoding = "utf-16-le" if body_type in UTF_16 else "utf-8"
+    try:
+        return body.decode(encoding).rstrip("\0")
+    except UnicodeDecodeError:
+        return None
+
+
+def json_value(value: object) -> object:
+    """A value in what JSON has: octets in Base64, dates as ISO 8601, exact numbers as text."""
+    match value:
+        case bytes():
+            return _base64(value)
+        case float() if not math.isfinite(value):
+            return str(value)
+        case datetime.datetime():
+            return value.isoformat()
+        case Decimal() | UUID() | datetime.timedelta():
+            return str(value)
+        case list():
+            return [json_value(each) for each in value]
+        case dict():
+            return {str(name): json_value(each) for name, each in value.items()}
+    return value
+
+
+def _base64(octets: bytes) -> str:
+    return base64.b64encode(octets).decode()
+
+
+def _seconds(value: int) -> int | None:
+    return None if value == INFINITE else value
+
+
+def _identifier(message: PacketMessage) -> str | None:
+    identifier = message.correlation_identifier
+    return None if identifier == NULL_IDENTIFIER else str(identifier)
+
+
+def _acknowledgements(message: PacketMessage) -> list[str]:
+    wanted = message.acknowledgements_requested
+    return [name for name, flag in ACKNOWLEDGEMENTS.items() if wanted & flag]
+
+
+def _name(name: object | None) -> str | None:
+    return None if name is None else str(name)
+
+
+def _sender(message: PacketMessage) -> str | None:
+    if message.sender_identifier_type != SenderIdentifierType.SID or not message.sender_identifier:
+        return None
+    try:
+        return str(Sid.decode(message.sender_identifier))
+    except DecodeError:
+        return message.sender_identifier.hex()

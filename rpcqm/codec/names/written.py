@@ -1,0 +1,120 @@
+r"""The ways in which a person may name a queue.
+
+`orders` is the private queue of that name at the queue manager that is asked, `orders;late` its
+subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and a text that begins
+like `DIRECT=` is a format name, with or without the `FormatName:` that System.Messaging writes.
+`Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues as they do on Windows.
+"""
+
+import ipaddress
+import re
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import PREFIX, FormatName
+from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName
+
+_FORMAT_NAME = re.compile(rf"{PREFIX}|\w+=", re.IGNORECASE | re.ASCII)
+_URL = re.compile("https?://", re.IGNORECASE)
+_WITHOUT_COMPUTER = re.compile(r"(?:private\$\\|system\$;).+", re.IGNORECASE | re.ASCII)
+_QUEUE_JOURNAL = re.compile(r"(.+)\\journal\$", re.IGNORECASE)
+_COMPUTER = re.compile(COMPUTER_NAME)
+_SYSTEM_QUEUES = {
+    "journal$": "system$;JOURNAL",
+    "deadletter$": "system$;DEADLETTER",
+    "xactdeadletter$": "system$;DEADXACT",
+}
+DEAD_LETTER_QUEUES = ("DeadLetter$", "XactDeadLetter$")
+"""The system's dead-letter queues: of ordinary messages, and of transactional ones."""
+SYSTEM_QUEUES = (*DEAD_LETTER_QUEUES, "Journal$")
+_AS_WRITTEN = {
+    "system$;journal": "Journal$",
+    "system$;deadletter": "DeadLetter$",
+    "system$;deadxact": "XactDeadLetter$",
+}
+HERE = "."
+
+
+def path_name(text: str, host: str = HERE) -> PathName:
+    """The path name for a text; `.` and a missing computer mean `host`.
+
+    Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME) if the text names no queue, and
+    MQError(MQ_ERROR_ILLEGAL_FORMATNAME) for a format name that is not direct.
+    """
+    if is_format_name(text):
+        path = FormatName.parse(text).path_name
+    else:
+        path = PathName.parse(_with_computer(text, host))
+    if path.computer == HERE:
+        return PathName(host, path.queue, path.kind, path.suffix)
+    return path
+
+
+def _with_computer(text: str, host: str) -> str:
+    computer, backslash, rest = text.rpartition("\\")
+    if rest.casefold() in _SYSTEM_QUEUES and (not backslash or _COMPUTER.fullmatch(computer)):
+        return f"{computer or host}\\{_SYSTEM_QUEUES[rest.casefold()]}"
+    if journal := _QUEUE_JOURNAL.fullmatch(text):
+        return _with_computer(journal[1], host) + ";JOURNAL"
+    if _WITHOUT_COMPUTER.fullmatch(text):
+        return f"{host}\\{text}"
+    return text if backslash else f"{host}\\private$\\{text}"
+
+
+def shown_name(text: str) -> str:
+    """The one name that people see of a system queue, like `DeadLetter$`; others unchanged."""
+    computer, _, rest = text.rpartition("\\")
+    return text if is_format_name(computer) else _AS_WRITTEN.get(rest.lower(), text)
+
+
+def is_format_name(text: str) -> bool:
+    """Whether a text begins as format names do."""
+    return _FORMAT_NAME.match(text) is not None
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is a URL, which names a queue behind `DIRECT=` only."""
+    return _URL.match(text) is not None
+
+
+def format_names(text: str, host: str = HERE) -> tuple[FormatName, ...]:
+    """The format names for one text or several with commas between them.
+
+    Raises MQError as `format_name` does.
+    """
+    # The name of a distribution list may hold commas itself.
+    texts = [text] if text[:3].upper() == "DL=" else text.split(",")
+    return tuple(format_name(each, host) for each in texts)
+
+
+def format_name(text: str, host: str = HERE) -> FormatName:
+    """The format name for a text.
+
+    If the computer is an IP address, the format name begins with DIRECT=TCP, else DIRECT=OS.
+    Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) or MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME).
+    """
+    if is_format_name(text):
+        return FormatName.parse(text)
+    if is_url(text):
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, f"write `DIRECT={text}`")
+    path = path_name(text, host)
+    protocol = "TCP" if _is_address(path.computer) else "OS"
+    return FormatName.direct(f"{protocol}:{path}")
+
+
+def subqueue_name(queue: FormatName, name: str) -> FormatName:
+    """The subqueue of a queue, or of a subqueue's queue; the queue itself if `name` is empty.
+
+    Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) if `queue` is not a direct name.
+    """
+    protocol = queue.direct_name.protocol
+    path = queue.path_name.parent
+    suffix = f";{name}" if name else ""
+    return FormatName.direct(f"{protocol}:{path}{suffix}")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,63 @@
+"""Accounts that callers log on with, for administrators."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.identity import Identity
+from rpcqm.operations.audit import note
+from rpcqm.qm.access import require_administrator
+
+
+class AccountView(Protocol):
+    """The attributes of an account that administrators see."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sid(self) -> str: ...
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+
+class AccountKeeper(Protocol):
+    """Keeps the accounts; its methods raise MQError if they refuse."""
+
+    def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]: ...
+    def set_password(self, name: str, nt_hash: bytes) -> None: ...
+    def remove(self, name: str) -> Completion[None]: ...
+    def list(self) -> Sequence[AccountView]: ...
+
+
+class AccountOperations:
+    """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
+
+    def __init__(self, accounts: AccountKeeper) -> None:
+        self._accounts = accounts
+
+    def add(
+        self, identity: Identity, name: str, nt_hash: bytes, groups: Sequence[str] = ()
+    ) -> Completion[str]:
+        """Create an account; its SID is told once it is durable."""
+        require_administrator(identity)
+        added = self._accounts.add(name, nt_hash, groups)
+        note(identity, "add account", name)
+        return added
+
+    def set_password(self, identity: Identity, name: str, nt_hash: bytes) -> None:
+        """Give an account another password; only its NT hash is kept."""
+        require_administrator(identity)
+        self._accounts.set_password(name, nt_hash)
+        note(identity, "set password", name)
+
+    def remove(self, identity: Identity, name: str) -> Completion[None]:
+        """Delete an account, which cannot log on any more from now on."""
+        require_administrator(identity)
+        removed = self._accounts.remove(name)
+        note(identity, "remove account", name)
+        return removed
+
+    def list(self, identity: Identity) -> Sequence[AccountView]:
+        """All accounts, by name."""
+        require_administrator(identity)
+        return self._accounts.list()

@@ -1,0 +1,118 @@
+"""Messages as programs describe them, before they are composed."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import wide_length
+from rpcqm.codec.bodies.described import ACKNOWLEDGEMENTS
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import format_name
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY, MAXIMUM_PACKET_SIZE
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
+from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE
+
+HIGHEST_PRIORITY = 7
+LARGEST_NUMBER = 0xFFFF_FFFF
+_INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a program says of a message; times are seconds, None is for ever.
+
+    Queues are named as commands name them. `transactional` counts for queues elsewhere: one here
+    says itself what it takes.
+    """
+
+    body: bytes = b""
+    label: str = ""
+    priority: int = DEFAULT_PRIORITY
+    body_type: int = 0
+    recoverable: bool = True
+    transactional: bool = False
+    ttbr: int | None = None
+    ttrq: int | None = None
+    correlation_id: str | None = None
+    response_queue: str | None = None
+    admin_queue: str | None = None
+    acknowledgements: tuple[str, ...] = ()
+    application_tag: int = 0
+    extension_base64: str | None = None
+    journal: bool = False
+    dead_letter: bool = False
+
+
+def attributes_of(draft: Draft) -> MessageAttributes:
+    """The attributes of a draft; raises MQError for what a message cannot have."""
+    if wide_length(draft.label) > MAXIMUM_LABEL_LENGTH:
+        raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(draft.label)} characters")
+    extension = _octets(draft.extension_base64)
+    if len(draft.body) + len(extension) > MAXIMUM_PACKET_SIZE:
+        room = f"a message has room for {MAXIMUM_PACKET_SIZE:,} bytes with its headers"
+        raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, room)
+    return MessageAttributes(
+        body=draft.body,
+        label=draft.label,
+        priority=_number("priority", draft.priority, HIGHEST_PRIORITY),
+        body_type=_number("body_type", draft.body_type, LARGEST_NUMBER),
+        delivery_guarantee=(
+            DeliveryGuarantee.RECOVERABLE if draft.recoverable else DeliveryGuarantee.EXPRESS
+        ),
+        time_to_be_received=_seconds("ttbr", draft.ttbr),
+        time_to_reach_queue=_seconds("ttrq", draft.ttrq),
+        correlation_identifier=_identifier(draft.correlation_id),
+        response_queue_format_name=_queue(draft.response_queue),
+        administration_queue_format_name=_queue(draft.admin_queue),
+        acknowledgements_requested=_acknowledgements(draft.acknowledgements),
+        application_tag=_number("application_tag", draft.application_tag, LARGEST_NUMBER),
+        extension=extension,
+        positive_journaling_requested=draft.journal,
+        negative_journaling_requested=draft.dead_letter,
+    )
+
+
+def message_identifier(text: str) -> MessageIdentifier:
+    r"""Read `{GUID}\7`; MQ_ERROR_INVALID_PARAMETER."""
+    try:
+        return MessageIdentifier.parse(text)
+    except ValueError:
+        raise MQError(_INVALID, rf"`{text[:80]}` is no identifier like {{GUID}}\1") from None
+
+
+def _number(name: str, value: int, highest: int) -> int:
+    if not 0 <= value <= highest:
+        raise MQError(_INVALID, f"{name} takes a whole number from 0 to {highest}")
+    return value
+
+
+def _seconds(name: str, value: int | None) -> int:
+    return INFINITE if value is None else _number(name, value, INFINITE - 1)
+
+
+def _identifier(text: str | None) -> MessageIdentifier:
+    return NULL_IDENTIFIER if text is None else message_identifier(text)
+
+
+def _queue(text: str | None) -> FormatName | None:
+    return None if text is None else format_name(text)
+
+
+def _acknowledgements(names: tuple[str, ...]) -> AcknowledgementsRequested:
+    wanted = AcknowledgementsRequested.NONE
+    for name in names:
+        if name not in ACKNOWLEDGEMENTS:
+            raise MQError(_INVALID, f"acknowledgements are {', '.join(ACKNOWLEDGEMENTS)}")
+        wanted |= ACKNOWLEDGEMENTS[name]
+    return wanted
+
+
+def _octets(text: str | None) -> bytes:
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        raise MQError(_INVALID, "extension_base64 is no Base64") from None

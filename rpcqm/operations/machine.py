@@ -1,0 +1,119 @@
+"""The queue manager itself: its state, its permissions, its data."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.identity import Identity
+from rpcqm.operations.audit import note
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.queue_status import QueueStatus, queue_statuses
+
+MakeBackup = Callable[[str, bool], Completion[str]]
+"""Copies all that is durable to a directory, with secret files if that is true; tells a problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState:
+    """A queue manager; `started` is milliseconds since 1970, sizes are bytes."""
+
+    name: str
+    identifier: str
+    version: str
+    connected: bool
+    started: int
+    queues: int
+    messages: int
+    bytes: int
+    disk_bytes: int
+
+
+class MachineOperations:
+    """Raises MQ_ERROR_ACCESS_DENIED for those whom nothing entitles."""
+
+    def __init__(self, engine: QueueManagerEngine, make_backup: MakeBackup) -> None:
+        self._engine = engine
+        self._store, self._clock, self._access = engine.store, engine.clock, engine.access
+        self._queue_manager = engine.queue_manager
+        self._make_backup = make_backup
+        self.started = engine.clock.now()
+
+    def now(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return self._clock.now()
+
+    def state(self, identity: Identity) -> MachineState:
+        """What the queue manager is, and how much it keeps."""
+        require_administrator(identity)
+        machine, total = self._queue_manager, self._store.total
+        return MachineState(
+            name=machine.computer_name,
+            identifier=str(machine.identifier),
+            version=machine.queue_manager_version,
+            connected=machine.connection_active,
+            started=self.started,
+            queues=sum(1 for _ in queue_statuses(machine, self._access)),
+            messages=total.count,
+            bytes=total.bytes,
+            disk_bytes=self._store.disk_bytes(),
+        )
+
+    def connect(self, identity: Identity, online: bool) -> None:
+        """Use the network from now on, or use it no more."""
+        require_administrator(identity)
+        note(identity, "connect" if online else "disconnect", "the queue manager")
+        if online:
+            self._engine.bring_online()
+        else:
+            self._engine.take_offline()
+
+    def queue_statuses(self, identity: Identity) -> Iterator[QueueStatus]:
+        """What all queues do, those to other queue managers included."""
+        require_administrator(identity)
+        return queue_statuses(self._queue_manager, self._access)
+
+    def exposed_queues(self, identity: Identity) -> list[str]:
+        """The path names of queues that Anonymous owns, or may read."""
+        require_administrator(identity)
+        queues = self._queue_manager.queue_collection.values()
+        mains = (each for each in queues if each.main is each)
+        return sorted(each.pathname for each in mains if self._access.is_exposed(each))
+
+    # Permissions
+
+    def security(self, identity: Identity, parts: int) -> bytes:
+        """The `parts` of the queue manager's own descriptor, which says who may ask."""
+        return self._access.get_queue_manager_security(parts, identity)
+
+    def set_security(self, identity: Identity, parts: int, change: bytes) -> Completion[None]:
+        """Replace `parts` of it; done when durable."""
+        changed = self._access.set_queue_manager_security(parts, change, identity)
+        note(identity, "set permissions", "the queue manager")
+        return changed
+
+    # Data
+
+    def disk_bytes(self, identity: Identity) -> int:
+        """What the store takes on the disk."""
+        require_administrator(identity)
+        return self._store.disk_bytes()
+
+    def compact(self, identity: Identity) -> Completion[None]:
+        """Give the disk space of removed messages back."""
+        require_administrator(identity)
+        note(identity, "compact", "the store")
+        return self._store.compact()
+
+    def make_backup(
+        self, identity: Identity, directory: str, secrets: bool = False
+    ) -> Completion[str]:
+        """Copy the store, the accounts and the configuration to a directory that is new or empty.
+
+        The files with keys and passwords that the configuration names are copied if `secrets`.
+
+        The outcome is a sentence that says why it cannot be done, "" when it is.
+        """
+        require_administrator(identity)
+        note(identity, "make backup", directory, secrets=secrets)
+        return self._make_backup(directory, secrets)

@@ -1,0 +1,243 @@
+"""Messages: sending, peeking, moving, purging, and carrying them from store to store."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import MessageSeekAction
+from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion, start
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.operations.audit import note
+from rpcqm.operations.drafts import Draft, attributes_of
+from rpcqm.operations.queues import QueueOperations
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.importing import import_message
+from rpcqm.qm.program_work import RequestKey, Sending
+from rpcqm.qm.sent_keys import Identifiers
+
+PAGE_BYTES = 8 << 20
+"""Packets of a page of messages, so that an answer stays within the memory of one connection. The
+first message is given whatever its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages that were peeked at, and the lookup identifier after which the next ones come."""
+
+    messages: list[Message]
+    next: int | None
+
+
+class MessageOperations:
+    """Each opens the queue with the rights of the caller, as RPC does, and closes it again.
+
+    Raises MQError as `Opening.open_queue` does: QUEUE_NOT_FOUND, ACCESS_DENIED,
+    SHARING_VIOLATION, UNSUPPORTED_FORMATNAME_OPERATION.
+    """
+
+    def __init__(self, engine: QueueManagerEngine, queues: QueueOperations) -> None:
+        self._engine = engine
+        self._opening, self._messages = engine.opening, engine.messages
+        self._queues = queues
+
+    @contextmanager
+    def _open(
+        self,
+        identity: Identity,
+        names: FormatName | tuple[FormatName, ...],
+        access: QueueAccessType,
+    ) -> Iterator[OpenQueueDescriptor]:
+        if self._engine.turn.waiting:  # what this turn has brought comes first
+            self._engine.turn.drain()
+        descriptor = self._opening.open_queue(names, access, identity=identity)
+        try:
+            yield descriptor
+        finally:
+            self._opening.close_queue(descriptor)
+
+    @contextmanager
+    def _open_to_read(
+        self, identity: Identity, name: FormatName, access: QueueAccessType
+    ) -> Iterator[tuple[OpenQueueDescriptor, Queue]]:
+        """The same for a queue here, or for one to elsewhere, which administrators may read."""
+        if self._engine.outgoing.find(name) is not None:
+            access = _FOR_ADMINISTRATORS[access]
+        with self._open(identity, (name,), access) as descriptor:
+            queue = descriptor.queue_reference
+            assert queue is not None
+            yield descriptor, queue
+
+    # Sending
+
+    def work(
+        self,
+        identity: Identity,
+        sendings: Sequence[tuple[tuple[FormatName, ...], Draft]],
+        completes: Sequence[str] = (),
+        key: RequestKey | None = None,
+    ) -> Completion[Identifiers]:
+        """Send messages and complete leases, all or none.
+
+        Gives the identifiers of the messages when they are as durable as they ask for. Raises as
+        `ProgramWork.perform`, and MQError for what a message cannot have.
+        """
+        wanted = [
+            Sending(names, attributes_of(draft), draft.transactional) for names, draft in sendings
+        ]
+        return self._engine.program_work.perform(identity, wanted, completes, key)
+
+    def send(
+        self,
+        identity: Identity,
+        names: tuple[FormatName, ...],
+        drafts: Sequence[Draft],
+        key: RequestKey | None = None,
+    ) -> Completion[Identifiers]:
+        """The same for messages to one destination."""
+        return self.work(identity, [(names, draft) for draft in drafts], (), key)
+
+    # Looking
+
+    def peek(
+        self, identity: Identity, name: FormatName, after: int | None = None, limit: int = 1
+    ) -> Page:
+        """Up to `limit` messages behind that of `after`, which need not be there any more."""
+        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
+            messages: list[Message] = []
+            size = 0
+            while len(messages) < limit and size < PAGE_BYTES:
+                message = self._next(descriptor, after)
+                if message is None:
+                    return Page(messages, None)
+                messages.append(message)
+                after, size = message.lookup_identifier, size + len(message.packet)
+            return Page(messages, after if self._next(descriptor, after) is not None else None)
+
+    def _next(self, descriptor: OpenQueueDescriptor, after: int | None) -> Message | None:
+        seek = MessageSeekAction.SEEK_FIRST if after is None else MessageSeekAction.SEEK_NEXT
+        try:
+            return self._messages.read_message_by_lookup_identifier(
+                descriptor, after or 0, True, seek
+            ).result()
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                raise
+            return None
+
+    def look_up(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:
+        """One message, which stays; MQ_ERROR_MESSAGE_NOT_FOUND, or what keeps it from others."""
+        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
+            return self._messages.read_message_by_lookup_identifier(
+                descriptor, lookup_identifier, True, MessageSeekAction.SEEK_CURRENT
+            ).result()
+
+    # Taking away
+
+    def take(
+        self, identity: Identity, name: FormatName, lookup_identifier: int
+    ) -> Completion[Message]:
+        """Remove one message; it is given once that is durable."""
+        return start(self._take(identity, name, lookup_identifier))
+
+    async def _take(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:
+        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (descriptor, _):
+            taken = self._messages.read_message_by_lookup_identifier(
+                descriptor, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
+            )
+        return await taken
+
+    def purge(self, identity: Identity, name: FormatName) -> Completion[int]:
+        """Remove all messages of a queue; how many, once that is durable."""
+        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue):
+            note(identity, "purge", _name_of(queue), messages=queue.message_count)
+            return self._engine.queues.purge_queue(queue)
+
+    def move(
+        self,
+        identity: Identity,
+        source: FormatName,
+        target: FormatName,
+        lookup_identifiers: Sequence[int] | None = None,
+    ) -> Completion[int]:
+        """Move messages between a queue and its subqueues; how many, once that is durable.
+
+        None moves all that nobody holds now. Raises STATUS_INVALID_PARAMETER for queues that are
+        not related, MESSAGE_NOT_FOUND; what was moved before a refusal stays moved.
+        """
+        return start(self._move(identity, source, target, lookup_identifiers))
+
+    async def _move(
+        self,
+        identity: Identity,
+        source: FormatName,
+        target: FormatName,
+        lookup_identifiers: Sequence[int] | None,
+    ) -> int:
+        with (
+            self._open_to_read(identity, source, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
+            self._open(identity, (target,), QueueAccessType.MOVE_ACCESS) as into,
+        ):
+            place = into.queue_reference
+            assert place is not None
+            note(identity, "move messages", _name_of(queue), to=place.pathname)
+            if lookup_identifiers is None:
+                return await self._move_all(queue, place)
+            return await self._move_some(queue, place, lookup_identifiers)
+
+    async def _move_some(self, queue: Queue, place: Queue, keys: Sequence[int]) -> int:
+        move = self._messages.move_message
+        moved = [move(MessagePosition(queue, key), place) for key in keys]
+        for each in moved:
+            await each
+        return len(moved)
+
+    async def _move_all(self, queue: Queue, place: Queue) -> int:
+        """Move what is there now, in chunks between which others are served."""
+        last = queue.message_position_list.last()
+        count, after = 0, None
+        while last is not None and queue.queue_manager is not None:
+            keys = queue.message_position_list.page(after, MOVED_AT_ONCE)
+            keys = [key for key in keys if key <= last]
+            if not keys:
+                break
+            moved = [self._messages.move_message(MessagePosition(queue, k), place) for k in keys]
+            for each in moved:
+                await each
+            count, after = count + len(keys), keys[-1]
+        return count
+
+    # From store to store
+
+    def import_message(
+        self, identity: Identity, name: FormatName, packet: bytes
+    ) -> Completion[int]:
+        """Put a packet that was exported into a queue, as it was; for administrators.
+
+        Its lookup identifier when it is durable.
+        """
+        require_administrator(identity)
+        engine, queue = self._engine, self._queues.find(name)
+        taken = import_message(engine.store, engine.quotas, engine.positions, queue, packet)
+        note(identity, "import message", _name_of(queue))
+        return taken
+
+
+MOVED_AT_ONCE = 1_000
+"""Messages that are moved before others are served."""
+
+_FOR_ADMINISTRATORS = {
+    QueueAccessType.PEEK_ACCESS: QueueAccessType.PEEK_ADMIN_ACCESS,
+    QueueAccessType.RECEIVE_ACCESS: QueueAccessType.RECEIVE_ADMIN_ACCESS,
+}
+"""How queues to elsewhere are opened."""
+
+
+def _name_of(queue: Queue) -> str:
+    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname

@@ -1,0 +1,26 @@
+"""All of them together, over one queue manager."""
+
+from rpcqm.operations.accounts import AccountKeeper, AccountOperations
+from rpcqm.operations.machine import MachineOperations, MakeBackup
+from rpcqm.operations.messages import MessageOperations
+from rpcqm.operations.outgoing import OutgoingOperations
+from rpcqm.operations.queues import QueueOperations
+from rpcqm.operations.traces import TraceOperations
+from rpcqm.qm.engine import QueueManagerEngine
+
+
+class Operations:
+    """What can be done with a queue manager, by subject."""
+
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        accounts: AccountKeeper,
+        make_backup: MakeBackup,
+    ) -> None:
+        self.accounts = AccountOperations(accounts)
+        self.machine = MachineOperations(engine, make_backup)
+        self.queues = QueueOperations(engine)
+        self.messages = MessageOperations(engine, self.queues)
+        self.outgoing = OutgoingOperations(engine)
+        self.traces = TraceOperations(engine)

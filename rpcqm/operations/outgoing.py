@@ -1,0 +1,47 @@
+"""Queues to other queue managers, for administrators."""
+
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.operations.audit import note
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.engine import QueueManagerEngine
+
+
+class OutgoingOperations:
+    """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
+
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self._outgoing = engine.outgoing
+
+    def list(self, identity: Identity) -> list[OutgoingQueue]:
+        """All outgoing queues, also those that are not active."""
+        require_administrator(identity)
+        return self._outgoing.list()
+
+    def find(self, identity: Identity, name: FormatName) -> OutgoingQueue:
+        """The outgoing queue to a destination; MQ_ERROR_QUEUE_NOT_FOUND."""
+        require_administrator(identity)
+        queue = self._outgoing.find(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return queue
+
+    def pause(self, identity: Identity, name: FormatName) -> None:
+        """Stop the transfer out of a queue, over restarts too."""
+        queue = self.find(identity, name)
+        self._outgoing.admin_pause_queue(queue)
+        note(identity, "pause", queue.destination_format_name)
+
+    def resume(self, identity: Identity, name: FormatName) -> None:
+        """Let the transfer go on."""
+        queue = self.find(identity, name)
+        self._outgoing.admin_resume_queue(queue)
+        note(identity, "resume", queue.destination_format_name)
+
+    def resend(self, identity: Identity, name: FormatName) -> None:
+        """Send again, now, what is not acknowledged."""
+        queue = self.find(identity, name)
+        self._outgoing.resend(queue)
+        note(identity, "resend", queue.destination_format_name)

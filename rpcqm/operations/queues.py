@@ -1,0 +1,194 @@
+"""Queues: making, listing, changing and deleting them, and who may do what with them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rpcqm.adm.enums import QueueType
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.operations.audit import note
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.engine import QueueManagerEngine
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryPublicQueue:
+    """A public queue of this machine (`here`) or another one; `fixed` when the file lists it."""
+
+    path_name: str
+    format_name: str
+    label: str
+    here: bool
+    fixed: bool
+
+
+class QueueOperations:
+    """Names of queues are format names; MQ_ERROR_QUEUE_NOT_FOUND for those of no queue here."""
+
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self._engine = engine
+        self._registry, self._outgoing = engine.registry, engine.outgoing
+        self._queues, self._access = engine.queues, engine.access
+
+    # Finding
+
+    def find(self, name: FormatName) -> Queue:
+        """The queue, journal, subqueue or outgoing queue of a name."""
+        queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return queue
+
+    def list(self, identity: Identity) -> list[Queue]:
+        """The queues of applications, by their path names; for administrators."""
+        require_administrator(identity)
+        queues = self._engine.queue_manager.queue_collection.values()
+        found = (each for each in queues if _is_of_an_application(each))
+        return sorted(found, key=lambda queue: queue.pathname.casefold())
+
+    def look(self, identity: Identity, name: FormatName) -> Queue:
+        """A queue whose properties the caller may see.
+
+        Those of system queues and of outgoing queues are for administrators.
+        """
+        queue = self.find(name)
+        if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
+            require_administrator(identity)
+        else:
+            rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+            self._access.check_queue(queue, identity, rights)
+        return queue
+
+    def may_count(self, identity: Identity, queue: Queue) -> bool:
+        """Whether the caller may know how many messages there are: who peeks can count them."""
+        return identity.is_administrator or self._access.may_peek(queue, identity)
+
+    def format_name(self, queue: Queue) -> FormatName:
+        """The name by which others can open a queue."""
+        return self._queues.format_name_of(queue)
+
+    def public(self, identity: Identity) -> Iterator[DirectoryPublicQueue]:
+        """The public queues of all machines, as far as they are known; for administrators."""
+        require_administrator(identity)
+        return self._public()
+
+    def _public(self) -> Iterator[DirectoryPublicQueue]:
+        directory = self._engine.directory
+        listed = directory.listed_queues()
+        for identifier, queue in directory.public_queues().items():
+            name = FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, identifier)
+            here = self._registry.find_by_format_name(name) is not None
+            yield DirectoryPublicQueue(
+                queue.pathname, str(name), queue.label, here, identifier in listed
+            )
+
+    # Making and deleting
+
+    def create(
+        self, identity: Identity, path: str, attributes: Mapping[str, object]
+    ) -> Completion[Queue]:
+        """Create a queue; done when durable.
+
+        `attributes` are those of `adm.Queue`. A public queue, for administrators, is published.
+        Raises MQError as `QueueEvents.create_queue` does.
+        """
+        if PathName.parse(path).kind is QueueKind.PUBLIC:
+            require_administrator(identity)
+        queue = self._queues.new_queue(path, identity, **attributes)
+        created = self._queues.create_queue(queue, identity=identity)
+        note(identity, "create queue", path)
+        return created
+
+    def create_public(
+        self, identity: Identity, path: str, attributes: Mapping[str, object]
+    ) -> Completion[Queue]:
+        """Create and publish a queue; MQ_ERROR_NO_DS without a directory, and others."""
+        require_administrator(identity)
+        if PathName.parse(path).kind is not QueueKind.PUBLIC:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, path)
+        return self.create(identity, path, attributes)
+
+    def delete(self, identity: Identity, name: FormatName) -> Completion[None]:
+        """Delete a queue with its journal, its subqueues and all messages; done when durable."""
+        queue = self._registry.find_application_queue(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        messages = queue.message_count
+        deleted = self._queues.delete_queue(queue, identity=identity)
+        note(identity, "delete queue", queue.pathname, messages=messages)
+        return deleted
+
+    # Properties
+
+    def set_properties(
+        self, identity: Identity, name: FormatName, changes: Mapping[str, object]
+    ) -> Completion[None]:
+        """Change attributes of a queue, all or none; done when durable."""
+        queue = self.find(name)
+        changed = self._queues.set_properties(queue, changes, identity=identity)
+        note(identity, "set properties", queue.pathname, properties=sorted(changes))
+        return changed
+
+    def max_deliveries(self, identity: Identity, name: FormatName) -> tuple[int, str]:
+        """After how many failed deliveries a message goes to which subqueue; 0 is never."""
+        require_administrator(identity)
+        queue = self.find(name).main
+        return queue.max_deliveries, queue.poison_subqueue
+
+    def set_max_deliveries(
+        self, identity: Identity, name: FormatName, limit: int, subqueue: str
+    ) -> Completion[None]:
+        """Change that, with the right to set properties."""
+        queue = self.find(name)
+        changed = self._engine.failed_deliveries.set_limit(queue, limit, subqueue, identity)
+        note(identity, "set the limit of deliveries", queue.pathname, limit=limit)
+        return changed
+
+    # Trails
+
+    def has_trail(self, identity: Identity, name: FormatName) -> bool:
+        """Whether a queue has an event trail."""
+        require_administrator(identity)
+        return self.find(name).main.trail
+
+    def switch_trail(self, identity: Identity, name: FormatName, on: bool) -> Completion[None]:
+        """Begin or end the event trail of a queue."""
+        require_administrator(identity)
+        queue = self.find(name)
+        note(identity, "begin trail" if on else "end trail", queue.pathname)
+        return self._engine.trail.switch(queue, on)
+
+    # Permissions
+
+    def security(self, identity: Identity, name: FormatName, parts: int) -> bytes:
+        """The `parts` (SecurityInformation) of a queue's descriptor, self-relative."""
+        return self._queues.get_security(self._own(name), parts, identity=identity)
+
+    def set_security(
+        self, identity: Identity, name: FormatName, parts: int, descriptor: bytes
+    ) -> Completion[None]:
+        """Replace `parts` of a queue's descriptor; done when durable."""
+        queue = self._own(name)
+        changed = self._queues.set_security(queue, parts, descriptor, identity=identity)
+        note(identity, "set permissions", queue.pathname)
+        return changed
+
+    def _own(self, name: FormatName) -> Queue:
+        queue = self._registry.find_application_queue(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return queue
+
+
+def _is_of_an_application(queue: Queue) -> bool:
+    return (
+        queue.parent is None
+        and not isinstance(queue, OutgoingQueue)
+        and queue.queue_type is not QueueType.SYSTEM
+    )

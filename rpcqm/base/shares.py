@@ -44,9 +44,14 @@ class Shares(Generic[K]):
     def take_oldest(self, count: int, owner: str) -> list[K]:
         """Remove so many keys of an owner, those first that were used longest ago."""
         keys = self._keys.get(owner)
-        taken = list(islice(keys, max(count, 0))) if keys else []
+        if not keys or count <= 0:
+            return []
+        taken = list(islice(keys, count))
+        owners = self._owners
         for key in taken:
-            self.remove(key)
+            del keys[key], owners[key]
+        if not keys:
+            del self._keys[owner]
         return taken
 
     def touch(self, key: K) -> None:

@@ -369,8 +369,25 @@ class Session:
 
     def persisted_many(self, numbers: range) -> None:
         """The same as `persisted` for recoverable messages with neighbouring numbers."""
-        for number in numbers:
-            self.persisted(number & _COUNTER)
+        following = (self._persisted_recoverable + 1) & _COUNTER
+        if self._persisted_early or numbers.start & _COUNTER != following:
+            for number in numbers:
+                self.persisted(number & _COUNTER)
+            return
+        left = len(numbers)
+        while left and self.state is not SessionState.CLOSED:
+            step = max(1, min(left, _ACK_BITS - self._pending_recoverable))
+            left -= step
+            self._persist(step)
+
+    def _persist(self, count: int) -> None:
+        """The next messages are on the disk."""
+        pending = self._pending_recoverable
+        self._persisted_recoverable = (self._persisted_recoverable + count) & _COUNTER
+        if self._pending_recoverable >= _ACK_BITS:
+            self.send_session_ack()
+        elif not pending and self._pending_recoverable:
+            self._start_ack_send(self.recoverable_ack_send_timeout)
 
     def persisted(self, number: int) -> None:
         """A recoverable message is on the disk, or refused for good ([MS-MQQB] 3.1.5.8.7).
@@ -380,15 +397,12 @@ class Session:
         """
         if self.state is SessionState.CLOSED:
             return
-        self._persisted_early.add(number)
-        pending = self._pending_recoverable
-        while (following := (self._persisted_recoverable + 1) & _COUNTER) in self._persisted_early:
-            self._persisted_early.discard(following)
-            self._persisted_recoverable = following
-        if self._pending_recoverable >= _ACK_BITS:
-            self.send_session_ack()
-        elif not pending and self._pending_recoverable:
-            self._start_ack_send(self.recoverable_ack_send_timeout)
+        early, count = self._persisted_early, 0
+        early.add(number)
+        while (self._persisted_recoverable + count + 1) & _COUNTER in early:
+            count += 1
+            early.discard((self._persisted_recoverable + count) & _COUNTER)
+        self._persist(count)
 
     @property
     def _pending_recoverable(self) -> int:

@@ -10,17 +10,22 @@
  * amqp PORT QUEUE await COUNT         waits until so many are there; prints how many were there
  *                                     when the first came, and the seconds since then
  *
- * A refusal of the broker stops the run.
+ * SIZE may be LOW-HIGH: messages whose bodies, correlations and priorities differ are sent in turn.
+ * Compiled with WITH_TLS it speaks TLS, and believes every certificate. A refusal of the broker
+ * stops the run.
  */
 
 #define _GNU_SOURCE
 #include "measure.h"
 
+#ifdef WITH_TLS
+#include <openssl/ssl.h>
+#endif
 #include <endian.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
 
-enum { ROOM = 1 << 18, EVENTS = 1024, MOST_CONNECTIONS = 1024, MOST_WINDOW = 1024 };
+enum { ROOM = 1 << 18, EVENTS = 1024, MOST_CONNECTIONS = 1024, MOST_WINDOW = 1024, DIFFERENT = 64 };
 enum { METHOD = 1, HEADER = 2, BODY = 3, HEARTBEAT = 8 };
 enum { FRAME_HEADER = 7, FRAME_END = 0xCE, MOST_PAYLOAD = 131064 };
 
@@ -40,6 +45,9 @@ enum {
 
 struct connection {
     int socket;
+#ifdef WITH_TLS
+    SSL *tls;
+#endif
     uint64_t published, confirmed;
     uint64_t sent_at[MOST_WINDOW];
     size_t held, output_length;
@@ -48,8 +56,9 @@ struct connection {
 
 static const char *queue;
 static unsigned window;
-static uint8_t *message;
-static size_t message_length;
+static struct { uint8_t *data; size_t length; } messages[DIFFERENT];
+static unsigned message_count;
+static uint64_t next_message;
 static uint64_t left_to_publish = UINT64_MAX;
 /* Frames. The letters of a format: o, s, l and q are 1, 2, 4 and 8 octets, t is a short string,
    T a table with one string in it (its name and value follow), or without any when that is NULL. */
@@ -119,23 +128,43 @@ static size_t method(uint8_t *to, unsigned channel, unsigned id, const char *for
     return close_frame(to, METHOD, channel, at - FRAME_HEADER);
 }
 
-/* What one published message is on the wire; it never changes. */
-static void make_message(size_t size)
+static void append_message(size_t size, int different)
 {
-    if (size > MOST_PAYLOAD)
-        refuse("a message that needs more than one frame");
-    message = calloc(1, size + 512);
+    uint8_t *message = calloc(1, size + 512);
     if (!message)
         die("calloc");
-    size_t at = method(message, 1, BASIC_PUBLISH, "stto", 0, "", queue, 0);
+    size_t at = method(message, 1, BASIC_PUBLISH, "stto", 0, "", queue, 0), length = 15;
     uint8_t *header = message + at;
     put(header + FRAME_HEADER, 60, 2);
     put(header + FRAME_HEADER + 4, size, 8);
-    put(header + FRAME_HEADER + 12, 0x1000, 2);
+    put(header + FRAME_HEADER + 12, different ? 0x1C00 : 0x1000, 2);
     header[FRAME_HEADER + 14] = 2;
-    at += close_frame(header, HEADER, 1, 15);
-    memset(message + at + FRAME_HEADER, 'x', size);
-    message_length = at + close_frame(message + at, BODY, 1, size);
+    if (different) {
+        char correlation[40];
+        snprintf(correlation, sizeof correlation, "%08x-%08x-%08x", rand(), rand(), rand());
+        header[FRAME_HEADER + length++] = rand() % 2 ? 3 : 5;
+        length += put_text(header + FRAME_HEADER + length, correlation);
+    }
+    at += close_frame(header, HEADER, 1, length);
+    for (size_t i = 0; i < size; i++)
+        message[at + FRAME_HEADER + i] = different ? rand() : 'x';
+    at += close_frame(message + at, BODY, 1, size);
+    messages[message_count].data = message;
+    messages[message_count++].length = at;
+}
+
+/* What published messages are on the wire: one of a size, or several of sizes in a range. */
+static void make_messages(const char *sizes)
+{
+    unsigned low, high;
+    int different = sscanf(sizes, "%u-%u", &low, &high) == 2;
+    if (!different)
+        low = high = atoi(sizes);
+    if (high < low || high > MOST_PAYLOAD)
+        refuse("a message that needs more than one frame");
+    srand(1);
+    for (int i = 0; i < (different ? DIFFERENT : 1); i++)
+        append_message(low + rand() % (high - low + 1), different);
 }
 
 static size_t whole_frame(const uint8_t *frame, size_t held)
@@ -153,15 +182,64 @@ static unsigned method_of(const uint8_t *frame)
     return frame[0] == METHOD ? get(frame + FRAME_HEADER, 4) : 0;
 }
 
+#ifdef WITH_TLS
+static void secure(struct connection *made)
+{
+    static SSL_CTX *context;
+    if (!context && !(context = SSL_CTX_new(TLS_client_method())))
+        refuse("no TLS");
+    made->tls = SSL_new(context);
+    if (!made->tls || !SSL_set_fd(made->tls, made->socket) || SSL_connect(made->tls) != 1)
+        refuse("the broker does not agree on TLS");
+}
+
+static void write_out(struct connection *to, const uint8_t *data, size_t length)
+{
+    if (length && SSL_write(to->tls, data, length) != (int)length)
+        refuse("the broker takes no more");
+}
+
+static ssize_t read_in(struct connection *from, uint8_t *data, size_t room)
+{
+    return SSL_read(from->tls, data, room);
+}
+
+static int has_more(struct connection *from)
+{
+    return SSL_pending(from->tls) > 0;
+}
+#else
+static void secure(struct connection *made)
+{
+    (void)made;
+}
+
+static void write_out(struct connection *to, const uint8_t *data, size_t length)
+{
+    write_all(to->socket, data, length);
+}
+
+static ssize_t read_in(struct connection *from, uint8_t *data, size_t room)
+{
+    return read(from->socket, data, room);
+}
+
+static int has_more(struct connection *from)
+{
+    (void)from;
+    return 0;
+}
+#endif
+
 static void flush(struct connection *to)
 {
-    write_all(to->socket, to->output, to->output_length);
+    write_out(to, to->output, to->output_length);
     to->output_length = 0;
 }
 
 static void read_some(struct connection *from)
 {
-    ssize_t got = read(from->socket, from->input + from->held, ROOM - from->held);
+    ssize_t got = read_in(from, from->input + from->held, ROOM - from->held);
     if (got <= 0)
         refuse("the broker closed the connection");
     from->held += got;
@@ -230,6 +308,7 @@ static struct connection *start(int port)
     if (!made)
         die("calloc");
     made->socket = connected_to(port);
+    secure(made);
     log_on(made);
     return made;
 }
@@ -253,10 +332,11 @@ static void start_consuming(struct connection *on)
 static void publish(struct connection *on)
 {
     while (on->published - on->confirmed < window && left_to_publish) {
-        if (on->output_length + message_length > ROOM)
+        unsigned which = next_message++ % message_count;
+        if (on->output_length + messages[which].length > ROOM)
             flush(on);
-        memcpy(on->output + on->output_length, message, message_length);
-        on->output_length += message_length;
+        memcpy(on->output + on->output_length, messages[which].data, messages[which].length);
+        on->output_length += messages[which].length;
         on->sent_at[on->published++ % window] = now();
         left_to_publish--;
     }
@@ -309,15 +389,17 @@ static void take_frames(struct connection *on)
     }
     on->held -= at;
     memmove(on->input, on->input + at, on->held);
-    if (message)
+    if (message_count)
         publish(on);
     flush(on);
 }
 
 static void take(struct connection *on)
 {
-    read_some(on);
-    take_frames(on);
+    do {
+        read_some(on);
+        take_frames(on);
+    } while (has_more(on));
 }
 
 static double run_until(int epoll, struct connection **all, uint64_t end)
@@ -343,7 +425,7 @@ static void run(int port, int sending, char **arguments)
     if (!count || count > MOST_CONNECTIONS || !window || window > MOST_WINDOW)
         refuse("too many connections, or too large a window");
     if (sending)
-        make_message(atoi(arguments[2]));
+        make_messages(arguments[2]);
     for (unsigned i = 0; i < count; i++) {
         struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
         all[i] = start(port);
@@ -360,12 +442,12 @@ static void run(int port, int sending, char **arguments)
     report(run_until(epoll, all, now() + atof(arguments[4]) * 1e9));
 }
 
-static void put_messages(int port, uint64_t count, size_t size)
+static void put_messages(int port, uint64_t count, const char *size)
 {
     struct connection *on = start(port);
     window = 256;
     left_to_publish = count;
-    make_message(size);
+    make_messages(size);
     declare(on);
     purge(on);
     start_publishing(on);
@@ -400,7 +482,7 @@ int main(int count, char **arguments)
     const char *what = arguments[3];
     queue = arguments[2];
     if (!strcmp(what, "put") && count == 6)
-        put_messages(port, atoll(arguments[4]), atoi(arguments[5]));
+        put_messages(port, atoll(arguments[4]), arguments[5]);
     else if (!strcmp(what, "await"))
         await(port, atoll(arguments[4]));
     else if (count == 9)

@@ -6,15 +6,20 @@ import platform
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 
-from harness import HERE, Figure
+from harness import BUILD, HERE, TRIAL, UNPROTECTED, Figure, Stolen, syncs_of
 
 sys.path.insert(0, str(HERE.parents[1]))  # some benches share inputs with the tests
 
-SHARED = {"authenticated", "bare", "broker", "driver", "harness", "recorded", "served", "sessions"}
+SHARED = {
+    *("authenticated", "bare", "broker", "driver", "harness", "recorded", "sampling", "served"),
+    *("sessions", "streams"),
+}
+
+SYNC = 1024
 
 
 def benches() -> list[str]:
@@ -23,23 +28,37 @@ def benches() -> list[str]:
 
 
 def line(figure: Figure) -> str:
-    """One figure as a person reads it; a missed target says so."""
+    """One figure as a person reads it; a missed target says so, and where the time went."""
     value = f"{figure.value:,.3g}" if figure.value < 1000 else f"{figure.value:,.0f}"
     text = f"  {figure.name}: {value} {figure.unit}"
     if figure.target is not None:
-        wanted = f"{'at most' if figure.at_most else 'at least'} {figure.target:g}"
+        wanted = f"{'at most' if figure.at_most else 'at least'} {figure.target:.4g}"
         text += f"   (target {wanted}: {'met' if figure.met else 'MISSED'})"
-    return f"{text}\n      {figure.note}" if figure.note else text
+    more = [figure.note] if figure.note else []
+    more += [f"level NONE, which {UNPROTECTED} allows"] if figure.unprotected else []
+    if not figure.quiet:
+        more.append(f"not quiet: {figure.stolen:.0%} of the processors' time was stolen")
+    return "\n      ".join([text, *more, *figure.profile])
 
 
 def measure(name: str) -> list[Figure] | None:
     """Run one bench; None when it failed."""
     print(name, flush=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    before, watch = syncs_of(BUILD, SYNC, 0.3), Stolen()
     try:
-        figures: list[Figure] = import_module(name).run()
-    except Exception:
+        found: list[Figure] = import_module(name).run()
+    except Exception:  # the other benches are run all the same
         traceback.print_exc()
         return None
+    share, after = watch.share, syncs_of(BUILD, SYNC, 0.3)
+    figures = [replace(each, stolen=share) if each.stolen is None else each for each in found]
+    if any(figure.unprotected for figure in figures):
+        print(f"  (level NONE needs {UNPROTECTED})")
+    print(
+        f"  (stolen processor time {share:.1%}; raw sync of 1 KiB, p50: {before.p50_us:,.0f} µs "
+        f"before, {after.p50_us:,.0f} after{'; A TRIAL: no figure means anything' * TRIAL})"
+    )
     for figure in figures:
         print(line(figure), flush=True)
     return figures
@@ -51,6 +70,8 @@ def report(results: dict[str, list[Figure] | None]) -> str:
     missed = sum(not figure.met for figure in figures)
     failed = [name for name, found in results.items() if found is None]
     text = f"{len(figures)} figures, {missed} missed"
+    noisy = sum(not figure.quiet for figure in figures)
+    text += f", {noisy} not quiet" if noisy else ""
     return f"{text}; failed: {', '.join(failed)}" if failed else text
 
 

@@ -7,9 +7,12 @@ same bytes, appends what must last to a zero-filled log, and syncs once per turn
 store is warmed up until its log files are recycled. Figures count messages.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import repeat
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -20,14 +23,17 @@ from harness import (
     BUILD,
     Copy,
     Figure,
+    Pairs,
     Script,
+    few,
     limit_server,
     load,
     load_streams,
     pairs,
-    raw_syncs,
+    syncs_of,
 )
 from served import EVERYONE, Served, serving
+from streams import VARIED_SIZES, Prepare, streams, varied
 
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
@@ -35,9 +41,8 @@ from rpcqm.codec.interface import TransferSyntax, Value
 from rpcqm.codec.interface import load as load_interface
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
-from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import mqmq, qmcomm, qmcomm2, remoteread
-from rpcqm.rpc.constants import WHOLE, PfcFlags
+from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
 from rpcqm.rpc.pdu import Bind, BindAck, ContextAnswer, ContextElement, Request, Response, SyntaxId
 from rpcqm.rpc.presentation import NDR
 
@@ -59,9 +64,15 @@ HANDLE = bytes(range(100, 120))
 FRAGMENT = 5840
 PART = FRAGMENT - 24
 SECONDS, WARM_UP, ROUNDS = 0.8, 0.2, 3
-VARIED_SIZES = 100, 10_240
+STOCK_SECONDS = 3.0
+"""Sending at saturation is three times as fast as receiving, which takes four seconds in all."""
+VARIED, VARIED_CONNECTIONS = "100 octets to 10 KiB", 16
+SEALED = {64: 0.5}
+"""What is wanted of sealed sends over those at level NONE, by connections."""
 SEALED_CALLS, FEWEST_SEALED = 24_000, 600
 """Calls that are sealed beforehand: on all connections, and at least on each."""
+LEAST_TURNS = 8
+"""Calls with each handle, so that not all of them are outstanding when the run begins."""
 
 
 def bind(*names: str) -> bytes:
@@ -303,42 +314,91 @@ def coming_and_going(size: int) -> Script:
     )
 
 
-def measure(port: int, work: Work, connections: int, size: str, directory: Path) -> Figure:
+def measure(served: Served, work: Work, connections: int, size: str, directory: Path) -> Figure:
     """One figure; ours and the limit in turns."""
 
     def rate(of: int, script: Script) -> Callable[[], float]:
         return lambda: load(of, connections, script, SECONDS, WARM_UP).calls_per_second / work.calls
 
+    if work.calls > 1:
+        stock(served, SIZES[size])
     answer, only = work.answers
     with limit_server(BIND_ACK, answer, directory / "log-of-limit", only) as limit:
-        measured = pairs(rate(port, work.ours), rate(limit, work.limit), ROUNDS)
-    syncs = raw_syncs(directory, work.logged)
-    note = f"{measured.spread}; raw fdatasync {syncs:,.0f}/s, so that one sync carries at least "
-    note += f"{max(measured.ours / syncs, 1):.1f} messages"
-    wanted = work.wanted[connections] if size == "1 KiB" else None
-    clients = "1 connection" if connections == 1 else f"{connections} connections"
-    name = f"durable {work.name} of {size} over the C log server, {clients}, level NONE"
-    return Figure(name, measured.ratio, wanted, note=note)
+        measured = pairs(rate(served.port, work.ours), rate(limit, work.limit), ROUNDS)
+        wanted = work.wanted[connections] if size == "1 KiB" else None
+        name = f"durable {work.name} of {size} over the C log server, {clients(connections)}"
+        note = beside_syncs(measured, directory, work.logged)
+        return measured.figure(name, wanted, served.pid, note, unprotected=True)
+
+
+def stock(served: Served, size: int) -> None:
+    """Put messages there for all rounds of receiving, and for one that is profiled."""
+    load(served.port, 4, replace(sending(size).ours, window=64), STOCK_SECONDS, 0)
+
+
+def clients(connections: int) -> str:
+    return "1 connection" if connections == 1 else f"{connections} connections"
+
+
+def beside_syncs(measured: Pairs, directory: Path, size: int) -> str:
+    """What the disk alone does with as many octets."""
+    syncs = syncs_of(directory, size)
+    return (
+        f"; raw fdatasync {syncs.per_second:,.0f}/s, p50 {syncs.p50_us:,.0f} µs, so that one sync "
+        f"carries at least {max(measured.ours / syncs.per_second, 1):.1f} messages"
+    )
+
+
+def to_send(
+    make: Callable[[Random, bytes], Value], calls: int, handles: int = 1
+) -> Callable[[int, Connection], Iterator[Value]]:
+    """Prepares connections that send; the calls take turns with the handles."""
+
+    def prepare(number: int, connection: Connection) -> Iterator[Value]:
+        opening, draw = opening_for_sending(), Random(number)
+        opened = [
+            connection.call("rpc_QMOpenQueueInternal", opening).phQueue for _ in range(handles)
+        ]
+        if connection.call("rpc_ACSendMessageEx", make(draw, opened[0])).result:
+            raise RuntimeError("a prepared send was refused")
+        for handle in islice(cycle(opened), max(calls, LEAST_TURNS * handles)):
+            yield make(draw, handle)
+
+    return prepare
+
+
+def equal(size: int) -> Callable[[Random, bytes], Value]:
+    """Makes the same message over and over, for each handle."""
+    made: dict[bytes, Value] = {}
+
+    def make(_: Random, handle: bytes) -> Value:
+        return made.setdefault(handle, message(size, handle))
+
+    return make
+
+
+def different(draw: Random, handle: bytes) -> qmcomm2.rpc_ACSendMessageExRequest:
+    """One of many that differ in body, label, correlation and priority."""
+    buffer = transfer_buffer_of(varied(OutgoingMessage(), draw), 0)
+    identifier = mqmq.OBJECTID(Lineage=UUID(int=0))
+    return qmcomm2.rpc_ACSendMessageExRequest(hQueue=handle, ptb=buffer, pMessageID=identifier)
+
+
+def sent_before(
+    port: int, level: AuthenticationLevel, connections: int, prepare: Prepare
+) -> AbstractContextManager[dict[int, Path]]:
+    """Connections and the sends that are prepared for them."""
+    interfaces = [load_interface(name) for name in ("qmcomm", "qmcomm2")]
+    connect = partial(Connection, port, interfaces[0], level, interfaces[1])
+    return streams(connect, connections, "rpc_ACSendMessageEx", prepare)
 
 
 def sealed(served: Served, connections: int) -> float:
     """Sends of 1 KiB per second with NTLM at PKT_PRIVACY; each is sealed before."""
-    qmcomm_, qmcomm2_ = (load_interface(name) for name in ("qmcomm", "qmcomm2"))
-    made = [Connection(served.port, qmcomm_, PRIVACY, qmcomm2_) for _ in range(connections)]
-    with TemporaryDirectory(dir=served.data.parent) as directory:
-        streams: dict[int, Path] = {}
-        for connection in made:
-            opened = connection.call("rpc_QMOpenQueueInternal", opening_for_sending())
-            value = message(SIZES["1 KiB"], opened.phQueue)
-            if connection.call("rpc_ACSendMessageEx", value).result:
-                raise RuntimeError("a sealed send was refused")
-            path = streams[connection.socket.fileno()] = Path(directory) / f"{len(streams)}"
-            calls = max(SEALED_CALLS // connections, FEWEST_SEALED)
-            connection.prepare("rpc_ACSendMessageEx", repeat(value, calls), path)
-        seen = load_streams(streams, SECONDS, WARM_UP)
-    for connection in made:
-        connection.close()
-    return seen.calls_per_second
+    calls = max(few(SEALED_CALLS) // connections, few(FEWEST_SEALED))
+    prepare = to_send(equal(SIZES["1 KiB"]), calls)
+    with sent_before(served.port, PRIVACY, connections, prepare) as prepared:
+        return load_streams(prepared, SECONDS, WARM_UP).calls_per_second
 
 
 def measure_sealed(served: Served, connections: int) -> Figure:
@@ -349,70 +409,80 @@ def measure_sealed(served: Served, connections: int) -> Figure:
         lambda: load(served.port, connections, script, SECONDS, WARM_UP).calls_per_second,
         ROUNDS,
     )
-    clients = "1 connection" if connections == 1 else f"{connections} connections"
-    name = f"durable sends of 1 KiB, NTLM PKT_PRIVACY over NONE, {clients}"
-    return Figure(name, measured.ratio, note=measured.spread)
+    name = f"durable sends of 1 KiB, NTLM PKT_PRIVACY over NONE, {clients(connections)}"
+    return measured.figure(name, SEALED.get(connections), served.pid, unprotected=True)
 
 
-def varied_message(source: Random, handle: bytes) -> qmcomm2.rpc_ACSendMessageExRequest:
-    """One of many that differ in body, label, correlation and priority."""
-    made = OutgoingMessage(
-        body=source.randbytes(source.randint(*VARIED_SIZES)),
-        label=f"order {source.randrange(10 ** source.randint(1, 12))}",
-        correlation_identifier=MessageIdentifier(UUID(int=source.getrandbits(128)), 1),
-        priority=source.choice((3, 5)),
-    )
-    buffer = transfer_buffer_of(made, 0)
-    identifier = mqmq.OBJECTID(Lineage=UUID(int=0))
-    return qmcomm2.rpc_ACSendMessageExRequest(hQueue=handle, ptb=buffer, pMessageID=identifier)
-
-
-def streamed(port: int, directory: Path, varied: bool) -> float:
+def streamed(port: int, differing: bool) -> float:
     """Sends per second on 16 connections: of requests that differ, or of equal ones."""
-    interfaces = [load_interface(name) for name in ("qmcomm", "qmcomm2")]
-    made = [Connection(port, interfaces[0], NONE, interfaces[1]) for _ in range(16)]
-    streams: dict[int, Path] = {}
-    for number, connection in enumerate(made):
-        opened = connection.call("rpc_QMOpenQueueInternal", opening_for_sending())
-        source, path = Random(number), directory / f"stream-{number}"
-        values = [
-            varied_message(source, opened.phQueue)
-            if varied
-            else message(sum(VARIED_SIZES) // 2, opened.phQueue)
-            for _ in range(SEALED_CALLS // 16)
-        ]
-        connection.prepare("rpc_ACSendMessageEx", values, path)
-        streams[connection.socket.fileno()] = path
-    seen = load_streams(streams, SECONDS, WARM_UP)
-    for connection in made:
-        connection.close()
-    return seen.calls_per_second
+    make = different if differing else equal(sum(VARIED_SIZES) // 2)
+    prepare = to_send(make, few(SEALED_CALLS) // VARIED_CONNECTIONS)
+    with sent_before(port, NONE, VARIED_CONNECTIONS, prepare) as prepared:
+        return load_streams(prepared, SECONDS, WARM_UP).calls_per_second
 
 
-def measure_varied(served: Served, directory: Path) -> Figure:
+def measure_varied(served: Served) -> Figure:
     """What templates cannot know beforehand, beside what they can."""
     measured = pairs(
-        lambda: streamed(served.port, directory, varied=True),
-        lambda: streamed(served.port, directory, varied=False),
+        lambda: streamed(served.port, differing=True),
+        lambda: streamed(served.port, differing=False),
         ROUNDS,
     )
-    name = "durable sends of 100 octets to 10 KiB that differ, over equal ones, 16 connections"
-    return Figure(name, measured.ratio, 0.8, note=measured.spread)
+    name = f"durable sends of {VARIED} that differ, over equal ones, {clients(VARIED_CONNECTIONS)}"
+    return measured.figure(name, 0.8, served.pid, unprotected=True)
+
+
+@contextmanager
+def bound(port: int, paths: Sequence[Path]) -> Iterator[dict[int, Path]]:
+    """Connections to the C log server, for calls that were made for another one."""
+    with ExitStack() as stack:
+        made = {}
+        for path in paths:
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.sendall(bind("qmcomm", "qmcomm2"))
+            line.recv(len(BIND_ACK), socket.MSG_WAITALL)
+            made[line.fileno()] = path
+        yield made
+
+
+def measure_varied_limit(served: Served, directory: Path) -> Figure:
+    """Both get the same calls, all of which differ."""
+    prepare = to_send(different, few(SEALED_CALLS) // VARIED_CONNECTIONS)
+    paths: list[Path] = []
+    with ExitStack() as keeping, limit_server(BIND_ACK, sent(), directory / "varied") as limit:
+
+        def ours() -> float:
+            prepared = keeping.enter_context(
+                sent_before(served.port, NONE, VARIED_CONNECTIONS, prepare)
+            )
+            paths[:] = prepared.values()
+            return load_streams(prepared, SECONDS, WARM_UP).calls_per_second
+
+        def theirs() -> float:
+            with bound(limit, paths) as prepared:
+                seen = load_streams(prepared, SECONDS, WARM_UP).calls_per_second
+            keeping.close()
+            return seen
+
+        measured = pairs(ours, theirs, ROUNDS)
+        name = f"durable sends of {VARIED} that differ, over the C log server"
+        name = f"{name}, {clients(VARIED_CONNECTIONS)}"
+        return measured.figure(name, None, served.pid, unprotected=True)
 
 
 def run() -> list[Figure]:
-    BUILD.mkdir(parents=True, exist_ok=True)
     figures = []
     with TemporaryDirectory(dir=BUILD) as name:
         directory = Path(name)
         with serving(directory, CONFIGURATION) as served:
             served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
-            port = served.port
-            load(port, 16, sending(10240).ours, seconds=4, warm_up=0)
+            load(served.port, 16, sending(10240).ours, seconds=4, warm_up=0)
             for size, length in SIZES.items():
                 for work in (sending(length), receiving(length)):
                     for connections in SENDS:
-                        figures.append(measure(port, work, connections, size, directory))
+                        figures.append(measure(served, work, connections, size, directory))
+            figures.append(measure_varied_limit(served, directory))
             figures += [measure_sealed(served, connections) for connections in SENDS]
-            figures.append(measure_varied(served, directory))
+            figures.append(measure_varied(served))
     return figures

@@ -12,15 +12,43 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from sampling import environment, sampled
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "var" / "bench"
 
-_cpus = sorted(os.sched_getaffinity(0))
-client_cpu, server_cpu = _cpus[0], _cpus[-1]
+all_cpus = tuple(sorted(os.sched_getaffinity(0)))
+client_cpu, server_cpu = all_cpus[0], all_cpus[-1]
+Cpus = int | Sequence[int]
+
+TRIAL = bool(os.environ.get("BENCH_TRIAL"))
+"""Whether this run only shows that the rows work: everything is short, and no figure means much."""
+
+UNPROTECTED = "[security] allow_unprotected_rpc = true, allow_nonauthenticated_rpc = true"
+"""The settings that allow calls at level NONE."""
+
+NOT_QUIET = 0.05
+"""From this share of stolen processor time on a figure does not count."""
+
+
+def brief(seconds: float) -> float:
+    """How long to measure: as long as is said, but in a trial."""
+    return min(seconds, 0.5) if TRIAL else seconds
+
+
+def few(count: int) -> int:
+    """How often, or how many: as is said, but in a trial."""
+    return max(count // 10, 1) if TRIAL else count
+
+
+def sampled_environment() -> dict[str, str]:
+    """What servers get, so that rows which miss their target can be profiled."""
+    return environment(BUILD / "samples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +61,21 @@ class Figure:
     unit: str = "times"
     at_most: bool = False
     note: str = ""
+    unprotected: bool = False
+    """Whether calls at level NONE were measured, which a setting has to allow."""
+    stolen: float | None = None
+    """Share of the processors' time that other machines took meanwhile, where it is known."""
+    profile: tuple[str, ...] = ()
+    """Where the server's time went, if the target is missed."""
+
+    def explained(self, process: int, again: Callable[[], object]) -> "Figure":
+        """With the server's profile when the target is missed, of one more round."""
+        return self if self.met else replace(self, profile=sampled(process, again))
+
+    @property
+    def quiet(self) -> bool:
+        """Whether this machine had its processors for itself."""
+        return (self.stolen or 0) <= NOT_QUIET
 
     @property
     def met(self) -> bool:
@@ -50,23 +93,67 @@ class Pairs:
     ours: float
     theirs: float
     ratios: tuple[float, ...]
+    stolen: float | None = None
+    again: Callable[[], object] | None = None
+    """What measures ours once more."""
+
+    def figure(
+        self,
+        name: str,
+        target: float | None = None,
+        server: int | None = None,
+        note: str = "",
+        unprotected: bool = False,
+    ) -> Figure:
+        """The ratio; with the profile of a server, if that is given and the target is missed."""
+        told = f"{self.spread}{note}"
+        made = Figure(
+            name, self.ratio, target, note=told, unprotected=unprotected, stolen=self.stolen
+        )
+        return made.explained(server, self.again) if server and self.again else made
 
     @property
     def spread(self) -> str:
-        """The rates and the range of the ratios, for a figure's note."""
+        """The medians of the rates and the range of the ratios, for a figure's note."""
         low, high = min(self.ratios), max(self.ratios)
         return f"{self.ours:,.0f}/s against {self.theirs:,.0f}/s; rounds {low:.3g} to {high:.3g}"
 
 
+class Stolen:
+    """Measures the processor time that other machines take from this one, from now on."""
+
+    def __init__(self) -> None:
+        self._before = self._ticks()
+
+    @property
+    def share(self) -> float:
+        """Of all time of the processors that we may use; 0 where the kernel does not tell."""
+        stolen, everything = (
+            now - then for now, then in zip(self._ticks(), self._before, strict=True)
+        )
+        return stolen / everything if everything else 0.0
+
+    @staticmethod
+    def _ticks() -> tuple[int, int]:
+        ours = {f"cpu{number}" for number in all_cpus}
+        lines = (line.split() for line in Path("/proc/stat").read_text("ascii").splitlines())
+        # user, nice, system, idle, iowait, irq, softirq, steal; what guests take is in the first.
+        ticks = [[int(each) for each in line[1:9]] for line in lines if line[0] in ours]
+        return sum(each[7] for each in ticks), sum(map(sum, ticks))
+
+
 def pairs(ours: Callable[[], float], theirs: Callable[[], float], rounds: int = 5) -> Pairs:
     """Measure two rates alternately, so that a change of the machine's mood hits both."""
-    measured = [(ours(), theirs()) for _ in range(rounds)]
+    watch = Stolen()
+    measured = [(ours(), theirs()) for _ in range(1 if TRIAL else rounds)]
     ratios = tuple(mine / other for mine, other in measured)
     return Pairs(
         statistics.median(ratios),
         statistics.median(mine for mine, _ in measured),
         statistics.median(other for _, other in measured),
         ratios,
+        watch.share,
+        ours,
     )
 
 
@@ -83,25 +170,44 @@ def per_second(function: Callable[[], object], seconds: float = 0.2) -> float:
         batch = max(batch * 2, min(batch * 100, int(batch * seconds * 1.2 / max(took, 1e-9))))
 
 
-def raw_syncs(directory: Path, size: int, seconds: float = 0.5) -> float:
-    """Appends of ``size`` bytes to a zero-filled file, each with its fdatasync, per second."""
+@dataclass(frozen=True, slots=True)
+class Syncs:
+    """What the disk alone does: appends to a zero-filled file, each with its fdatasync."""
+
+    per_second: float
+    p50_us: float
+
+
+def syncs_of(directory: Path, size: int, seconds: float = 0.5) -> Syncs:
+    """Append `size` bytes over and over."""
     room = 16 << 20
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         file.write(bytes(room))
         file.flush()
         os.fsync(file.fileno())
-        data, at, syncs, began = os.urandom(size), 0, 0, time.perf_counter()
-        while time.perf_counter() - began < seconds:
+        data, at, times = os.urandom(size), 0, [time.perf_counter()]
+        while times[-1] - times[0] < brief(seconds):
             os.pwrite(file.fileno(), data, at)
             os.fdatasync(file.fileno())
-            at, syncs = (at + size) % (room - size), syncs + 1
-        return syncs / (time.perf_counter() - began)
+            at = (at + size) % (room - size)
+            times.append(time.perf_counter())
+    took = [then - before for before, then in pairwise(times)]
+    return Syncs(len(took) / (times[-1] - times[0]), statistics.median(took) * 1e6)
 
 
-def pin(pid: int, cpu: int) -> None:
-    """Keep every thread of a process on one CPU."""
+def raw_syncs(directory: Path, size: int, seconds: float = 0.5) -> float:
+    """Such syncs per second."""
+    return syncs_of(directory, size, seconds).per_second
+
+
+def _several(cpu: Cpus) -> tuple[int, ...]:
+    return (cpu,) if isinstance(cpu, int) else tuple(cpu)
+
+
+def pin(pid: int, cpu: Cpus) -> None:
+    """Keep every thread of a process on one CPU, or on some."""
     for task in os.listdir(f"/proc/{pid}/task"):
-        os.sched_setaffinity(int(task), {cpu})
+        os.sched_setaffinity(int(task), _several(cpu))
 
 
 def processor_seconds(pid: int) -> float:
@@ -139,23 +245,26 @@ class WriteTimer:
         self.seconds += time.thread_time() - began
 
 
-def pinned(argv: Sequence[object], cpu: int, **popen: Any) -> subprocess.Popen[bytes]:
-    """Start a process on one CPU; the keywords are those of Popen."""
-    taskset = ["taskset", "--cpu-list", str(cpu)]
+def pinned(argv: Sequence[object], cpu: Cpus, **popen: Any) -> subprocess.Popen[bytes]:
+    """Start a process on one CPU, or on some; the keywords are those of Popen."""
+    taskset = ["taskset", "--cpu-list", ",".join(map(str, _several(cpu)))]
     return subprocess.Popen([*taskset, *map(str, argv)], **popen)
 
 
-def compile_c(name: str) -> Path:
-    """Compile NAME.c of this directory to an optimised program; quick when it is up to date."""
+def compile_c(name: str, variant: str = "", options: Sequence[str] = ()) -> Path:
+    """Compile NAME.c of this directory to an optimised program; quick when it is up to date.
+
+    A variant is the same source with further options, and a program of its own.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise RuntimeError("the bench compiles its C peers: install a C compiler (gcc)")
-    source, program = HERE / f"{name}.c", BUILD / name
+    source, program = HERE / f"{name}.c", BUILD / f"{name}{variant}"
     newest = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
     if not program.exists() or program.stat().st_mtime < newest:
         BUILD.mkdir(parents=True, exist_ok=True)
         command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source)]
-        subprocess.run(command, check=True)
+        subprocess.run([*command, *options], check=True)
     return program
 
 
@@ -237,18 +346,35 @@ def load(
 
     Raises RuntimeError when an answer is a fault, or is not what the script says.
     """
-    argv = [compile_c("load"), str(port), str(connections), str(warm_up), str(seconds)]
+    times = (str(brief(warm_up)), str(brief(seconds)))
+    argv = [compile_c("load"), str(port), str(connections), *times]
     return generated(argv, script.text, warm_up + seconds + 60)
 
 
-def load_streams(streams: Mapping[int, Path], seconds: float, warm_up: float) -> Load:
+def load_streams(
+    streams: Mapping[int, Path], seconds: float, warm_up: float, window: int = 1
+) -> Load:
     """Drive connections that are open and bound already: file descriptors, and files of PDUs.
 
-    Each request is sent once, because it is sealed. The run ends when a file does.
+    Each request is sent once, because it is sealed, or differs from the others; `window` of them
+    are outstanding on each connection. The run ends when a file does.
     """
-    argv = [compile_c("load"), "0", "0", str(warm_up), str(seconds)]
+    # In a trial there are too few calls for a warm-up.
+    times = (str(0 if TRIAL else warm_up), str(brief(seconds)))
+    argv = [compile_c("load"), "0", "0", *times]
     script = "".join(f"stream {socket} {path}\n" for socket, path in streams.items())
+    script += f"window {window}\n"
     return generated(argv, script, warm_up + seconds + 60, pass_fds=tuple(streams))
+
+
+@contextmanager
+def memory_file() -> Iterator[Path]:
+    """A file that is nowhere on the disk, so that writing it disturbs nobody's syncs."""
+    descriptor = os.memfd_create("bench")
+    try:
+        yield Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def generated(

@@ -16,6 +16,7 @@
  *   stream FD FILE                   a connection that is open and bound already, and the PDUs of
  *                                    all its calls, each sent once; instead of once, copy and loop,
  *                                    and of CONNECTIONS. The run ends when one has none left.
+ *                                    As many are outstanding as the window says.
  * Any answer in the loop that is not a response, or ends otherwise, stops the run.
  */
 
@@ -24,7 +25,7 @@
 #include <sys/epoll.h>
 
 enum { ROOM = 1 << 17, MOST_PDUS = 16, MOST_COPIES = 16, EVENTS = 1024, MOST_STREAMS = 64, MOST_WINDOW = 1024 };
-enum { FIRST_CALL_ID = 2 };
+enum { FIRST_CALL_ID = 2, STREAM_CALLS = 1 << 16 };
 
 struct copy {
     unsigned reply, start, length, loop, to;
@@ -42,6 +43,7 @@ struct connection {
     struct call *calls;
     struct bytes stream;
     size_t streamed;
+    uint64_t *stream_sent_at; /* by the low octets of the call_id */
     uint8_t *output;
     uint8_t input[ROOM];
 };
@@ -200,15 +202,24 @@ static void queue_output(struct connection *on, const struct bytes *pdus)
     on->output_length += pdus->length;
 }
 
+static uint64_t *stream_time(struct connection *on, const uint8_t *pdu)
+{
+    uint16_t low;
+    memcpy(&low, pdu + CALL_ID_AT, sizeof low);
+    return on->stream_sent_at + low;
+}
+
 static void call(struct connection *on, struct call *next)
 {
-    next->sent_at = now();
     if (on->stream.length) {
         struct bytes request = next_of_stream(on);
         exhausted |= !request.length;
+        if (request.length)
+            *stream_time(on, request.data) = now();
         queue_output(on, &request);
         return;
     }
+    next->sent_at = now();
     queue_output(on, next->loop + next->next);
     next->next = (next->next + 1) % loop_count;
 }
@@ -219,7 +230,7 @@ static void flush(struct connection *to)
     to->output_length = 0;
 }
 
-/* Which call an answer is for; those of streams have one call outstanding. */
+/* Which call an answer is for; those of streams have nothing but a time. */
 static struct call *answered(struct connection *from, const uint8_t *answer)
 {
     uint32_t call_id;
@@ -246,7 +257,7 @@ static void take_answers(struct connection *from)
     while ((length = whole_answer(from, at))) {
         struct call *call_of = answered(from, from->input + at);
         check(from->input + at, length);
-        sample(call_of->sent_at);
+        sample(from->stream.length ? *stream_time(from, from->input + at) : call_of->sent_at);
         call(from, call_of);
         at += length;
     }
@@ -279,8 +290,6 @@ int main(int count, char **arguments)
         read_line(line);
     if (!loop_count && !stream_count)
         refuse("a script without a loop");
-    if (stream_count)
-        window = 1;
     unsigned connection_count = stream_count ? stream_count : (unsigned)atoi(arguments[2]);
     struct connection *all = calloc(connection_count, sizeof *all);
     if (!all)
@@ -295,6 +304,9 @@ int main(int count, char **arguments)
         if (stream_count) {
             all[i].socket = streams[i].socket;
             all[i].stream = streams[i].pdus;
+            all[i].stream_sent_at = calloc(STREAM_CALLS, sizeof *all[i].stream_sent_at);
+            if (!all[i].stream_sent_at)
+                die("calloc");
         } else {
             start(all + i, atoi(arguments[1]));
         }

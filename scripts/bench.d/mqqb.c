@@ -7,9 +7,9 @@
  * Lines of the script:
  *   establish HEX, parameters HEX     the packets that ask for a session
  *   acknowledge HEX                   a SessionAck, whose numbers are filled in
- *   message HEX                       a message, whose fields are filled in
- *   field PACKET OFFSET VALUE         four octets of a message (PACKET is `message`) or of what
- *                                     establishes a session: its `number` from 1 on, the `previous`
+ *   message HEX                       a message, whose fields are filled in; several are sent in turn
+ *   field PACKET OFFSET VALUE         four octets of the last message (PACKET is `message`) or of
+ *                                     what establishes a session: its `number` from 1 on, the `previous`
  *                                     number, or the number of the `session`
  */
 
@@ -17,7 +17,7 @@
 
 #include <sys/epoll.h>
 
-enum { ROOM = 1 << 18, EVENTS = 256, MOST_SESSIONS = 256, MOST_FIELDS = 8, NUMBERS = 1 << 16 };
+enum { ROOM = 1 << 18, EVENTS = 256, MOST_SESSIONS = 256, MOST_FIELDS = 8, MOST_MESSAGES = 256, NUMBERS = 1 << 16 };
 enum { BASE_HEADER = 16, SESSION_HEADER = 16, SESSION_ACK = 36, WINDOW = 64, MOST_UNPERSISTED = 4096 };
 enum { FLAGS_OF_PACKET = 2, SIZE_OF_PACKET = 8, INTERNAL = 0x08, WITH_SESSION_HEADER = 0x10 };
 enum { DELIVERY_AT = 60, DELIVERY = 0x60, WINDOW_OF_PARAMETERS = 30 };
@@ -42,7 +42,8 @@ struct session {
     uint8_t input[ROOM], output[ROOM];
 };
 
-static struct packet establish, parameters, acknowledge, message;
+static struct packet establish, parameters, acknowledge, messages[MOST_MESSAGES];
+static unsigned message_count;
 
 static void put(uint8_t *to, uint32_t value, size_t octets)
 {
@@ -64,7 +65,9 @@ static void read_field(const char *line)
     unsigned offset;
     if (sscanf(line, "field %15s %u %15s", which, &offset, value) != 3)
         refuse("a field that is not understood");
-    struct packet *packet = strcmp(which, "message") ? &establish : &message;
+    if (!message_count && !strcmp(which, "message"))
+        refuse("a field of no message");
+    struct packet *packet = strcmp(which, "message") ? &establish : messages + message_count - 1;
     if (packet->field_count == MOST_FIELDS || offset + 4 > packet->bytes.length)
         refuse("too many fields, or one beyond its packet");
     packet->fields[packet->field_count++] = (struct field){
@@ -75,8 +78,11 @@ static void read_line(char *line)
 {
     struct { const char *name; struct packet *packet; } packets[] = {
         { "establish ", &establish }, { "parameters ", &parameters },
-        { "acknowledge ", &acknowledge }, { "message ", &message } };
+        { "acknowledge ", &acknowledge },
+        { "message ", messages + message_count } };
     line[strcspn(line, "\n")] = 0;
+    if (!strncmp(line, "message ", 8) && message_count++ == MOST_MESSAGES)
+        refuse("too many messages");
     for (size_t i = 0; i < sizeof packets / sizeof *packets; i++)
         if (!strncmp(line, packets[i].name, strlen(packets[i].name))) {
             packets[i].packet->bytes = from_hex(line + strlen(packets[i].name));
@@ -179,7 +185,7 @@ static void send_messages(struct session *on)
     while ((uint16_t)(on->sent - on->acknowledged) < window && on->sent - on->persisted < MOST_UNPERSISTED) {
         on->sent++;
         on->sent_at[on->sent % NUMBERS] = now();
-        queue_output(on, &message);
+        queue_output(on, messages + on->sent % message_count);
     }
     flush(on);
 }
@@ -244,7 +250,8 @@ int main(int count, char **arguments)
     while (fgets(line, sizeof line, stdin))
         read_line(line);
     unsigned sessions = atoi(arguments[2]);
-    if (!sessions || sessions > MOST_SESSIONS || acknowledge.bytes.length != SESSION_ACK)
+    if (!sessions || sessions > MOST_SESSIONS || acknowledge.bytes.length != SESSION_ACK ||
+        !message_count)
         refuse("too many sessions, or an incomplete script");
     int epoll = epoll_create1(0);
     make_samples();

@@ -1,6 +1,7 @@
 """`rpcqm serve` for the benches: pinned, with an account and queues."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from authenticated import ACCOUNT
-from harness import pinned, resident, server_cpu
+from harness import Cpus, pinned, resident, sampled_environment, server_cpu
 
 RPCQM = (sys.executable, "-m", "rpcqm")
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
@@ -35,9 +36,15 @@ class Served:
     def socket(self) -> Path:
         return next(self.data.glob("*.sock"))
 
-    def command(self, *words: str, stdin: str = "") -> None:
+    def command(self, *words: str, stdin: str = "") -> bytes:
+        """Run a command of `rpcqm`; what it prints."""
         argv = [*RPCQM, *words, "--data-dir", str(self.data)]
-        subprocess.run(argv, check=True, capture_output=True, input=stdin.encode())
+        done = subprocess.run(argv, check=True, capture_output=True, input=stdin.encode())
+        return done.stdout
+
+    def waiting(self, queue: str) -> int:
+        """Messages in a queue."""
+        return int(json.loads(self.command("queue", "show", queue, "--json"))["messages"])
 
     @property
     def resident(self) -> int:
@@ -51,6 +58,7 @@ def serving(
     configuration: str = "",
     command: Sequence[object] = RPCQM,
     options: Sequence[str] = (),
+    cpu: Cpus = server_cpu,
 ) -> Iterator[Served]:
     """Start one with the account of the benches; `configuration` is its TOML."""
     directory.mkdir(exist_ok=True)
@@ -59,7 +67,8 @@ def serving(
     places = ("--config", config, "--data-dir", directory / "data", "--ready-file", ready)
     ports = ("--epm-port", "-1", "--qm2qm-port", "-1", "--binary-port", "-1", "--rpc-port", "0")
     with (directory / "log").open("w") as log:
-        server = pinned([*command, "serve", *places, *ports, *options], server_cpu, stderr=log)
+        argv = [*command, "serve", *places, *ports, *options]
+        server = pinned(argv, cpu, stderr=log, env=os.environ | sampled_environment())
         try:
             _await(server, ready)
             served = Served(

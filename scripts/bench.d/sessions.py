@@ -6,10 +6,23 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from uuid import UUID, uuid4
 
-from harness import BUILD, Load, client_cpu, compile_c, generated, pin, server_cpu
+from harness import (
+    BUILD,
+    Cpus,
+    Load,
+    brief,
+    client_cpu,
+    compile_c,
+    generated,
+    pin,
+    sampled_environment,
+    server_cpu,
+)
+from streams import varied
 
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import SessionHeader
@@ -37,18 +50,23 @@ supporting_server = true
 quota = 67108864
 """
 ACKNOWLEDGEMENT_TIMES = 500, 20_000
+DIFFERENT = 64
+"""Messages that differ, which the C sender sends in turn; each has the next number."""
 NUMBER, SEQUENCE, PREVIOUS = 0x31415926, 0x27182818, 0x14142135
 SESSION = b"\xfe\xed\xfa\xce"
 
 
 @contextmanager
 def queue_manager(
-    name: str, more: str = "", cpu: int = server_cpu, options: Sequence[str] = ()
+    name: str, more: str = "", cpu: Cpus = server_cpu, options: Sequence[str] = ()
 ) -> Iterator[PrivateQueueManager]:
-    """`rpcqm serve` with options on one processor; `more` is added to its TOML."""
+    """`rpcqm serve` with options on one processor, or on some; `more` is added to its TOML."""
     with TemporaryDirectory(dir=BUILD) as directory:
         made = PrivateQueueManager(
-            Path(directory) / "data", options, f'name = "{name}"\n{CONFIGURATION}{more}'
+            Path(directory) / "data",
+            options,
+            f'name = "{name}"\n{CONFIGURATION}{more}',
+            sampled_environment(),
         )
         with ExitStack() as stack:
             stack.callback(made.stop)
@@ -64,10 +82,32 @@ def parameters() -> bytes:
     return ConnectionParametersPacket.of(header)
 
 
-def script(queue: str, transactional: bool) -> str:
+def script(queue: str, transactional: bool, differing: bool = False) -> str:
     """What the C sender says: recoverable messages of queue managers that nobody knows yet."""
     known = uuid4().bytes_le[:12] + SESSION
     source = UUID(bytes_le=known)
+    packets = {
+        "establish": EstablishConnectionPacket.of(EstablishConnectionHeader(source)),
+        "parameters": parameters(),
+        "acknowledge": SessionAckPacket.of(SessionHeader(window_size=WINDOW)),
+    }
+    lines = [f"{name} {packet.hex()}" for name, packet in packets.items()]
+    lines.append(f"field establish {packets['establish'].index(SESSION)} session")
+    fields = [(SESSION, "session"), (_octets(NUMBER), "number")]
+    if transactional:
+        fields += [(_octets(SEQUENCE), "number"), (_octets(PREVIOUS), "previous")]
+    draw = Random(0)
+    for _ in range(DIFFERENT if differing else 1):
+        attributes = _message(source, queue, transactional)
+        if differing:
+            attributes = varied(attributes, draw)
+        packet = build_user_message(attributes)
+        lines.append(f"message {packet.hex()}")
+        lines += [f"field message {packet.index(octets)} {value}" for octets, value in fields]
+    return "\n".join(lines) + "\n"
+
+
+def _message(source: UUID, queue: str, transactional: bool) -> MessageAttributes:
     attributes = MessageAttributes(
         destination_queue_format_name=FormatName.parse(f"DIRECT=OS:receiver\\private$\\{queue}"),
         identifier=MessageIdentifier(source, NUMBER),
@@ -75,26 +115,12 @@ def script(queue: str, transactional: bool) -> str:
         body=BODY,
         delivery_guarantee=1,
     )
-    fields = [("message", SESSION, "session"), ("message", _octets(NUMBER), "number")]
     if transactional:
         attributes.transaction_identifier = 1
         attributes.transactional_message_sequence_identifier = TxSequenceID(1, int(time.time()))
         attributes.transaction_sequence_number = SEQUENCE
         attributes.transaction_previous_sequence_number = PREVIOUS
-        fields += [
-            ("message", _octets(SEQUENCE), "number"),
-            ("message", _octets(PREVIOUS), "previous"),
-        ]
-    packets = {
-        "establish": EstablishConnectionPacket.of(EstablishConnectionHeader(source)),
-        "parameters": parameters(),
-        "acknowledge": SessionAckPacket.of(SessionHeader(window_size=WINDOW)),
-        "message": build_user_message(attributes),
-    }
-    lines = [f"{name} {packet.hex()}" for name, packet in packets.items()]
-    for name, octets, value in [*fields, ("establish", SESSION, "session")]:
-        lines.append(f"field {name} {packets[name].index(octets)} {value}")
-    return "\n".join(lines) + "\n"
+    return attributes
 
 
 def _octets(number: int) -> bytes:
@@ -109,10 +135,11 @@ def received(
     seconds: float = 1.5,
     warm_up: float = 0.4,
     cpu: int = client_cpu,
+    differing: bool = False,
 ) -> Load:
     """Messages that a queue manager has on its disk and has acknowledged, sent by C from `cpu`."""
-    argv = [compile_c("mqqb"), port, sessions, warm_up, seconds]
-    return generated(argv, script(queue, transactional), warm_up + seconds + 60, cpu)
+    argv = [compile_c("mqqb"), port, sessions, brief(warm_up), brief(seconds)]
+    return generated(argv, script(queue, transactional, differing), warm_up + seconds + 60, cpu)
 
 
 class Session:

@@ -23,6 +23,11 @@ class TokenRight(enum.StrEnum):
     RECEIVE = "receive"
     MANAGE = "manage"
 
+    @property
+    def bit(self) -> int:
+        """What stands for it in calls (idl/rpcqm_admin.idl)."""
+        return 1 << list(TokenRight).index(self)
+
 
 ALL_RIGHTS = frozenset(TokenRight)
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "queue": "queue",
     "machine": "machine",
     "user": "user",
+    "token": "token",
     "send": "send",
     "receive": "receive",
     "peek": "receive",

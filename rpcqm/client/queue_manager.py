@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rpcqm.client.queues import QueuesClient
     from rpcqm.client.remote_read import MoveTarget, QueueReader
     from rpcqm.client.sending import InternalTransaction, QueueSender
+    from rpcqm.client.tokens import TokensClient
 
 
 class QueueManagerClient:
@@ -74,6 +75,13 @@ class QueueManagerClient:
         from rpcqm.client.accounts import AccountsClient
 
         return AccountsClient(self._connections)
+
+    @cached_property
+    def tokens(self) -> "TokensClient":
+        """Makes, lists and deletes the tokens that programs show instead of a password."""
+        from rpcqm.client.tokens import TokensClient
+
+        return TokensClient(self._connections)
 
     @cached_property
     def maintenance(self) -> "MaintenanceClient":

@@ -863,6 +863,27 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.qm.sent_keys:KEYS_IN_ALL",
         "keys",
     ),
+    Bound(
+        "tokens.in_all",
+        REFUSED,
+        "Tokens, which administrators make.",
+        "rpcqm.service.tokens:MOST_TOKENS",
+        "tokens",
+    ),
+    Bound(
+        "tokens.queues_of_token",
+        REFUSED,
+        "Queues that one token is for.",
+        "rpcqm.service.tokens:MOST_QUEUES",
+        "queues",
+    ),
+    Bound(
+        "tokens.longest_life",
+        REFUSED,
+        "After which time a token can end at most.",
+        "rpcqm.service.tokens:LONGEST_LIFE",
+        "milliseconds",
+    ),
 )
 
 

@@ -4,6 +4,7 @@ from itertools import islice
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult
+from rpcqm.base.identity import TokenRight
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import CALPWSTR
@@ -12,12 +13,16 @@ from rpcqm.codec.types.rpcqm_admin import (
     PLACE,
     PUBLIC_QUEUE,
     QUEUE_STATUS,
+    TOKEN,
     TRAIL_EVENT,
     R_AddAccountRequest,
     R_AddAccountResponse,
     R_CompactRequest,
     R_CompactResponse,
     R_CreatePublicQueueRequest,
+    R_CreateTokenRequest,
+    R_CreateTokenResponse,
+    R_DeleteTokenRequest,
     R_FindMessageRequest,
     R_FindMessageResponse,
     R_GetEventTrailRequest,
@@ -40,6 +45,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ListOutgoingQueuesResponse,
     R_ListPublicQueuesRequest,
     R_ListPublicQueuesResponse,
+    R_ListTokensRequest,
+    R_ListTokensResponse,
     R_MakeBackupRequest,
     R_MakeBackupResponse,
     R_MakeBackupWithSecretsRequest,
@@ -54,6 +61,7 @@ from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.queues import DirectoryPublicQueue
+from rpcqm.operations.tokens import TokenView
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.message_lookup import MessageLocation
 from rpcqm.qm.queue_status import QueueStatus
@@ -76,6 +84,7 @@ class Admin:
 
     def __init__(self, operations: Operations) -> None:
         self._accounts = operations.accounts
+        self._tokens = operations.tokens
         self._machine = operations.machine
         self._queues = operations.queues
         self._messages = operations.messages
@@ -248,6 +257,39 @@ class Admin:
         return self._machine.set_security(
             call.identity, request.SecurityInformation, bytes(request.pDescriptor)
         )
+
+    async def R_CreateToken(
+        self, call: Call, request: R_CreateTokenRequest
+    ) -> R_CreateTokenResponse:
+        """Make a token of an account; its text is told once it is durable (Opnum 21)."""
+        queues = None if request.pQueues is None else _texts(request.pQueues)
+        rights = [right for right in TokenRight if request.Rights & right.bit]
+        text = await self._tokens.create(
+            call.identity, request.pwszName, request.pwszAccount, rights, queues, request.Life
+        )
+        return R_CreateTokenResponse(ppwszToken=text, result=0)
+
+    def R_ListTokens(self, call: Call, request: R_ListTokensRequest) -> R_ListTokensResponse:
+        """All tokens, without their texts (Opnum 22)."""
+        tokens = [_token(token) for token in self._tokens.list(call.identity)]
+        return R_ListTokensResponse(pcTokens=len(tokens), ppTokens=tokens, result=0)
+
+    def R_DeleteToken(self, call: Call, request: R_DeleteTokenRequest) -> Completion[None]:
+        """Delete a token, which nobody can use from now on (Opnum 23)."""
+        return self._tokens.delete(call.identity, request.pwszName)
+
+
+def _token(token: TokenView) -> TOKEN:
+    queues: list[str | None] = list(token.queues or ())
+    return TOKEN(
+        pwszName=token.name,
+        pwszAccount=token.account,
+        Rights=sum(right.bit for right in token.rights),
+        fAllQueues=token.queues is None,
+        Queues=CALPWSTR(cElems=len(queues), pElems=queues),
+        Created=token.created,
+        Expires=token.expires,
+    )
 
 
 def _place(place: MessageLocation) -> PLACE:

@@ -5,6 +5,7 @@ from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.outgoing import OutgoingOperations
 from rpcqm.operations.queues import QueueOperations
+from rpcqm.operations.tokens import TokenKeeper, TokenOperations
 from rpcqm.operations.traces import TraceOperations
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -17,8 +18,10 @@ class Operations:
         engine: QueueManagerEngine,
         accounts: AccountKeeper,
         make_backup: MakeBackup,
+        tokens: TokenKeeper,
     ) -> None:
         self.accounts = AccountOperations(accounts)
+        self.tokens = TokenOperations(tokens)
         self.machine = MachineOperations(engine, make_backup)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)

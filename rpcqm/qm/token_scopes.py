@@ -8,6 +8,7 @@ from rpcqm.base.identity import TokenRight, TokenScope
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.names.written import is_format_name, path_name
 from rpcqm.codec.security.access_check import (
     MQQMACCESSMASK,
     MQQUEUEACCESSMASK,
@@ -84,9 +85,9 @@ def scope_key(text: str, names: LocalNames, registry: QueueRegistry) -> str:
 
     Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, MQ_ERROR_ILLEGAL_FORMATNAME).
     """
-    if "=" in text:
+    if is_format_name(text):
         return _key_of_format_name(FormatName.parse(text), registry)
-    path = PathName.parse(text if "\\" in text else rf".\private$\{text}")
+    path = path_name(text)
     if names.is_local(path.computer):
         return folded(local_key(path.kind, path.queue))
     return folded(f"DIRECT=OS:{path.parent}")

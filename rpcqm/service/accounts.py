@@ -9,7 +9,7 @@ import os
 import pwd
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import EVERYONE, Identity, authenticated, folded_name
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
 
 FILE_NAME = "accounts"
 MACHINE_SID_KEY = b"machine SID"
@@ -96,6 +97,8 @@ class Accounts:
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
+        self.removal_hooks: list[Callable[[StoreTransaction, str], None]] = []
+        """Told of the SID of an account that is removed, in the commit of that."""
         self.throttle = rpcqm.rpc.security.logon_throttle.GuessThrottle(self._clock)
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self.user_file = directory / FILE_NAME
@@ -146,6 +149,8 @@ class Accounts:
         self._write_credentials()
         with self._store.transaction("remove account") as transaction:
             transaction.delete(Family.META, _key(name))
+            for hook in self.removal_hooks:
+                hook(transaction, self._sid(record))
         del self._records[folded_name(record.name)]
         return transaction.committed
 

@@ -48,6 +48,7 @@ from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.start_error import StartError
+from rpcqm.service.tokens import tokens_of
 from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store
@@ -201,7 +202,8 @@ class QueueManagerService:
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         engine = self._engine = self._start_engine(store)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
-        self._operations = Operations(engine, accounts, backups.make)
+        tokens = tokens_of(engine, accounts)
+        self._operations = Operations(engine, accounts, backups.make, tokens)
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:
             self._recorded = recorder.providers

@@ -484,6 +484,7 @@ class StoreTransaction:
         self._store.leave()
         if kind is not None:
             self.undo()
+            self.operations.clear()  # whose handles an error's traceback would keep
             return
         try:
             self._store.commit(self)

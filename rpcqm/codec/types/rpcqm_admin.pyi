@@ -83,6 +83,26 @@ class QUEUE_STATUS(Value):
         fOpenToAll: int = ...,
     ) -> None: ...
 
+class TOKEN(Value):
+    pwszName: str | None
+    pwszAccount: str | None
+    Rights: int
+    fAllQueues: int
+    Queues: CALPWSTR
+    Created: int
+    Expires: int
+    def __init__(
+        self,
+        *,
+        pwszName: str | None = ...,
+        pwszAccount: str | None = ...,
+        Rights: int = ...,
+        fAllQueues: int = ...,
+        Queues: CALPWSTR,
+        Created: int = ...,
+        Expires: int = ...,
+    ) -> None: ...
+
 class R_AddAccountRequest(OperationRequest[R_AddAccountResponse]):
     pwszName: str
     NtHash: bytes
@@ -317,3 +337,43 @@ class R_GetMaxDeliveriesResponse(Value):
     def __init__(
         self, *, pMaxDeliveries: int, ppwszSubqueue: str | None = ..., result: int
     ) -> None: ...
+
+class R_CreateTokenRequest(OperationRequest[R_CreateTokenResponse]):
+    pwszName: str
+    pwszAccount: str
+    Rights: int
+    pQueues: CALPWSTR | None
+    Life: int
+    def __init__(
+        self,
+        *,
+        pwszName: str,
+        pwszAccount: str,
+        Rights: int,
+        pQueues: CALPWSTR | None = ...,
+        Life: int,
+    ) -> None: ...
+
+class R_CreateTokenResponse(Value):
+    ppwszToken: str | None
+    result: int
+    def __init__(self, *, ppwszToken: str | None = ..., result: int) -> None: ...
+
+class R_ListTokensRequest(OperationRequest[R_ListTokensResponse]):
+    def __init__(self) -> None: ...
+
+class R_ListTokensResponse(Value):
+    pcTokens: int
+    ppTokens: list[TOKEN] | None
+    result: int
+    def __init__(
+        self, *, pcTokens: int, ppTokens: list[TOKEN] | None = ..., result: int
+    ) -> None: ...
+
+class R_DeleteTokenRequest(OperationRequest[R_DeleteTokenResponse]):
+    pwszName: str
+    def __init__(self, *, pwszName: str) -> None: ...
+
+class R_DeleteTokenResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

@@ -64,6 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         commands.run("queue", "create", "orders")
         commands.run("queue", "set", "orders", "--trail")
         commands.run("user", "add", "alice", "--password-stdin", stdin="correct horse\n")
+        commands.run("token", "create", "shop", "--account", "alice")
         commands.run("send", ELSEWHERE, "--body", "x")
         yield commands
 
@@ -86,6 +87,7 @@ def members(objects: list[dict[str, object]]) -> set[str]:
     [
         ("rpcqm queue list", ["queue", "list"]),
         ("rpcqm user list", ["user", "list"]),
+        ("rpcqm token list", ["token", "list"]),
         ("rpcqm doctor", ["doctor"]),
         ("rpcqm explain CODE", ["explain", "MQ_ERROR_ACCESS_DENIED"]),
         ("rpcqm queue acl show, rpcqm machine acl show", ["queue", "acl", "show", "orders"]),

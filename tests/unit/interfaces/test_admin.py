@@ -8,6 +8,7 @@ import pytest
 
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.properties import QueueProperty
 from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
@@ -18,11 +19,13 @@ from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.message_lookup import LocationState
+from rpcqm.qm.program_work import RequestKey, Sending
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
+from rpcqm.service.tokens import tokens_of
 from rpcqm.store.backup import restore_backup
 from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
@@ -49,7 +52,8 @@ def accounts(qm: RunningQueueManager, tmp_path: Path) -> Accounts:
 
 @pytest.fixture
 def operations(qm: RunningQueueManager, accounts: Accounts) -> Operations:
-    return Operations(qm.engine, accounts, Backups(qm.engine, accounts.user_file).make)
+    backups = Backups(qm.engine, accounts.user_file)
+    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 @pytest.fixture
@@ -124,6 +128,9 @@ def test_what_accounts_refuse_is_told(
         ("R_SetAccountPassword", {"pwszName": "bob", "NtHash": HASH}),
         ("R_RemoveAccount", {"pwszName": "bob"}),
         ("R_ListAccounts", {}),
+        ("R_CreateToken", {"pwszName": "t", "pwszAccount": "alice", "Rights": 1, "Life": 0}),
+        ("R_ListTokens", {}),
+        ("R_DeleteToken", {"pwszName": "t"}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
         ("R_Compact", {}),
         ("R_SetEventTrail", {"pQueueFormat": queue_format_of(NOWHERE), "fOn": 1}),
@@ -152,6 +159,30 @@ def test_a_backup_holds_the_store_and_the_accounts(
     assert note["queue_manager"] == qm.engine.queue_manager.computer_name
     assert note["identifier"] == str(qm.engine.queue_manager.identifier)
     assert HASH.hex().upper() in (tmp_path / "restored" / "accounts").read_text()
+
+
+def test_a_backup_holds_keys_of_requests_and_digests_of_tokens(
+    caller: Caller, qm: RunningQueueManager, tmp_path: Path
+) -> None:
+    queue = qm.create()
+
+    def send(qm: RunningQueueManager) -> object:
+        attributes = MessageAttributes(body=b"one", delivery_guarantee=1)
+        sending = Sending(qm.engine.queues.format_name_of(queue), attributes)
+        key = RequestKey("k1", bytes(32))
+        return qm.done(qm.engine.program_work.perform(ALICE, [sending], key=key))
+
+    caller.call("R_AddAccount", pwszName="alice", NtHash=HASH, pGroups=groups())
+    created = caller.call("R_CreateToken", pwszName="t", pwszAccount="alice", Rights=1, Life=0)
+    first = send(qm)
+    caller.call("R_MakeBackup", pwszDirectory=str(tmp_path / "copy"))
+    restore_backup(tmp_path / "copy", tmp_path / "restored")
+    other = RunningQueueManager(tmp_path / "restored")
+    assert send(other) == first
+    assert other.bodies(other.find()) == [b"one"]
+    accounts = Accounts(other.store, tmp_path / "restored", clock=other.clock)
+    assert tokens_of(other.engine, accounts).verify(created.ppwszToken) is not None
+    other.stop()
 
 
 def test_a_sentence_says_why_there_is_no_backup(caller: Caller, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
+from rpcqm.service.tokens import tokens_of
 from tests.support.callers import ADMINISTRATOR, ALICE, NOBODY
 from tests.support.queue_manager import RunningQueueManager
 
@@ -30,7 +31,8 @@ def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
     directory = tmp_path / "accounts"
     directory.mkdir()
     accounts = Accounts(qm.store, directory, clock=qm.clock)
-    return Operations(qm.engine, accounts, Backups(qm.engine, accounts.user_file).make)
+    backups = Backups(qm.engine, accounts.user_file)
+    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 def send(qm: RunningQueueManager, operations: Operations, *labels: str) -> None:

@@ -1,0 +1,236 @@
+"""Tokens: what programs show instead of a password, with no more rights than they need (G350).
+
+A token is `rpcqm_`, a public identifier and a secret of 256 random bits. Only a digest of it is
+kept, in a record of the store beside the accounts; the text itself is told once.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.identity import ALL_RIGHTS, Identity, TokenRight, TokenScope, folded_name
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.token_scopes import scope_key
+from rpcqm.service.accounts import Accounts
+from rpcqm.store.records import Family
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
+
+RECORD_PREFIX = b"token:"
+
+MOST_TOKENS = 10_000
+"""Administrators make them; about 1 KiB each, and every one is a secret that somebody keeps."""
+MOST_QUEUES = 256
+"""Queues that one token is for; who needs more gives the account its rights."""
+LONGEST_LIFE = 10 * 365 * 86_400_000
+"""Milliseconds: ten years, so that a mistyped number is noticed."""
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
+_TEXT = re.compile(r"rpcqm_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
+_IDENTIFIER_BYTES, _SECRET_BYTES = 8, 32
+_NOBODY = bytes(32)
+"""What the digest of an unknown token is compared with, so that it takes the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is kept of a token: times are milliseconds since 1970, `expires` is 0 for never.
+
+    `queues` are the names that were given, `keys` what scopes compare; None for all queues. The
+    account is known by its SID, which no later account of that name has.
+    """
+
+    name: str
+    identifier: str
+    digest: bytes
+    account: str
+    sid: str
+    rights: frozenset[TokenRight]
+    queues: tuple[str, ...] | None
+    keys: frozenset[str] | None
+    created: int
+    expires: int
+
+    @classmethod
+    def decode(cls, value: bytes) -> "Token":
+        fields = json.loads(value)
+        queues, keys = fields["queues"], fields["keys"]
+        return cls(
+            fields["name"],
+            fields["id"],
+            bytes.fromhex(fields["digest"]),
+            fields["account"],
+            fields["sid"],
+            frozenset(map(TokenRight, fields["rights"])),
+            None if queues is None else tuple(queues),
+            None if keys is None else frozenset(keys),
+            fields["created"],
+            fields["expires"],
+        )
+
+    def encode(self) -> bytes:
+        fields = {
+            "name": self.name,
+            "id": self.identifier,
+            "digest": self.digest.hex(),
+            "account": self.account,
+            "sid": self.sid,
+            "rights": sorted(self.rights),
+            "queues": self.queues,
+            "keys": None if self.keys is None else sorted(self.keys),
+            "created": self.created,
+            "expires": self.expires,
+        }
+        return json.dumps(fields).encode()
+
+
+class Tokens:
+    """The tokens of one queue manager; names are compared without regard to case.
+
+    `key_of` gives the key of a queue's name, as scopes have it.
+    """
+
+    def __init__(
+        self, store: Store, accounts: Accounts, clock: Clock, key_of: Callable[[str], str]
+    ) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._clock = clock
+        self._key_of = key_of
+        self._tokens = {
+            folded_name(token.name): token
+            for _, value in store.records(Family.META, RECORD_PREFIX)
+            for token in [Token.decode(value)]
+        }
+        self._by_identifier = {token.identifier: token for token in self._tokens.values()}
+        accounts.removal_hooks.append(self._account_removed)
+
+    def create(
+        self,
+        name: str,
+        account: str,
+        rights: Iterable[TokenRight] = ALL_RIGHTS,
+        queues: Sequence[str] | None = None,
+        life: int = 0,
+    ) -> Completion[str]:
+        """Make a token; the outcome is its text, once it is durable and can be used.
+
+        It is for `queues` only (short names, path names, format names), and ends after `life` ms
+        (0 for never). Raises MQError: STATUS_INVALID_PARAMETER, STATUS_OBJECT_NAME_COLLISION,
+        STATUS_NO_SUCH_USER, MQ_ERROR_INSUFFICIENT_RESOURCES, and those of names.
+        """
+        token, text = self._new(name, account, frozenset(rights), queues, life)
+        with self._store.transaction("create token") as change:
+            change.put(Family.META, _key(name), token.encode())
+            self._tokens[folded_name(name)] = token
+            change.call_when_undone(lambda: self._tokens.pop(folded_name(name), None))
+        outcome: Completion[str] = Completion()
+
+        def finish(_: Completion[None]) -> None:
+            if self._tokens.get(folded_name(name)) is token:
+                self._by_identifier[token.identifier] = token
+            outcome.succeed(text)
+
+        change.committed.add_done_callback(finish)
+        return outcome
+
+    def _new(
+        self,
+        name: str,
+        account: str,
+        rights: frozenset[TokenRight],
+        queues: Sequence[str] | None,
+        life: int,
+    ) -> tuple[Token, str]:
+        if not _NAME.fullmatch(name) or not name.isprintable() or name != name.strip():
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, f"the name {name!r}")
+        if not rights or not 0 <= life <= LONGEST_LIFE or len(queues or ()) > MOST_QUEUES:
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "rights, queues or time of a token")
+        identity = self._accounts.identity(account, "")
+        if identity is None:
+            raise MQError(NtStatus.STATUS_NO_SUCH_USER, account)
+        if folded_name(name) in self._tokens:
+            raise MQError(NtStatus.STATUS_OBJECT_NAME_COLLISION, name)
+        if len(self._tokens) >= MOST_TOKENS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many tokens")
+        identifier = secrets.token_hex(_IDENTIFIER_BYTES)
+        text = f"rpcqm_{identifier}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+        now = self._clock.now()
+        token = Token(
+            name,
+            identifier,
+            _digest(text),
+            identity.name,
+            identity.sid,
+            rights,
+            None if queues is None else tuple(queues),
+            None if queues is None else frozenset(map(self._key_of, queues)),
+            now,
+            now + life if life else 0,
+        )
+        return token, text
+
+    def delete(self, name: str) -> Completion[None]:
+        """Delete a token, which nobody can use from now on; STATUS_OBJECT_NAME_NOT_FOUND."""
+        token = self._tokens.get(folded_name(name))
+        if token is None:
+            raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, name)
+        with self._store.transaction("delete token") as change:
+            self._remove(change, token)
+        return change.committed
+
+    def list(self) -> list[Token]:
+        """All tokens, by name."""
+        return sorted(self._tokens.values(), key=lambda token: folded_name(token.name))
+
+    def verify(self, text: str) -> Identity | None:
+        """Who shows a token, narrowed to its scope; None for one that is wrong, or has ended.
+
+        It takes as long for a wrong secret as for a right one, and for an unknown token.
+        """
+        found = _TEXT.fullmatch(text)
+        token = self._by_identifier.get(found[1]) if found else None
+        expected = _NOBODY if token is None else token.digest
+        if not hmac.compare_digest(_digest(text), expected) or token is None:
+            return None
+        if token.expires and token.expires <= self._clock.now():
+            return None
+        identity = self._accounts.identity(token.account, "")
+        if identity is None or identity.sid != token.sid:
+            return None
+        return identity.narrowed(TokenScope(token.name, token.rights, token.keys))
+
+    def _account_removed(self, change: StoreTransaction, sid: str) -> None:
+        """The tokens of an account go with it, in the same commit."""
+        for token in [each for each in self._tokens.values() if each.sid == sid]:
+            self._remove(change, token)
+
+    def _remove(self, change: StoreTransaction, token: Token) -> None:
+        change.delete(Family.META, _key(token.name))
+        del self._tokens[folded_name(token.name)]
+        self._by_identifier.pop(token.identifier, None)
+
+
+def tokens_of(engine: QueueManagerEngine, accounts: Accounts) -> Tokens:
+    """The tokens that the store of a queue manager keeps."""
+
+    def key_of(text: str) -> str:
+        return scope_key(text, engine.names, engine.registry)
+
+    return Tokens(engine.store, accounts, engine.clock, key_of)
+
+
+def _digest(text: str) -> bytes:
+    """SHA-256 is enough: nobody tries 2^256 secrets, however quick each try is."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _key(name: str) -> bytes:
+    return RECORD_PREFIX + folded_name(name).encode()

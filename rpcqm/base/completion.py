@@ -121,6 +121,17 @@ def start(coroutine: Coroutine[Completion[Any], None, T]) -> Completion[T]:
     return outcome
 
 
+def rehearsed(coroutine: Coroutine[Completion[Any], None, T]) -> T:
+    """What a coroutine gives if what it awaits succeeds; nobody else may resolve that."""
+    while True:
+        try:
+            awaited = coroutine.send(None)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        awaited.succeed(awaited.expected)
+
+
 def _step(coroutine: Coroutine[Completion[Any], None, T], outcome: Completion[T]) -> None:
     try:
         awaited = coroutine.send(None)

@@ -19,7 +19,8 @@ class Recognition:
         self, turn: Turn, operation: Operation, syntax: TransferSyntax, holes: Holes
     ) -> None:
         self._turn = turn
-        self._parameter = operation.context_handles[0]
+        handles = operation.context_handles
+        self._parameter = handles[0] if handles else None
         self._shapes = StubShapes(partial(operation.tracing, syntax), holes)
 
     def of(self, call: Call) -> tuple[StubShape, tuple[Any, ...]] | None:
@@ -33,6 +34,7 @@ class Recognition:
 
     def handle(self, call: Call, wire: bytes) -> ContextHandle | None:
         """The handle that the caller means and may use; None for the careful path to say why."""
+        assert self._parameter is not None
         try:
             return find_handle(call, self._parameter, wire)
         except RpcFault:

@@ -33,6 +33,8 @@ from rpcqm.codec.types.qmcomm2 import (
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._open_queues import cursor_of
+from rpcqm.interfaces._receive_answers import ReceiveTemplates
+from rpcqm.interfaces._receive_templates import ReceiveRecogniser
 from rpcqm.interfaces._received_buffer import fill
 from rpcqm.interfaces._remote_proxy import RemoteQueueProxyHandle, proxy_of, read_through
 from rpcqm.interfaces._send_templates import SendRecogniser, SendTemplates
@@ -72,14 +74,18 @@ class QmComm2:
         self._templates = SendTemplates(
             self._queue_manager, self._clock, self._composer, self._arrivals
         )
+        self._answers = ReceiveTemplates(self._clock)
 
     def templates_of(
         self, operation: Operation, syntax: TransferSyntax
     ) -> TemplatedOperation | None:
         """What recognises requests of an operation that are like ones before."""
-        if operation.name != self.rpc_ACSendMessageEx.__name__:
-            return None
-        return SendRecogniser(self._templates, self._turn, self._handles, operation, syntax)
+        if operation.name == self.rpc_ACSendMessageEx.__name__:
+            return SendRecogniser(self._templates, self._turn, self._handles, operation, syntax)
+        if operation.name == self.rpc_ACReceiveMessageEx.__name__:
+            known = self._answers, self._turn, self._messages, self._handles
+            return ReceiveRecogniser(*known, operation, syntax)
+        return None
 
     def QMSendMessageInternalEx(
         self, call: Call, request: QMSendMessageInternalExRequest

@@ -247,10 +247,26 @@ class MessageEvents:
             )
             return completed(message)
         if two_phase_read:
-            self._positions.lock(queue, message, descriptor)
-            descriptor.two_phase_reads.add(key)
+            self.hold(descriptor, queue, message)
             return completed(message)
         return self._delete(queue, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE, message)
+
+    def first_message(self, descriptor: OpenQueueDescriptor, *, receiving: bool) -> Message | None:
+        """The message that a read without a cursor means, if it needs no wait.
+
+        Raises MQError as `dequeue_message` and `peek_message` do.
+        """
+        queue = self._open(descriptor, _RECEIVING if receiving else _READING)
+        if receiving:
+            key = queue.message_position_list.first_available()
+        else:
+            key = seek_available_message_position(queue, None, peek_operation=True)
+        return None if key is None else self._positions.message_at(queue, key)
+
+    def hold(self, descriptor: OpenQueueDescriptor, queue: Queue, message: Message) -> None:
+        """Lock a message until Dequeue Message End; MQ_ERROR_MESSAGE_NOT_FOUND if it has gone."""
+        self._positions.lock(queue, message, descriptor)
+        descriptor.two_phase_reads.add(message.lookup_identifier)
 
     def _delete(
         self, queue: Queue, key: int, reason: MessageClass, message: Message

@@ -97,6 +97,14 @@ class Shadow:
         self._equal("answers", rehearsal.answers, answers)
         self._equal("counters", rehearsal.counters, self._store.counters.places())
 
+    def compare_call(self, request: Rehearsable, templated: bytes) -> None:
+        """Compare what a request is answered with; what the careful path commits is taken back."""
+        rehearsal = self.rehearse([request])
+        if rehearsal.refusal is not None:
+            self._differs(Difference("refusal", rehearsal.refusal, None))
+        else:
+            self.compare_answer(rehearsal.answers[0], templated)
+
     def compare_answer(self, careful: bytes, templated: bytes) -> None:
         """Compare what a read is answered with."""
         self.compared += 1

@@ -278,13 +278,7 @@ class Turn:
     def _gives_as_usual(self, run: _Removals) -> bool:
         """Whether nothing follows from the removals, and each reader still has its message."""
         queue = run.queue
-        if (
-            queue.queue_manager is None
-            or queue.parent is not None
-            or isinstance(queue, OutgoingQueue)
-            or queue.trail
-            or queue.journaling
-        ):
+        if not gives_as_usual(queue):
             return False
         owners = {key: removal.descriptor for key, removal in run.by_key.items()}
         return are_held(self._store.index(queue.queue_id), owners, CONSEQUENCES)
@@ -310,6 +304,17 @@ class Turn:
     def _removed(self, run: _Removals) -> None:
         for removal in run.by_key.values():
             _guarded(removal.removed)
+
+
+def gives_as_usual(queue: Queue) -> bool:
+    """Whether nothing follows for a queue from a message's removal."""
+    return not (
+        queue.queue_manager is None
+        or queue.parent is not None
+        or isinstance(queue, OutgoingQueue)
+        or queue.trail
+        or queue.journaling
+    )
 
 
 def _go_carefully(requests: "Iterable[TemplatedMessage | TemplatedRemoval]") -> None:

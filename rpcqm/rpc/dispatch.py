@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 
-from rpcqm.base.completion import Completion, start
+from rpcqm.base.completion import Completion, rehearsed, start
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
@@ -165,6 +165,8 @@ class Dispatcher:
         request = entry.decode(call.stub_data)
         self._resolve(entry, call, request)
         outcome = entry.handler(call, request)
+        if inspect.iscoroutine(outcome):
+            outcome = rehearsed(outcome)
         if isinstance(outcome, Completion):
             outcome = outcome.expected
         if not isinstance(outcome, entry.response_class):

@@ -140,7 +140,8 @@ class Store:
         if self._open_transaction is not None:
             inner, outer = transaction.name, self._open_transaction.name
             raise RuntimeError(f"the transaction {inner} began inside {outer}")
-        self.before_change()
+        if self._rehearsal is None:
+            self.before_change()
         if self._closed or self._writer.failed is not None:
             raise StoreStoppedError("The store has stopped.")
         self._open_transaction = transaction

@@ -60,6 +60,9 @@ _PROPERTIES = "".join(
 )
 assert struct.calcsize("<" + _PROPERTIES) == PROPERTIES_HEADER_SIZE
 
+_CONTENTS = struct.Struct("<xB2x20sIII4x12xI").unpack_from
+"""Label length, correlation, body type, application tag, sizes of body and extension."""
+
 Constants = tuple[bytes | int, ...]
 """What packets have in common that differ in nothing but their values."""
 
@@ -74,6 +77,17 @@ class Values(NamedTuple):
     sequence: int
     number: int
     previous: int
+
+
+class Contents(NamedTuple):
+    """What else one packet has of its own; a label is as it is in the packet."""
+
+    correlation: bytes
+    body_type: int
+    application_tag: int
+    label: bytes
+    extension: bytes
+    body: bytes
 
 
 _new_values = functools.partial(tuple.__new__, Values)
@@ -158,6 +172,48 @@ class PacketForm:
             return None
         return _new_values((constants, size, sent_time, identifier, sequence, number, previous))
 
+    def contents(self, packet: bytes) -> Contents:
+        """What else a packet of this form has of its own."""
+        at = self.properties
+        label, correlation, body_type, tag, body, extension = _CONTENTS(packet, at)
+        start = at + PROPERTIES_HEADER_SIZE
+        more = start + 2 * label
+        end = more + extension
+        return Contents(
+            correlation,
+            body_type,
+            tag,
+            packet[start:more],
+            packet[more:end],
+            packet[end : end + body],
+        )
+
+    def packet_with(
+        self, packet: bytes, sent_and_number: bytes, contents: Contents, room: int
+    ) -> bytes:
+        """A packet like one of this form, with another time, number and contents.
+
+        `room` is the size that is allocated for its body.
+        """
+        start = self.properties
+        behind = contents.label + contents.extension + contents.body
+        made = bytearray(packet[: start + PROPERTIES_HEADER_SIZE]) + behind
+        made += bytes(-(len(made) - start) % 4)
+        made[BaseHeader.place("packet_size")] = len(made).to_bytes(4, "little")
+        made[_SENT_AND_NUMBER] = sent_and_number
+        for name, value in (
+            ("label_length", len(contents.label) // 2),
+            ("message_size", len(contents.body)),
+            ("allocation_body_size", room),
+            ("extension_size", len(contents.extension)),
+            ("body_type", contents.body_type),
+            ("application_tag", contents.application_tag),
+        ):
+            place = MessagePropertiesStart.place(name, start)
+            made[place] = value.to_bytes(place.stop - place.start, "little")
+        made[MessagePropertiesStart.place("correlation_id", start)] = contents.correlation
+        return bytes(made)
+
     def is_proved(self, packet: bytes, random: Random) -> bool:
         """Whether packets with random values are of the form, and like this one in all else."""
         known = self.read(packet, 0)
@@ -203,32 +259,29 @@ def _is_label(octets: bytes) -> bool:
 
 def _sample(packet: bytes, form: PacketForm, random: Random) -> bytes:
     """A packet of a form with random values."""
-    start = form.properties
     label = random.choice((b"", encode_text("label"), encode_text("l" * MAXIMUM_LABEL_LENGTH)))
     extension, body = (random.randbytes(random.choice((0, 1, 100))) for _ in range(2))
-    made = bytearray(packet[: start + PROPERTIES_HEADER_SIZE]) + label + extension + body
-    made += bytes(-(len(made) - start) % 4)
-    made[BaseHeader.place("packet_size")] = len(made).to_bytes(4, "little")
-    made[_SENT_AND_NUMBER] = random.randbytes(8)
-    if form.transaction >= 0:
-        at = form.transaction
-        marks = int.from_bytes(made[at : at + 4], "little") & _WITHOUT_MARKS
-        marks |= random.getrandbits(32) & _MARKS
-        rest = random.randbytes(TRANSACTION_HEADER_SIZE - 4)
-        made[at : at + TRANSACTION_HEADER_SIZE] = marks.to_bytes(4, "little") + rest
+    contents = Contents(
+        correlation=random.randbytes(20),
+        body_type=random.getrandbits(32),
+        application_tag=random.getrandbits(32),
+        label=label,
+        extension=extension,
+        body=body,
+    )
+    sent_and_number = random.randbytes(8)
     room = len(body) + random.choice((0, 1, 1000))
-    for name, value in (
-        ("label_length", len(label) // 2),
-        ("message_size", len(body)),
-        ("allocation_body_size", room),
-        ("extension_size", len(extension)),
-    ):
-        place = MessagePropertiesStart.place(name, start)
-        made[place] = value.to_bytes(place.stop - place.start, "little")
-    for name in ("correlation_id", "body_type", "application_tag"):
-        place = MessagePropertiesStart.place(name, start)
-        made[place] = random.randbytes(place.stop - place.start)
-    return bytes(made)
+    made = form.packet_with(packet, sent_and_number, contents, room)
+    return _with_random_transaction(made, form.transaction, random)
+
+
+def _with_random_transaction(packet: bytes, at: int, random: Random) -> bytes:
+    if at < 0:
+        return packet
+    marks = int.from_bytes(packet[at : at + 4], "little") & _WITHOUT_MARKS
+    marks |= random.getrandbits(32) & _MARKS
+    rest = random.randbytes(TRANSACTION_HEADER_SIZE - 4)
+    return packet[:at] + marks.to_bytes(4, "little") + rest + packet[at + TRANSACTION_HEADER_SIZE :]
 
 
 _SENT_AND_NUMBER = slice(_HEAD_SIZE - 8, _HEAD_SIZE)

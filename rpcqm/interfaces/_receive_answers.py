@@ -1,0 +1,182 @@
+"""What rpc_ACReceiveMessageEx answers, by the shape of the request and the kind of message.
+
+`_received_buffer.fill` stays the only definition of what a message is in a buffer. Messages of one
+kind are those of one form of packets with the same constants (`codec.packet.form`).
+"""
+
+from collections import OrderedDict
+from functools import partial
+from random import Random
+
+from rpcqm.adm.message import Message
+from rpcqm.base.buckets import TokenBuckets
+from rpcqm.base.clock import Clock
+from rpcqm.base.errors import HResult
+from rpcqm.codec.interface import NullPointer, OperationCodec
+from rpcqm.codec.packet.form import Constants, Contents, PacketForm, Values
+from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.codec.types.qmcomm import (
+    CACTransferBufferV1,
+    CACTransferBufferV1_Receive,
+    CACTransferBufferV2,
+)
+from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExResponse
+from rpcqm.interfaces._received_buffer import fill
+from rpcqm.interfaces._received_response import (
+    Received,
+    ReceivedResponse,
+    Rooms,
+    UnplacedError,
+    kind_of_label,
+)
+
+MOST_FORMS = 8
+"""Forms that a packet is tried with: those of the messages that are read are few."""
+MOST_KINDS = 64
+"""Kinds of messages whose answers to one shape of requests are kept; each takes a kilobyte."""
+LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 4
+"""Learning costs as much as some fifty requests: who never repeats gets little of it."""
+
+_Kind = tuple[Constants, int]
+"""What messages have in common whose answers one template fills in; the last is of the label."""
+
+
+class KnownAnswers:
+    """The answers to requests of one shape, by the kinds of messages; None where none holds.
+
+    With each is the time to be received of such messages.
+    """
+
+    __slots__ = ("_by_kind", "_codec")
+
+    def __init__(self, codec: OperationCodec) -> None:
+        self._codec = codec
+        self._by_kind: OrderedDict[_Kind, tuple[ReceivedResponse | None, int]] = OrderedDict()
+
+    def find(self, kind: _Kind) -> tuple[ReceivedResponse | None, int] | None:
+        known = self._by_kind.get(kind)
+        if known is not None:
+            self._by_kind.move_to_end(kind)
+        return known
+
+    def __len__(self) -> int:
+        return len(self._by_kind)
+
+    def learn(self, kind: _Kind, form: PacketForm, packet: bytes, stub: bytes) -> None:
+        """Have the careful path answer a request with other messages of a kind."""
+        limit = Message(packet).attributes.time_to_be_received
+        careful = partial(self._careful, form, packet, limit, stub)
+        rooms = _rooms(self._codec.request.decode(stub).ptb.old)
+        made = ReceivedResponse.learn(careful, rooms, form.contents(packet).label)
+        self._by_kind[kind] = made, limit
+        if len(self._by_kind) > MOST_KINDS:
+            self._by_kind.popitem(last=False)
+
+    def _careful(
+        self, form: PacketForm, packet: bytes, limit: int, stub: bytes, answer: Received
+    ) -> bytes:
+        """The answer with a message like one; raises UnplacedError where it is refused."""
+        buffer: CACTransferBufferV2 = self._codec.request.decode(stub).ptb
+        receive = buffer.old.u.value
+        assert isinstance(receive, CACTransferBufferV1_Receive)
+        receive.RequestTimeout, receive.Action = answer.timeout, answer.action
+        sent_and_number = answer.sent.to_bytes(4, "little") + answer.number.to_bytes(4, "little")
+        contents = Contents(
+            answer.correlation,
+            answer.body_type,
+            answer.application_tag,
+            answer.label,
+            answer.extension,
+            answer.body,
+        )
+        message = Message(form.packet_with(packet, sent_and_number, contents, len(answer.body)))
+        message.arrival_time = answer.arrival * 1000
+        status = fill(buffer, message, answer.sent + limit - answer.left)
+        if status is not HResult.MQ_OK:
+            raise UnplacedError
+        return self._codec.response.encode(rpc_ACReceiveMessageExResponse(ptb=buffer, result=0))
+
+
+def _rooms(old: CACTransferBufferV1) -> Rooms:
+    body = old.ulBodyBufferSizeInBytes if _is_there(old.ppBody) else None
+    extension = old.ulMsgExtensionBufferInBytes if _is_there(old.ppMsgExtension) else None
+    return Rooms(body, extension, _room_of_label(old) if _is_there(old.ppTitle) else None)
+
+
+def _room_of_label(old: CACTransferBufferV1) -> int:
+    """The characters that travel, or fewer if it is told so."""
+    told = old.pulTitleBufferSizeInWCHARs
+    size = old.ulTitleBufferSizeInWCHARs
+    return size if told is None else min(size, told)
+
+
+def _is_there(pointer: object) -> bool:
+    return pointer is not None and not isinstance(pointer, NullPointer)
+
+
+class ReceiveTemplates:
+    """What messages in queues are like, for all clients."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._forms: list[PacketForm] = []
+        self._random = Random()
+        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+
+    def answer(
+        self, known: KnownAnswers, stub: bytes, message: Message, timeout: int, action: int
+    ) -> bytes | None:
+        """The answer to a request of a shape; None for the careful path. Raises DecodeError."""
+        packet = message.packet
+        for form in self._forms:
+            values = form.read(packet, 0)
+            if values is None:
+                continue
+            contents = form.contents(packet)
+            found = known.find((values[0], kind_of_label(contents.label)))
+            if found is not None:
+                arrival = message.arrival_time // 1000
+                return self._filled(found, (timeout, action, arrival), values, contents)
+        if self._learning.take(None, self._clock.monotonic()) is not None:
+            self._learn(known, stub, message)
+        return None
+
+    def _filled(
+        self,
+        known: tuple[ReceivedResponse | None, int],
+        others: tuple[int, int, int],
+        values: Values,
+        contents: Contents,
+    ) -> bytes | None:
+        template, limit = known
+        left = 0
+        if limit != INFINITE:
+            left = max(0, values.sent_time + limit - self._clock.now() // 1000)
+        if template is None or left > INFINITE:
+            return None
+        correlation, body_type, application_tag, label, extension, body = contents
+        answer = Received(
+            *others,
+            values.sent_time,
+            int.from_bytes(values.message_id, "little"),
+            left,
+            body_type,
+            application_tag,
+            correlation,
+            label,
+            extension,
+            body,
+        )
+        return template.filled(answer) if template.rooms.hold(answer) else None
+
+    def _learn(self, known: KnownAnswers, stub: bytes, message: Message) -> None:
+        """Learn the form of a message, and the answer to a request that gets such messages."""
+        packet = message.packet
+        form = PacketForm.of(message.attributes)
+        if form is None or form.transaction >= 0 or not form.is_proved(packet, self._random):
+            return
+        values, contents = form.read(packet, 0), form.contents(packet)
+        assert values is not None
+        if form.properties not in [each.properties for each in self._forms]:
+            self._forms = [form, *self._forms[: MOST_FORMS - 1]]
+        known.learn((values.constants, kind_of_label(contents.label)), form, packet, stub)

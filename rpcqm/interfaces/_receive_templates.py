@@ -196,6 +196,7 @@ class ReceiveRecogniser:
             return False
         if self._turn.shadow is not None:
             self._compare(call, path, message, receiving, response)
+        self._turn.count_read()
         if receiving:
             self._receive(call, path, descriptor, message, response)
         else:

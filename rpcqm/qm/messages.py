@@ -256,7 +256,7 @@ class MessageEvents:
 
         Raises MQError as `dequeue_message` and `peek_message` do.
         """
-        queue = self._open(descriptor, _RECEIVING if receiving else _READING)
+        queue = self._open(descriptor, RECEIVING if receiving else _READING)
         if receiving:
             key = queue.message_position_list.first_available()
         else:

@@ -4,6 +4,7 @@ A bench is a module NAME.py beside this one with ``def run() -> list[Figure]``. 
 ratios within one run; an absolute number is given only where the target is one.
 """
 
+import hashlib
 import os
 import shutil
 import statistics
@@ -252,19 +253,24 @@ def pinned(argv: Sequence[object], cpu: Cpus, **popen: Any) -> subprocess.Popen[
 
 
 def compile_c(name: str, variant: str = "", options: Sequence[str] = ()) -> Path:
-    """Compile NAME.c of this directory to an optimised program; quick when it is up to date.
+    """Compile NAME.c of this directory to an optimised program; quick when it is there already.
 
-    A variant is the same source with further options, and a program of its own.
+    A variant is the same source with further options. The program's name has a digest of what it
+    is made from, so that none is ever older than its source.
     """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise RuntimeError("the bench compiles its C peers: install a C compiler (gcc)")
-    source, program = HERE / f"{name}.c", BUILD / f"{name}{variant}"
-    newest = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
-    if not program.exists() or program.stat().st_mtime < newest:
+    source = HERE / f"{name}.c"
+    made_from = b"".join(path.read_bytes() for path in (source, *sorted(HERE.glob("*.h"))))
+    digest = hashlib.sha256(made_from + " ".join(options).encode()).hexdigest()[:12]
+    program = BUILD / f"{name}{variant}-{digest}"
+    if not program.exists():
         BUILD.mkdir(parents=True, exist_ok=True)
-        command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source)]
+        made = program.with_suffix(f".{os.getpid()}")
+        command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(made), str(source)]
         subprocess.run([*command, *options], check=True)
+        made.rename(program)
     return program
 
 

@@ -3,8 +3,7 @@
 Python imports it when it starts, because the benches put this directory into PYTHONPATH of the
 servers that they start. SIGUSR1 begins; SIGUSR2 ends, and writes the functions with their samples
 to a file in the directory BENCH_SAMPLES. Until then it costs nothing. What C does for a function
-counts for that function; what the event loop and the kernel do between two of them counts for the
-one that runs next.
+counts for that function, what the event loop does by itself for the one that runs the loop.
 """
 
 import os
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 EVERY = 0.002
-"""Seconds of processor time between two samples: 500 in a second are enough for whole percents."""
+"""Seconds of processor time between two samples: some hundreds in a second are enough."""
 
 _samples: Counter[str] = Counter()
 

@@ -1,6 +1,7 @@
 """scripts/bench: how figures are told, and that its C peers do what they say."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -62,6 +63,79 @@ def test_a_missed_target_is_said_plainly(harness: Any, driver: Any) -> None:
     assert "null calls, level NONE: 0.4 times   (target at least 0.45: MISSED)" in told
     assert "10/s against 25/s" in told
     assert driver.report({"rpc": [figure], "ndr": None}) == "1 figures, 1 missed; failed: ndr"
+
+
+def test_a_row_tells_the_setting_it_needs_where_it_was_not_quiet_and_its_profile(
+    harness: Any, driver: Any
+) -> None:
+    figure = harness.Figure("sends", 2, 1, unprotected=True, stolen=0.2, profile=("50 % f",))
+    told = driver.line(figure)
+    assert "allow_unprotected_rpc = true, allow_nonauthenticated_rpc = true" in told
+    assert "not quiet: 20% of the processors' time was stolen" in told
+    assert told.endswith("50 % f")
+    assert "not quiet" not in driver.line(harness.Figure("sends", 2, 1, stolen=0.05))
+    assert driver.report({"rpc": [figure]}) == "1 figures, 0 missed, 1 not quiet"
+
+
+BUSY = """
+import time
+def spend(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+print(flush=True)
+while input():
+    spend(0.3)
+    print(flush=True)
+"""
+
+
+def test_a_missed_row_is_profiled_by_functions_of_the_server(harness: Any, tmp_path: Path) -> None:
+    environment = import_module("sampling").environment(tmp_path)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY],
+        env=os.environ | environment,
+        text=True,
+        stdin=pipe,
+        stdout=pipe,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdout.readline()
+
+        talk_to, hear = server.stdin, server.stdout
+
+        def again() -> None:
+            talk_to.write("again\n")
+            talk_to.flush()
+            hear.readline()
+
+        missed = harness.Figure("sends", 0.5, 1).explained(server.pid, again)
+        met = harness.Figure("sends", 1, 1).explained(server.pid, again)
+        talk_to.write("\n")
+    assert "spend" in missed.profile[1]
+    assert len(missed.profile) <= 12
+    assert met.profile == ()
+
+
+def test_the_broker_is_installed_before_its_port_mapper_starts(
+    harness: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broker = import_module("broker")
+    monkeypatch.setattr(broker, "SCRIPTS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "apt-get").write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'
+        f'test $1 = update && exit 0\necho "no such package" >&2\nexit 1\n'
+    )
+    (tmp_path / "apt-get").chmod(0o755)
+    with (
+        pytest.raises(RuntimeError, match="install rabbitmq-server: no such package"),
+        broker.mapper(tmp_path),
+    ):
+        pass
+    assert "rabbitmq-server" in (tmp_path / "asked").read_text()
 
 
 def test_figures_are_written_as_json(harness: Any, driver: Any, tmp_path: Path) -> None:
@@ -130,16 +204,20 @@ def test_calls_that_are_outstanding_have_numbers_and_handles_of_their_own(
 
 
 @pytest.mark.usefixtures("compiler")
-def test_prepared_calls_are_sent_once_and_in_order(harness: Any, tmp_path: Path) -> None:
-    prepared = [pdu(REQUEST, b"call %03d" % number) for number in range(50)]
+@pytest.mark.parametrize("window", [1, 8])
+def test_prepared_calls_are_sent_once_and_in_order(
+    harness: Any, tmp_path: Path, window: int
+) -> None:
+    prepared = [pdu(REQUEST, b"call %03d" % number, 70_000 + number) for number in range(50)]
     (tmp_path / "calls").write_bytes(b"".join(prepared))
     with (
         harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE), tmp_path / "log") as port,
         socket.create_connection(("127.0.0.1", port)) as bound,
     ):
         streams = {bound.fileno(): tmp_path / "calls"}
-        seen = harness.load_streams(streams, seconds=20, warm_up=0)
-    assert seen.calls == 50
+        seen = harness.load_streams(streams, seconds=20, warm_up=0, window=window)
+    assert 50 - window < seen.calls <= 50
+    assert 0 < seen.p99_us < 20_000_000
     assert (tmp_path / "log").read_bytes().rstrip(b"\0") == b"".join(prepared)
 
 
@@ -173,12 +251,12 @@ def test_a_wrong_answer_stops_the_load(harness: Any, answer: bytes, reason: str)
 
 
 @pytest.mark.usefixtures("compiler")
-def test_what_the_sender_of_sessions_counts_is_in_the_queue(harness: Any) -> None:
+def test_what_the_sender_of_differing_messages_counts_is_in_the_queue(harness: Any) -> None:
     sessions = import_module("sessions")
     harness.BUILD.mkdir(parents=True, exist_ok=True)
     with sessions.queue_manager("receiver") as served:
         served.run("queue", "create", "stream", "--transactional")
         port = served.endpoint("binary")[1]
-        seen = sessions.received(port, "stream", 2, True, seconds=3, warm_up=0)
+        seen = sessions.received(port, "stream", 2, True, seconds=3, warm_up=0, differing=True)
         shown = json.loads(served.run("queue", "show", "stream", "--json").stdout)
     assert 0 < seen.calls <= shown["messages"] <= seen.calls + 2 * 4096

@@ -247,7 +247,7 @@ def at_level_none(bench: Bench) -> list[Figure]:
 
 def varied(bench: Bench) -> list[Figure]:
     """One row of each kind with messages that differ."""
-    what = "that differ (100 octets to 10 KiB) over RabbitMQ's quorum queue"
+    what = "of 100 octets to 10 KiB that differ over RabbitMQ's quorum queue"
     return [
         bench.varied().figure(f"durable sends {what}, 16 publishers", None),
         bench.receive_varied(16).figure(f"durable receives {what}, 16 consumers", None, calls=2),

@@ -46,11 +46,11 @@ class HeldClock:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Let it be the same moment within the block."""
-        self._held = self._clock.now()
+        before, self._held = self._held, self.now()
         try:
             yield
         finally:
-            self._held = None
+            self._held = before
 
 
 class Timer:

@@ -1,6 +1,7 @@
 """Counters of events in the process, by name."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 
 class Metrics:
@@ -17,6 +18,14 @@ class Metrics:
         prefix = f"{subject}."
         counts = self._counts.items()
         return {name.removeprefix(prefix): n for name, n in counts if name.startswith(prefix)}
+
+    def since(self, before: Mapping[str, int]) -> dict[str, int]:
+        """What has been counted since a snapshot."""
+        return dict(self._counts - Counter(before))
+
+    def go_back(self, before: Mapping[str, int]) -> None:
+        """Count as at the time of a snapshot: what has happened since is taken back."""
+        self._counts = Counter(before)
 
     def snapshot(self) -> dict[str, int]:
         return dict(self._counts)

@@ -32,6 +32,13 @@ class Shares(Generic[K]):
         """How many keys an owner has."""
         return len(self._keys.get(owner, ()))
 
+    def copied(self) -> "Shares[K]":
+        """Others like these."""
+        made: Shares[K] = Shares()
+        made._owners = dict(self._owners)
+        made._keys = {owner: keys.copy() for owner, keys in self._keys.items()}
+        return made
+
     def has_only(self, owner: str) -> bool:
         """Whether nobody but that owner has any keys."""
         return not self._keys or (len(self._keys) == 1 and owner in self._keys)

@@ -182,6 +182,10 @@ class Arrivals:
             queue.incoming_transactional_transfer_info_collection.append(info)
         return info
 
+    def is_shown(self, queue: Queue, format_name: str, sender: UUID) -> bool:
+        """Whether there is a record of that transfer."""
+        return (queue.queue_id, sender, format_name) in self._infos
+
     def forget_transfer_info(self, queue: Queue, format_name: str, sender: UUID) -> None:
         """Show that transfer to nobody any more."""
         info = self._infos.pop((queue.queue_id, sender, format_name), None)

@@ -5,7 +5,8 @@
 
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.shares import Shares
@@ -154,6 +155,23 @@ class MessageIDHistory:
         """Take the changes that delete old records, if no message has taken them along yet."""
         stale, self._stale = self._stale, []
         return {self.prefix + identifier: None for identifier in stale}
+
+    @contextmanager
+    def rehearsing(self) -> Iterator[None]:
+        """Let be as before what is remembered within the block."""
+        before = dict(vars(self))
+        self._entries, self._contents = self._entries.copy(), self._contents.copy()
+        self._shares, self._stale = self._shares.copied(), list(self._stale)
+        try:
+            yield
+        finally:
+            if before["_timer"] is None:
+                self.stop()
+            vars(self).update(before)
+
+    def told(self) -> list[object]:
+        """What is remembered, in order, and what is to be forgotten."""
+        return [*self._entries.items(), *self._contents.items(), *self._stale]
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -46,6 +46,27 @@ class MessageTrace:
     def __len__(self) -> int:
         return len(self._hops)
 
+    def copied(self, queue: Queue | None = None, keys: Iterable[int] = ()) -> "MessageTrace":
+        """One like it, with only these messages of a queue that were sent, or with all of them."""
+        made = MessageTrace(self._clock)
+        made._told = self._told.copy()
+        made._hops = OrderedDict(self._hops) if queue is None else OrderedDict()
+        places = () if queue is None else ((queue.queue_id, key) for key in keys)
+        for place, hops in ((each, self._hops.get(each)) for each in places):
+            if hops is not None:
+                made._hops[place] = _MessageHops(hops.identifier, hops.queue)
+                made._hops[place].steps = list(hops.steps)
+        return made
+
+    def steps(self, queue: Queue, keys: Iterable[int]) -> list[tuple[object, ...]]:
+        """What is known of messages of a queue."""
+        found = (self._hops.get((queue.queue_id, key)) for key in keys)
+        return [(each.identifier, each.queue, *each.steps) for each in found if each is not None]
+
+    def told(self) -> list[tuple[int, bytes, str, str]]:
+        """What is known of messages that tell what became of others."""
+        return list(self._told)
+
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
         """Note that a message goes out to the address of its next hop."""
         self._step(self._of(queue, message), TrailEventType.SENT, address)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
 from rpcqm.base.clock import Clock, HeldClock
-from rpcqm.store.rehearsal import Rehearsed
+from rpcqm.store.rehearsal import Rehearsed, Usage, usage
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
@@ -43,11 +43,18 @@ def end_process(difference: Difference) -> None:
 
 
 class Rehearsal(NamedTuple):
-    """What the careful path would do with a run; `refusal` is why it would not do all of it."""
+    """What the careful path would do with a run; `refusal` is why it would not do all of it.
+
+    `counters` are how far numbers come, `counted` is what metrics count. What was so before the run
+    begins is `usage`, what quotas count, and `metrics`.
+    """
 
     written: Rehearsed
     answers: list[bytes]
     counters: tuple[int, ...]
+    counted: dict[str, int]
+    usage: Usage
+    metrics: dict[str, int]
     refusal: Exception | None = None
 
 
@@ -76,26 +83,47 @@ class Shadow:
     def rehearse(self, requests: Iterable[Rehearsable]) -> Rehearsal:
         """Go the careful way with each request, and take it back."""
         answers: list[bytes] = []
-        refusal = None
-        with self._store.rehearsing() as kept:
+        refusal, store = None, self._store
+        store.before_change()
+        metrics = store.metrics.snapshot()
+        with store.rehearsing() as kept:
             try:
                 answers += [request.rehearse() for request in requests]
             except Exception as error:  # whatever it is, the run must not be carried out
                 refusal = error
-            counters = self._store.counters.places()
-        return Rehearsal(Rehearsed.joined(kept), answers, counters, refusal)
+            counters = store.counters.places()
+        counted = store.metrics.since(metrics)
+        store.metrics.go_back(metrics)
+        before = usage(store, store.queue_ids())
+        written = Rehearsed.joined(kept)
+        return Rehearsal(written, answers, counters, counted, before, metrics, refusal)
 
-    def compare(self, rehearsal: Rehearsal, change: StoreTransaction, answers: list[bytes]) -> None:
-        """Compare what a run is about to commit."""
-        templated = Rehearsed.of(change)
+    def compare(
+        self,
+        rehearsal: Rehearsal,
+        change: StoreTransaction,
+        answers: list[bytes],
+        *,
+        together: bool = False,
+    ) -> None:
+        """Compare what a run is about to commit.
+
+        What is written `together` writes records once that the careful path writes again and again.
+        """
+        templated = Rehearsed.of(change, self._store).since(rehearsal.usage)
         self.compared += len(answers)
         if rehearsal.refusal is not None:
             self._differs(Difference("refusal", rehearsal.refusal, None))
             return
-        self._equal("records", rehearsal.written.as_written(), templated.as_written())
-        self._equal("sizes", rehearsal.written[1:], templated[1:])
-        self._equal("answers", rehearsal.answers, answers)
-        self._equal("counters", rehearsal.counters, self._store.counters.places())
+        careful = rehearsal.written
+        self.equal("records", careful.as_written(), templated.as_written())
+        self.equal("messages", careful.as_shown(), templated.as_shown())
+        if not together:
+            self.equal("size", careful.size, templated.size)
+        self.equal("counts", (careful.messages, careful.sync), (templated.messages, templated.sync))
+        self.equal("answers", rehearsal.answers, answers)
+        self.equal("counters", rehearsal.counters, self._store.counters.places())
+        self.equal("metrics", rehearsal.counted, self._store.metrics.since(rehearsal.metrics))
 
     def compare_call(self, request: Rehearsable, templated: bytes) -> None:
         """Compare what a request is answered with; what the careful path commits is taken back."""
@@ -108,8 +136,9 @@ class Shadow:
     def compare_answer(self, careful: bytes, templated: bytes) -> None:
         """Compare what a read is answered with."""
         self.compared += 1
-        self._equal("answers", careful, templated)
+        self.equal("answers", careful, templated)
 
-    def _equal(self, what: str, careful: object, templated: object) -> None:
+    def equal(self, what: str, careful: object, templated: object) -> None:
+        """Compare one thing."""
         if careful != templated:
             self._differs(Difference(what, careful, templated))

@@ -26,7 +26,7 @@ from rpcqm.store.index import QueueIndex
 from rpcqm.store.migration import bring_to_format
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
-from rpcqm.store.rehearsal import Rehearsed
+from rpcqm.store.rehearsal import Rehearsed, usage
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.transaction import StoreTransaction
 from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
@@ -151,12 +151,17 @@ class Store:
         if self._rehearsal is None:
             self._writer.add(transaction)
         else:
-            self._rehearsal.append(Rehearsed.of(transaction))
+            rehearsed = Rehearsed.of(transaction, self)
             transaction.undo()
+            self._rehearsal.append(rehearsed.since(usage(self, rehearsed.charged)))
 
     @contextmanager
     def rehearsing(self) -> Iterator[list[Rehearsed]]:
-        """Undo what is committed within, and give it; numbers that it takes are given again."""
+        """Undo what is committed within, and give it; numbers and counts are those before.
+
+        What waits for the end of the turn is carried out before.
+        """
+        self.before_change()
         kept: list[Rehearsed] = []
         places = self.counters.places()
         self._rehearsal = kept

@@ -7,6 +7,8 @@ stored in one commit, with what remembers that it was taken. A batch that cannot
 whole has changed nothing, and its packets go the careful way one by one.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +16,7 @@ from rpcqm.adm.message import NEVER as FOREVER
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.binary.connection.peer_connection import PeerConnection
@@ -102,6 +105,8 @@ class Batch:
         self.direct = False
         self.places: dict[Shape, _Place | None] = {}
         self.runs: dict[int, ArrivalRun] = {}
+        self.order: list[ArrivalRun] = []
+        """The run of each message, in the order of their arrival."""
         self.sequences: dict[bytes, _Sequence] = {}
         self.identities: dict[bytes, bool] = {}
         """Of messages that are in no sequence, and whether they are recoverable."""
@@ -129,6 +134,7 @@ class Batch:
         expiry = NEVER
         if shape.time_to_be_received != FOREVER:
             expiry = expiry_at(values.sent_time, shape.time_to_be_received, self.now)
+        self.order.append(run)
         run.stored.append(packet + self.beside)
         run.priorities.append(shape.priority)
         run.flags.append(shape.flags)
@@ -153,6 +159,8 @@ class ArrivalBatches:
         self._store, self._clock = protocol.store, protocol.clock
         self._arrivals, self._history = protocol.arrivals, protocol.history
         self.shapes = KnownShapes(is_usual_arrival)
+        shadow = protocol.shadow
+        self.shadow = None if shadow is None else ArrivalShadow(protocol, shadow)
         self.taken = 0
         """Messages that were taken together with others."""
 
@@ -164,11 +172,16 @@ class ArrivalBatches:
         """
         if len(data) - start < FEWEST * _size_at(data, start) or not self._protocol.takes_together:
             return start, 1
+        with nullcontext() if self.shadow is None else self.shadow.at_one_time():
+            return self._take(connection, data, start)
+
+    def _take(self, connection: PeerConnection, data: bytes, start: int) -> tuple[int, int]:
         batch = Batch(connection, self._clock.now())
         end = self._gather(batch, data, start)
         if batch.count < FEWEST:
             return start, self._missed(connection, data, end)
-        if not self._carry_out(connection, batch):
+        careful = self._rehearsed(connection, batch, data[start:end])
+        if not self._carry_out(connection, batch, careful):
             connection.missed = min(connection.missed + batch.count, MOST_MISSED)
             return start, connection.missed
         connection.missed = 0
@@ -241,7 +254,17 @@ class ArrivalBatches:
 
     # What it does
 
-    def _carry_out(self, connection: PeerConnection, batch: Batch) -> bool:
+    def _rehearsed(
+        self, connection: PeerConnection, batch: Batch, data: bytes
+    ) -> CarefulArrivals | None:
+        """What would become of the packets of a batch one by one, if that is to be compared."""
+        if self.shadow is None:
+            return None
+        return self.shadow.rehearse(connection, batch, list(_packets(data)))
+
+    def _carry_out(
+        self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals | None
+    ) -> bool:
         """Store a batch as a whole, and count its messages; False if nothing has happened."""
         first = connection.session.recoverable_message_received_count + 1
         settled = partial(self._settled, connection, batch, first)
@@ -250,14 +273,29 @@ class ArrivalBatches:
                 for run in batch.runs.values():
                     self._runs.insert(change, run)
                 self._remember(change, connection, batch)
+                if self.shadow is not None and careful is not None:
+                    self.shadow.compare_commit(careful, batch, change)
                 change.call_after(settled)
         except Exception as error:  # whatever is wrong, the careful path says it to each of them
             _log.debug("not taken together", peer=connection.address, error=str(error))
             self._forget(batch)
             return False
-        self._receiver.arrived_together(connection, batch.count)
-        connection.session.count_messages(batch.count, batch.recoverable, direct=batch.direct)
+        with nullcontext() if careful is None else self._compared(connection, batch, careful):
+            self._receiver.arrived_together(connection, batch.count)
+            connection.session.count_messages(batch.count, batch.recoverable, direct=batch.direct)
         return True
+
+    @contextmanager
+    def _compared(
+        self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals
+    ) -> Iterator[None]:
+        """Compare what the session does within the block."""
+        first = connection.session.recoverable_message_received_count + 1
+        assert self.shadow is not None
+        with tapped(connection) as tap:
+            yield
+            numbers = range(first, first + batch.recoverable)
+            self.shadow.compare_session(careful, connection, tap, numbers)
 
     def _remember(self, change: StoreTransaction, connection: PeerConnection, batch: Batch) -> None:
         """Let what remembers the messages belong to their commit."""
@@ -281,6 +319,15 @@ class ArrivalBatches:
             sequence.transfer.settled(sequence.last)
         numbers = range(first, first + batch.recoverable)
         self._receiver.settled_together(connection, batch.count, numbers)
+
+
+def _packets(data: bytes) -> Iterator[bytes]:
+    """Whole packets, one behind the other."""
+    start = 0
+    while start < len(data):
+        end = start + _size_at(data, start)
+        yield data[start:end]
+        start = end
 
 
 def _size_at(data: bytes, start: int) -> int:

@@ -7,13 +7,13 @@ long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.
 
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.message import Message
-from rpcqm.adm.queue import IncomingTransactionalTransferInfo
+from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
@@ -104,6 +104,28 @@ class IncomingTransfer:
         from_source = connection.session.remote_qm_guid == self.source
         self.address = connection.address if direct and from_source else ""
 
+    @contextmanager
+    def rehearsing(self) -> Iterator[None]:
+        """Let be as before what becomes of it within the block."""
+        before = dict(vars(self))
+        self.incoming, self._owed = self.incoming.copy(), self._owed.copy()
+        self.schedule = self.schedule.copied()
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
+    def told(self) -> dict[str, object]:
+        """What there is to know of it, but for when its timer is due."""
+        return {
+            "records": (self.encode(), self.encode_rejected()),
+            "durable": self.incoming.durable,
+            "accessed": self.last_access_time,
+            "way back": (self.address, self.queue_id),
+            "owed": list(self._owed),
+            "acknowledges": self.schedule.runs,
+        }
+
     def settled(self, stamp: Stamp) -> None:
         """Note that the outcome of a message is durable."""
         self.incoming.settled(stamp)
@@ -178,6 +200,10 @@ class IncomingTransfer:
         )
 
 
+def _shown_as(transfer: IncomingTransfer, queue: Queue) -> tuple[Queue, str, UUID]:
+    return queue, transfer.name, transfer.source
+
+
 def stamp_in(message: Message) -> Stamp:
     """The stamp of a transactional message. Raises DecodeError if it is not transactional."""
     attributes = message.attributes
@@ -234,6 +260,31 @@ class IncomingTransfers:
         if queue is not None:
             arrivals = self._protocol.arrivals
             transfer.show(arrivals.transfer_info(queue, transfer.name, transfer.source))
+
+    def shown(self, transfer: IncomingTransfer) -> tuple[object, ...] | None:
+        """What administrators are shown of a transfer, None if nothing."""
+        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
+        arrivals = self._protocol.arrivals
+        if queue is None or not arrivals.is_shown(queue, transfer.name, transfer.source):
+            return None
+        info = arrivals.transfer_info(queue, transfer.name, transfer.source)
+        counts = info.sequence_identifier, info.sequence_number, info.reject_count
+        return *counts, info.last_access_time
+
+    @contextmanager
+    def rehearsing(self, places: Collection[tuple[IncomingTransfer, Queue]]) -> Iterator[None]:
+        """Let be as before what becomes of transfers to queues within the block."""
+        arrivals, fed = self._protocol.arrivals, set(self.fed)
+        new = [place for place in places if not arrivals.is_shown(*_shown_as(*place))]
+        with ExitStack() as stack:
+            for transfer, _ in places:
+                stack.enter_context(transfer.rehearsing())
+            yield
+        self.fed = fed
+        for transfer, _ in places:
+            self.show(transfer)
+        for place in new:
+            arrivals.forget_transfer_info(*_shown_as(*place))
 
     def of(self, message: Message) -> IncomingTransfer:
         """The transfer that a message belongs to."""

@@ -113,6 +113,7 @@ class BinaryProtocol:
             engine.clock, engine.timers, engine.queue_manager, engine.directory, keys or OwnKeys()
         )
         self._turn = engine.turn
+        self.shadow = engine.turn.shadow
         self._receiver = Receiver(self)
         self.runs = OutgoingRuns(self)
         self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)

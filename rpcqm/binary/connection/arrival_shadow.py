@@ -1,0 +1,244 @@
+"""Packets that are taken together beside the same packets taken one by one, compared for tests.
+
+Each of them goes the careful way up to its commit, which is taken back: over a copy of the session,
+and with whatever else it changes kept as it was (`qm/shadow.py`, docs/request-templates.md).
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
+from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
+from rpcqm.binary.connection.peer_connection import PeerConnection, PeerTransport
+from rpcqm.binary.connection.receiving import Receiver
+from rpcqm.binary.session import Session
+from rpcqm.binary.session_copy import copied, told
+from rpcqm.binary.session_host import SessionState
+from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.qm.shadow import Rehearsal, Shadow
+from rpcqm.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.arrival_batches import Batch
+    from rpcqm.binary.connection.protocol import BinaryProtocol
+
+_COUNTER = 0xFFFF
+"""Sessions count modulo 2**16."""
+
+
+class UnlikeError(Exception):
+    """The careful path does something that nothing is taken together for."""
+
+
+class Tap:
+    """Stands for a transport, and keeps what is told it; without one that is all it does."""
+
+    def __init__(self, wire: PeerTransport | None = None) -> None:
+        self._wire = wire
+        self.octets = b""
+        self.pauses: list[bool] = []
+
+    def write(self, data: bytes) -> None:
+        self.octets += data
+        if self._wire is not None:
+            self._wire.write(data)
+
+    def close(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+
+    def pause(self, paused: bool) -> None:
+        self.pauses.append(paused)
+        if self._wire is not None:
+            self._wire.pause(paused)
+
+
+class Stage:
+    """The host of a session that is rehearsed."""
+
+    def __init__(self, receiver: Receiver | None, connection: PeerConnection, tap: Tap) -> None:
+        self._receiver, self._connection, self._tap = receiver, connection, tap
+        self.numbers: list[int] = []
+        """Those of recoverable messages that will be told to be persisted."""
+
+    def transmit(self, data: bytes) -> None:
+        self._tap.write(data)
+
+    def message_received(
+        self, kind: PacketKind, message: PacketMessage, recoverable: int | None
+    ) -> None:
+        if self._receiver is None:
+            raise UnlikeError("a message arrives")
+        if recoverable is not None:
+            self.numbers.append(recoverable)
+        self._receiver.message_received(self._connection, kind, message, recoverable)
+
+    def state_changed(self, state: SessionState) -> None:
+        raise UnlikeError(f"the session becomes {state.value}")
+
+    def closed(self, reason: str) -> None:
+        raise UnlikeError(f"the session is closed: {reason}")
+
+    def messages_acknowledged(self, tokens: list[object]) -> None:
+        raise UnlikeError("messages are acknowledged")
+
+    def window_moved(self) -> None:
+        raise UnlikeError("the window moves")
+
+
+class RehearsingReceiver(Receiver):
+    """Takes messages as a receiver does, but for refusing any."""
+
+    def __init__(self, protocol: "BinaryProtocol") -> None:
+        super().__init__(protocol)
+        self.trace = self._message_trace = protocol.message_trace.copied()
+
+    def _refuse(
+        self,
+        connection: PeerConnection,
+        message: Message,
+        reason: MessageClass,
+        changes: dict[bytes, bytes | None],
+        transfer: IncomingTransfer | None,
+    ) -> "Completion[None]":
+        return _unlike(f"{reason.name} for {message.attributes.identifier}")
+
+
+def _unlike(reason: str) -> NoReturn:
+    raise UnlikeError(reason)
+
+
+class _Step:
+    """One packet that arrives."""
+
+    def __init__(self, session: Session, packet: bytes) -> None:
+        self._session, self._packet = session, packet
+
+    def rehearse(self) -> bytes:
+        """Take it; what it is answered with is the tap's."""
+        self._session._receive_packet(self._packet)
+        return b""
+
+
+class CarefulArrivals(NamedTuple):
+    """What becomes of packets that come one by one."""
+
+    rehearsal: Rehearsal
+    inside: dict[str, object]
+    outside: dict[str, object]
+
+
+class ArrivalShadow:
+    """Compares a batch with its packets."""
+
+    def __init__(self, protocol: "BinaryProtocol", shadow: Shadow) -> None:
+        self._protocol, self._shadow = protocol, shadow
+        self.at_one_time = shadow.at_one_time
+
+    def rehearse(
+        self, connection: PeerConnection, batch: "Batch", packets: list[bytes]
+    ) -> CarefulArrivals:
+        """Take packets one by one, and take it back."""
+        protocol = self._protocol
+        protocol.store.before_change()
+        receiver, tap = RehearsingReceiver(protocol), Tap()
+        stage = Stage(receiver, connection, tap)
+        before = connection.session, connection.pending, connection._wire
+        with ExitStack() as stack:
+            stack.enter_context(protocol.history.rehearsing())
+            places = _places(batch)
+            stack.enter_context(protocol.incoming_transfers.rehearsing(places))
+            session = connection.session = copied(connection.session, stage)
+            connection._wire = tap
+            try:
+                rehearsal = self._shadow.rehearse(self._steps(session, batch, packets))
+                inside = self._inside(batch)
+                outside = _outside(connection, tap, stage.numbers, receiver.trace.told())
+            finally:
+                connection.session, connection.pending, connection._wire = before
+        return CarefulArrivals(rehearsal, inside, outside)
+
+    def _steps(self, session: Session, batch: "Batch", packets: list[bytes]) -> Iterator[_Step]:
+        """Each takes the numbers that it gets in the order of the runs, where there are several."""
+        counters = self._protocol.store.counters
+        numbers = counters.serial, counters.lookup_identifier
+        first = [number.next for number in numbers]
+        order = batch.order if len(batch.runs) > 1 else []
+        starts, taken = {}, 0
+        for run in batch.runs.values():
+            starts[run.queue.queue_id] = taken
+            taken += len(run.stored)
+        for place, packet in enumerate(packets):
+            if order:
+                queue_id = order[place].queue.queue_id
+                for number, begin in zip(numbers, first, strict=True):
+                    number.next = begin + starts[queue_id]
+                starts[queue_id] += 1
+            yield _Step(session, packet)
+        if order:
+            for number, begin in zip(numbers, first, strict=True):
+                number.next = begin + len(packets)
+
+    def compare_commit(
+        self, careful: CarefulArrivals, batch: "Batch", change: StoreTransaction
+    ) -> None:
+        """Compare what a batch is about to commit, and what is known beside the store by then."""
+        answers = [b""] * batch.count
+        self._shadow.compare(careful.rehearsal, change, answers, together=True)
+        self._compare(careful.inside, self._inside(batch))
+
+    def compare_session(
+        self, careful: CarefulArrivals, connection: PeerConnection, tap: Tap, numbers: range
+    ) -> None:
+        """Compare what the session has counted and sent."""
+        known = self._protocol.message_trace.told()
+        persisted = [number & _COUNTER for number in numbers]
+        self._compare(careful.outside, _outside(connection, tap, persisted, known))
+
+    def _inside(self, batch: "Batch") -> dict[str, object]:
+        transfers = self._protocol.incoming_transfers
+        found: dict[str, object] = {"history": self._protocol.history.told()}
+        for number, sequence in enumerate(batch.moved):
+            for name, value in sequence.transfer.told().items():
+                found[f"{name} of sequence {number}"] = value
+            found[f"what is shown of sequence {number}"] = transfers.shown(sequence.transfer)
+            found["fed"] = set(transfers.fed)
+        return found
+
+    def _compare(self, careful: dict[str, object], templated: dict[str, object]) -> None:
+        for name in careful.keys() | templated.keys():
+            self._shadow.equal(name, careful.get(name), templated.get(name))
+
+
+@contextmanager
+def tapped(connection: PeerConnection) -> Iterator[Tap]:
+    """Keep what is told to a connection's transport within the block."""
+    wire = connection._wire
+    made = connection._wire = Tap(wire)
+    try:
+        yield made
+    finally:
+        if connection._wire is made:  # else the connection has ended meanwhile
+            connection._wire = wire
+
+
+def _places(batch: "Batch") -> list[tuple[IncomingTransfer, Queue]]:
+    return [(each.transfer, batch.runs[each.queue_id].queue) for each in batch.moved]
+
+
+def _outside(
+    connection: PeerConnection, tap: Tap, numbers: list[int], known: object
+) -> dict[str, object]:
+    of_session = {f"session: {name}": value for name, value in told(connection.session).items()}
+    return of_session | {
+        "sent": tap.octets,
+        "pauses": tap.pauses,
+        "pending": connection.pending,
+        "persisted later": numbers,
+        "told of others": known,
+    }

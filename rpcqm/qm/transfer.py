@@ -6,7 +6,7 @@ removes it meanwhile; both happen when it is given back.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -34,6 +34,7 @@ from rpcqm.qm.protocol_records import Changes, ProtocolRecords, apply_changes
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import Family, PositionRecord
 from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
 
 AWAITING_PREFIX = b"await final:"
 _AWAITING_KEY = struct.Struct(">IQ")
@@ -89,7 +90,8 @@ class Transfer:
 
     def __post_init__(self) -> None:
         self._awaiting: dict[MessageIdentifier, list[_Waiting]] = {}
-        self._unsynced = 0
+        self.unsynced = 0
+        """Messages whose removal no later sync has made durable yet."""
 
     # Taking
 
@@ -153,31 +155,38 @@ class Transfer:
             return change.committed
 
     def delivered_together(
-        self, queue: OutgoingQueue, keys: Sequence[int], changes: Changes | None = None
+        self,
+        queue: OutgoingQueue,
+        keys: Sequence[int],
+        changes: Changes | None = None,
+        look: Callable[[StoreTransaction], None] | None = None,
     ) -> bool:
         """The next hop has these: remove them as `delivered` does each, in one commit.
 
-        False, and nothing has happened, where anything else is to be done with one of them.
+        False, and nothing has happened, where anything else is to be done with one of them. `look`
+        is shown what is about to be committed.
         """
         index = self._store.index(queue.queue_id)
         if queue.trail or any(_is_journaled(index.position(key)) for key in keys):
             return False
-        unsynced = self._unsynced + (0 if changes else len(keys))
+        unsynced = self.unsynced + (0 if changes else len(keys))
         try:
             with self._store.transaction("delivered") as change:
                 sync = bool(changes) or unsynced >= RESENT_AT_MOST
                 change.remove_many(queue.queue_id, keys, sync=sync)
                 self._positions.transferred_together(change, queue, keys)
                 apply_changes(change, changes)
+                if look is not None:
+                    look(change)
         except PositionStateError:  # an administrator has removed one of them meanwhile
             return False
-        self._unsynced = unsynced % RESENT_AT_MOST
+        self.unsynced = unsynced % RESENT_AT_MOST
         return True
 
     def _must_sync(self) -> bool:
         """Whether more could come back than the next hop remembers, which is ten times as much."""
-        self._unsynced = (self._unsynced + 1) % RESENT_AT_MOST
-        return not self._unsynced
+        self.unsynced = (self.unsynced + 1) % RESENT_AT_MOST
+        return not self.unsynced
 
     def failed(
         self,

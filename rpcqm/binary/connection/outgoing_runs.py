@@ -6,6 +6,8 @@ packet; the first one of a shape in a run is asked everything that all of them h
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.adm.message import (
@@ -17,6 +19,7 @@ from rpcqm.adm.message import (
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
+from rpcqm.binary.connection.outgoing_shadow import ChangesOf, Look, OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection, Token
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
@@ -50,6 +53,8 @@ class OutgoingRuns:
         self._queue_manager = protocol.queue_manager
         self.shapes = KnownShapes(lambda message: not is_traced(message.packet))
         self._similar = b""
+        shadow = protocol.shadow
+        self.shadow = None if shadow is None else OutgoingShadow(protocol, shadow)
         self.sent = 0
         """Messages that were sent together with others."""
 
@@ -69,11 +74,15 @@ class OutgoingRuns:
         queue = transfer.queue
         run = self._next(queue, transfer.name, limit)
         keys = [key for key, _ in run]
-        if len(run) < FEWEST or not self._transfer.lock_run(queue, keys, transfer):
+        if len(run) < FEWEST:
             return False
-        in_flight.update(dict.fromkeys(keys))
-        connection.session.send_many([(packet, Token(transfer, key)) for key, packet in run])
-        self._protocol.message_trace.sent_together(queue, run, connection.address)
+        shadow = self.shadow
+        with nullcontext() if shadow is None else shadow.sending(transfer, connection, keys):
+            if not self._transfer.lock_run(queue, keys, transfer):
+                return False
+            in_flight.update(dict.fromkeys(keys))
+            connection.session.send_many([(packet, Token(transfer, key)) for key, packet in run])
+            self._protocol.message_trace.sent_together(queue, run, connection.address)
         self.sent += len(run)
         self._protocol.store.metrics.count("templates.left", len(run))
         return True
@@ -113,7 +122,16 @@ class OutgoingRuns:
         """Remove what the next hop has; False, and nothing has happened, if it is not usual."""
         if len(keys) < FEWEST or not self._protocol.takes_together:
             return False
-        return self._transfer.delivered_together(queue, keys)
+        with self._removing(queue, keys, _no_changes) as look:
+            return self._transfer.delivered_together(queue, keys, look=look)
+
+    def _removing(
+        self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
+    ) -> AbstractContextManager[Look | None]:
+        """Give what looks at the removal of messages within the block, if it is to be compared."""
+        if self.shadow is None or queue.trail:
+            return nullcontext()
+        return self.shadow.removing(queue, keys, changes_of)
 
     def arrived_in_order(
         self,
@@ -131,10 +149,22 @@ class OutgoingRuns:
             len(keys) < FEWEST
             or not self._protocol.takes_together
             or any(position is None or position.flags & _JOURNALING for position in positions)
-            or not self._transfer.delivered_together(queue, keys, changes)
         ):
             return False
+        changes_of = partial(_changes_without, self._protocol.transfer(queue))
+        with self._removing(queue, keys, changes_of) as look:
+            if not self._transfer.delivered_together(queue, keys, changes, look):
+                return False
         for key in keys:
             in_flight.pop(key, None)
         self._protocol.message_trace.acknowledged_together(queue, keys, "in order")
         return True
+
+
+def _changes_without(transfer: "OutgoingTransfer", key: int) -> Changes:
+    assert transfer.sequence is not None
+    return transfer._kept.without(key, transfer.sequence.encode())
+
+
+def _no_changes(_: int) -> None:
+    """No record belongs to the removal of a message that is in no sequence."""

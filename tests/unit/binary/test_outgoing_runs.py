@@ -76,7 +76,7 @@ class Half:
             "sent": [packet.replace(own, OWN) for packet in self.peer.messages],
             "streams": dict(store.records(Family.STREAM)),
             "total": (store.total.count, store.total.bytes),
-            "unsynced": self.alice.engine.transfer._unsynced,
+            "unsynced": self.alice.engine.transfer.unsynced,
             "trace": [
                 (place, hops.identifier.replace(own, OWN), hops.steps)
                 for place, hops in self.alice.engine.message_trace._hops.items()

@@ -1,0 +1,158 @@
+"""Messages that are sent, and removed, together beside the same messages one by one, for tests.
+
+What would leave one by one goes over a copy of the session; removals go the careful way up to
+their commits, which are taken back (`qm/shadow.py`, docs/request-templates.md).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.binary.connection.arrival_shadow import Stage, Tap, UnlikeError, tapped
+from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.session_copy import copied, told
+from rpcqm.binary.trace import is_traced
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.qm.protocol_records import Changes
+from rpcqm.qm.shadow import Shadow
+from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
+from rpcqm.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
+    from rpcqm.binary.connection.protocol import BinaryProtocol
+
+ChangesOf = Callable[[int], Changes | None]
+"""The changes of records that belong to the removal of one message."""
+
+Look = Callable[[StoreTransaction], None]
+
+Told = list[tuple[Queue, int, MessageClass]]
+"""Messages that have left, and why."""
+
+
+class _Removal(NamedTuple):
+    """One message that the next hop has."""
+
+    remove: Callable[[], object]
+
+    def rehearse(self) -> bytes:
+        self.remove()
+        return b""
+
+
+class OutgoingShadow:
+    """Compares runs of messages that leave with each of them."""
+
+    def __init__(self, protocol: "BinaryProtocol", shadow: Shadow) -> None:
+        self._protocol, self._shadow = protocol, shadow
+        self._transfer = protocol.sending
+        self.at_one_time = shadow.at_one_time
+
+    # Sending
+
+    @contextmanager
+    def sending(
+        self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
+    ) -> Iterator[None]:
+        """Compare what is sent within the block: the messages with these keys."""
+        careful = self._sent_one_by_one(transfer, connection, keys)
+        index = self._protocol.store.index(transfer.queue.queue_id)
+        with tapped(connection) as tap:
+            yield
+            if index.owner(keys[0]) is not transfer:  # nothing has been done
+                return
+            trace = self._protocol.message_trace
+            together = self._state(transfer, connection, keys, tap) | {
+                "session": told(connection.session),
+                "trace": trace.steps(transfer.queue, keys),
+            }
+        self._shadow.compared += len(keys)
+        for name, value in careful.items():
+            self._shadow.equal(name, value, together[name])
+
+    def _sent_one_by_one(
+        self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
+    ) -> dict[str, object]:
+        tap, protocol, queue = Tap(), self._protocol, transfer.queue
+        trace = protocol.message_trace.copied(queue, keys)
+        session, locked = copied(connection.session, Stage(None, connection, tap)), []
+        try:
+            for _ in keys:
+                message = self._transfer.lock_next(queue, transfer)
+                if message is None:
+                    raise UnlikeError("there are fewer messages")
+                locked.append(message.lookup_identifier)
+                if not self._leaves_as_it_is(message):
+                    raise UnlikeError("a message that does not leave as it is")
+                packet = protocol.outgoing_packet(transfer.name, message)
+                session.send(packet, Token(transfer, message.lookup_identifier))
+                trace.sent(queue, message, connection.address)
+        except Exception as error:  # whatever it is, these were not to be sent together
+            return {"sent": error}
+        finally:
+            careful = self._state(transfer, connection, keys, tap)
+            self._protocol.store.index(queue.queue_id).unlock_many(locked)
+        return careful | {"session": told(session), "trace": trace.steps(queue, keys)}
+
+    def _state(
+        self,
+        transfer: "OutgoingTransfer",
+        connection: PeerConnection,
+        keys: Sequence[int],
+        tap: Tap,
+    ) -> dict[str, object]:
+        index = self._protocol.store.index(transfer.queue.queue_id)
+        return {
+            "sent": tap.octets,
+            "locked": [(key, index.state(key), index.owner(key)) for key in keys],
+            "available": (index.available, index.first_available()),
+        }
+
+    def _leaves_as_it_is(self, message: Message) -> bool:
+        now = self._protocol.clock.now() // 1000
+        return not (
+            is_stamped_here(message, self._protocol.queue_manager.identifier)
+            or cannot_reach_queue(message, now)
+            or is_traced(message.packet)
+        )
+
+    # Removing
+
+    @contextmanager
+    def removing(
+        self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
+    ) -> Iterator[Look]:
+        """Give what compares a commit within the block: the removal of these messages."""
+        positions, unsynced = self._protocol.positions, self._transfer.unsynced
+        hooks, peekable = positions.deleted_hooks, set(queue.peekable_when_locked)
+        one_by_one: Told = []
+        together: Told = []
+        positions.deleted_hooks = [partial(_note, one_by_one)]
+        try:
+            rehearsal = self._shadow.rehearse(
+                _Removal(partial(self._transfer.delivered, queue, key, changes_of(key)))
+                for key in keys
+            )
+        finally:
+            after, self._transfer.unsynced = self._transfer.unsynced, unsynced
+            queue.peekable_when_locked.update(peekable)
+            positions.deleted_hooks = [partial(_note, together), *hooks]
+
+        def compare(change: StoreTransaction) -> None:
+            self._shadow.compare(rehearsal, change, [b""] * len(keys), together=True)
+            self._shadow.equal("events", one_by_one, together)
+
+        try:
+            yield compare
+        finally:
+            positions.deleted_hooks = hooks
+        if together:
+            self._shadow.equal("removals without a sync", after, self._transfer.unsynced)
+
+
+def _note(told: Told, _: StoreTransaction, queue: Queue, key: int, reason: MessageClass) -> None:
+    told.append((queue, key, reason))

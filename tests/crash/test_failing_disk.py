@@ -6,6 +6,7 @@ import pytest
 
 from rpcqm.store.store import EXIT_STATUS
 from tests.crash.server_load import ServerLoad, loaded_queue_manager
+from tests.support import templates
 from tests.support.preloading import compile_library
 
 SEED = 1
@@ -26,13 +27,18 @@ def fail_and_die(load: ServerLoad, trigger: Path) -> int:
     return process.returncode
 
 
-@pytest.mark.parametrize("operation", ["sync", "write"])
-def test_an_error_of_the_disk_ends_the_process_unanswered(tmp_path: Path, operation: str) -> None:
+@pytest.mark.parametrize(
+    ("operation", "switch"), [("sync", "true"), ("write", "true"), ("write", "false")]
+)
+def test_an_error_of_the_disk_ends_the_process_unanswered(
+    tmp_path: Path, operation: str, switch: str
+) -> None:
     trigger = tmp_path / "failing"
     environment = {
         "LD_PRELOAD": str(compile_library("failing_disk", tmp_path)),
         "FAILING_DIRECTORY": str(tmp_path / "data" / "messages"),
         f"FAILING_{operation.upper()}": str(trigger),
+        templates.VARIABLE: switch,
     }
     with loaded_queue_manager(SEED, environment, tmp_path / "data") as load:
         assert fail_and_die(load, trigger) == EXIT_STATUS

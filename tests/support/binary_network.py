@@ -316,7 +316,7 @@ class Node:
         )
         self.keys = OwnKeys()
         self._directory = simulation.directory / f"{name}-0"
-        self._directory.mkdir(parents=True)
+        self._directory.mkdir(parents=True, exist_ok=True)
         self.start()
 
     # Life and death

@@ -42,25 +42,22 @@ def line(figure: Figure) -> str:
 
 
 def measure(name: str) -> list[Figure] | None:
-    """Run one bench; None when it failed."""
-    print(name, flush=True)
+    """Run one bench, and print each figure when it is there; None when it failed."""
     BUILD.mkdir(parents=True, exist_ok=True)
     before, watch = syncs_of(BUILD, SYNC, 0.3), Stolen()
+    print(f"{name}   (raw sync of 1 KiB, p50: {before.p50_us:,.0f} µs)", flush=True)
+    figures: list[Figure] = []
     try:
-        found: list[Figure] = import_module(name).run()
+        for each in import_module(name).run():
+            figure = replace(each, stolen=watch.share) if each.stolen is None else each
+            print(line(figure), flush=True)
+            figures.append(figure)
     except Exception:  # the other benches are run all the same
         traceback.print_exc()
         return None
     share, after = watch.share, syncs_of(BUILD, SYNC, 0.3)
-    figures = [replace(each, stolen=share) if each.stolen is None else each for each in found]
-    if any(figure.unprotected for figure in figures):
-        print(f"  (level NONE needs {UNPROTECTED})")
-    print(
-        f"  (stolen processor time {share:.1%}; raw sync of 1 KiB, p50: {before.p50_us:,.0f} µs "
-        f"before, {after.p50_us:,.0f} after{'; A TRIAL: no figure means anything' * TRIAL})"
-    )
-    for figure in figures:
-        print(line(figure), flush=True)
+    told = f"stolen processor time {share:.1%}; raw sync of 1 KiB, p50: {after.p50_us:,.0f} µs"
+    print(f"  ({told}{'; A TRIAL: no figure means anything' * TRIAL})", flush=True)
     return figures
 
 

@@ -471,8 +471,7 @@ def measure_varied_limit(served: Served, directory: Path) -> Figure:
         return measured.figure(name, None, served.pid, unprotected=True)
 
 
-def run() -> list[Figure]:
-    figures = []
+def run() -> Iterator[Figure]:
     with TemporaryDirectory(dir=BUILD) as name:
         directory = Path(name)
         with serving(directory, CONFIGURATION) as served:
@@ -481,8 +480,8 @@ def run() -> list[Figure]:
             for size, length in SIZES.items():
                 for work in (sending(length), receiving(length)):
                     for connections in SENDS:
-                        figures.append(measure(served, work, connections, size, directory))
-            figures.append(measure_varied_limit(served, directory))
-            figures += [measure_sealed(served, connections) for connections in SENDS]
-            figures.append(measure_varied(served))
-    return figures
+                        yield measure(served, work, connections, size, directory)
+            yield measure_varied_limit(served, directory)
+            for connections in SENDS:
+                yield measure_sealed(served, connections)
+            yield measure_varied(served)

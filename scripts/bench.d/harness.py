@@ -1,6 +1,6 @@
 """What the benches share: figures, interleaved pairs, pinned processes, and the C peers.
 
-A bench is a module NAME.py beside this one with ``def run() -> list[Figure]``. It measures
+A bench is a module NAME.py beside this one whose ``run()`` gives Figures. It measures
 ratios within one run; an absolute number is given only where the target is one.
 """
 

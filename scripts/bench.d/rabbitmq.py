@@ -14,7 +14,7 @@ next message after its acknowledgement; ours is R_StartReceive and R_EndReceive.
 """
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,7 +66,8 @@ CALLS, SATURATED_CALLS = 2500, 3000
 """Calls that are prepared on each connection: for seconds at one outstanding, and for a second
 and a half at 30,000 a second; the run ends when they are used up."""
 VARIED = f"{VARIED_SIZES[0]}-{VARIED_SIZES[1]}"
-SEALED_WINDOW = 64
+SEALED_WINDOW = 16
+"""Calls outstanding on each of 16 connections: 256, as many as at level NONE."""
 RECEIVE_SECONDS = 1.0
 """So long that no backlog of messages that differ is used up."""
 OVER = "durable sends of 1 KiB over RabbitMQ's quorum queue"
@@ -223,47 +224,37 @@ class Bench:
         raise RuntimeError(f"fewer than {messages:,} messages after {MOST_LOADS} loads")
 
 
-def at_level_none(bench: Bench) -> list[Figure]:
+def at_level_none(bench: Bench) -> Iterator[Figure]:
     """What both tables have."""
     named, wanted = bench.named, bench.wanted
     saturated = f"{OVER}, at saturation (16 publishers, 256 outstanding each)"
-    return [
-        bench.send((1, 1), (1, 1)).figure(named(f"{OVER}, 1 publisher"), wanted(1.5)),
-        bench.send((16, 1), (16, 1)).figure(named(f"{OVER}, 16 publishers"), wanted(1.9)),
-        bench.send((64, 1), PEAK).figure(named(f"{saturated}: 64 connections"), None),
-        bench.send((4, 64), PEAK).figure(
-            named(f"{saturated}: 4 connections, 64 calls outstanding on each"), wanted(1.8)
-        ),
-        bench.receive(16).figure(
-            named("durable receives of 1 KiB over RabbitMQ's quorum queue, 16 consumers"),
-            wanted(1.0),
-            calls=2,
-        ),
-        bench.send((256, 1), (256, 1)).latency(
-            named("p99 of durable sends over RabbitMQ's, 256 publishers"), wanted(0.7)
-        ),
-    ]
+    yield bench.send((1, 1), (1, 1)).figure(named(f"{OVER}, 1 publisher"), wanted(1.5))
+    yield bench.send((16, 1), (16, 1)).figure(named(f"{OVER}, 16 publishers"), wanted(1.9))
+    yield bench.send((64, 1), PEAK).figure(named(f"{saturated}: 64 connections"), None)
+    yield bench.send((4, 64), PEAK).figure(
+        named(f"{saturated}: 4 connections, 64 calls outstanding on each"), wanted(1.8)
+    )
+    name = named("durable receives of 1 KiB over RabbitMQ's quorum queue, 16 consumers")
+    yield bench.receive(16).figure(name, wanted(1.0), calls=2)
+    name = named("p99 of durable sends over RabbitMQ's, 256 publishers")
+    yield bench.send((256, 1), (256, 1)).latency(name, wanted(0.7))
 
 
-def varied(bench: Bench) -> list[Figure]:
+def varied(bench: Bench) -> Iterator[Figure]:
     """One row of each kind with messages that differ."""
     what = "of 100 octets to 10 KiB that differ over RabbitMQ's quorum queue"
-    return [
-        bench.varied().figure(f"durable sends {what}, 16 publishers", None),
-        bench.receive_varied(16).figure(f"durable receives {what}, 16 consumers", None, calls=2),
-    ]
+    yield bench.varied().figure(f"durable sends {what}, 16 publishers", None)
+    name = f"durable receives {what}, 16 consumers"
+    yield bench.receive_varied(16).figure(name, None, calls=2)
 
 
-def encrypted(bench: Bench) -> list[Figure]:
+def encrypted(bench: Bench) -> Iterator[Figure]:
     """What default settings allow."""
     over, named = "durable sends of 1 KiB, NTLM PKT_PRIVACY over RabbitMQ with TLS", bench.named
     outstanding = f"{SEALED_WINDOW} outstanding on each against {PEAK[1]}"
-    return [
-        bench.sealed(1, 1).figure(named(f"{over}, 16 publishers"), bench.wanted(1.0)),
-        bench.sealed(SEALED_WINDOW, PEAK[1]).figure(
-            named(f"{over}, 16 publishers, saturated ({outstanding})"), bench.wanted(1.0)
-        ),
-    ]
+    yield bench.sealed(1, 1).figure(named(f"{over}, 16 publishers"), bench.wanted(1.0))
+    name = named(f"{over}, 16 publishers, saturated ({outstanding})")
+    yield bench.sealed(SEALED_WINDOW, PEAK[1]).figure(name, bench.wanted(1.0))
 
 
 def of_a_million(bench: Bench) -> Figure:
@@ -271,7 +262,7 @@ def of_a_million(bench: Bench) -> Figure:
     return bench.receive_of_many(16).figure(name, 1.0, calls=2)
 
 
-def table(cpu: Cpus, name: str, measure: Callable[[Bench], list[Figure]]) -> list[Figure]:
+def table(cpu: Cpus, name: str, measure: Callable[[Bench], Iterator[Figure]]) -> Iterator[Figure]:
     """Measure with both servers on these processors; RabbitMQ's schedulers come first."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(dir=BUILD)))
@@ -280,32 +271,32 @@ def table(cpu: Cpus, name: str, measure: Callable[[Bench], list[Figure]]) -> lis
         served = stack.enter_context(serving(directory, CONFIGURATION, cpu=cpu))
         served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
         load(served.port, 16, sending(10240).ours, seconds=4, warm_up=0)
-        figures = measure(Bench(served, other, name, targets=not name))
         note = f"each server has processor {cpu} in turn, the load {client_cpu}"
         about = f"RabbitMQ's schedulers{name}"
-        return [Figure(about, other.schedulers, unit="of them", note=note), *figures]
+        yield Figure(about, other.schedulers, unit="of them", note=note)
+        yield from measure(Bench(served, other, name, targets=not name))
 
 
-def alone(bench: Bench) -> list[Figure]:
+def unprotected(figures: Iterator[Figure]) -> Iterator[Figure]:
+    """Figures of calls at level NONE."""
+    return (replace(figure, unprotected=True) for figure in figures)
+
+
+def alone(bench: Bench) -> Iterator[Figure]:
     """Each server has one processor."""
-    unprotected = [*at_level_none(bench), *varied(bench), of_a_million(bench)]
-    return [
-        *encrypted(bench),
-        *(replace(figure, unprotected=True) for figure in unprotected),
-    ]
+    yield from encrypted(bench)
+    yield from unprotected(at_level_none(bench))
+    yield from unprotected(varied(bench))
+    yield replace(of_a_million(bench), unprotected=True)
 
 
-def together(bench: Bench) -> list[Figure]:
+def together(bench: Bench) -> Iterator[Figure]:
     """Each server has all processors, and the load one of them too."""
-    unprotected = at_level_none(bench)
-    return [
-        *encrypted(bench),
-        *(replace(figure, unprotected=True) for figure in unprotected),
-    ]
+    yield from encrypted(bench)
+    yield from unprotected(at_level_none(bench))
 
 
-def run() -> list[Figure]:
-    figures = table(server_cpu, "", alone)
+def run() -> Iterator[Figure]:
+    yield from table(server_cpu, "", alone)
     if len(all_cpus) > 1:
-        figures += table(all_cpus, f", {len(all_cpus)} processors for each", together)
-    return figures
+        yield from table(all_cpus, f", {len(all_cpus)} processors for each", together)

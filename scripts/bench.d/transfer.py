@@ -290,22 +290,18 @@ def shovelled(source: Broker, destination: Broker) -> float:
 OVER = "recoverable messages between two queue managers, over"
 
 
-def run() -> list[Figure]:
+def run() -> Iterator[Figure]:
     with two() as pair, shovels() as brokers:
         pair.transferred()
         server = _process(pair.receiver)
         stored = pairs(pair.transferred, pair.stored, ROUNDS)
-        found = [
-            stored.figure(
-                f"{OVER} what one of them stores alone", 0.5, server, beside(pair, stored), True
-            ),
-            pairs(pair.transferred, pair.taken, ROUNDS).figure(
-                f"{OVER} what the receiver stores of a session from C", 0.5, server
-            ),
-            over_the_shovel(pair, brokers, "", 1.2),
-            latency(pair),
-        ]
-    return [*found, *together()]
+        name = f"{OVER} what one of them stores alone"
+        yield stored.figure(name, 0.5, server, beside(pair, stored), True)
+        taken = pairs(pair.transferred, pair.taken, ROUNDS)
+        yield taken.figure(f"{OVER} what the receiver stores of a session from C", 0.5, server)
+        yield over_the_shovel(pair, brokers, "", 1.2)
+        yield latency(pair)
+    yield from together()
 
 
 def over_the_shovel(
@@ -319,12 +315,11 @@ def over_the_shovel(
     return measured.figure(name, target, _process(pair.receiver), note)
 
 
-def together() -> list[Figure]:
+def together() -> Iterator[Figure]:
     """All four may use all processors."""
-    if len(all_cpus) == 1:
-        return []
-    cpus = (all_cpus, all_cpus)
-    with two(cpus=cpus) as pair, shovels(cpus) as brokers:
-        pair.transferred()
-        table = f", {len(all_cpus)} processors for each"
-        return [over_the_shovel(pair, brokers, table, None)]
+    if len(all_cpus) > 1:
+        cpus = (all_cpus, all_cpus)
+        with two(cpus=cpus) as pair, shovels(cpus) as brokers:
+            pair.transferred()
+            table = f", {len(all_cpus)} processors for each"
+            yield over_the_shovel(pair, brokers, table, None)

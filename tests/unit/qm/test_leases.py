@@ -250,6 +250,23 @@ def test_several_leases_are_completed_together_or_not_at_all(
     assert queue.message_position_list.count == 0
 
 
+def test_completing_that_fails_leaves_the_leases_as_they_were(
+    qm: RunningQueueManager, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qm.send(queue, b"one")
+    (received,) = receive(qm, queue)
+
+    def fail(*_: object) -> None:
+        raise OSError("the disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(qm.store._writer, "add", fail)
+        with pytest.raises(OSError, match="the disk"):
+            qm.engine.leases.complete(ALICE, [identifier(received)])
+    complete(qm, received)
+    assert queue.message_position_list.count == 0
+
+
 def test_completing_that_is_lost_in_a_crash_has_not_happened(
     qm: RunningQueueManager, queue: Queue
 ) -> None:

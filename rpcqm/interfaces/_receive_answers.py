@@ -34,8 +34,8 @@ MOST_FORMS = 8
 """Forms that a packet is tried with: those of the messages that are read are few."""
 MOST_KINDS = 64
 """Kinds of messages whose answers to one shape of requests are kept; each takes a kilobyte."""
-LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 4
-"""Learning costs as much as some fifty requests: who never repeats gets little of it."""
+LEARNED_AT_ONCE, LEARNED_PER_SECOND = 32, 4
+"""Learning costs as much as some twenty requests: who never repeats gets little of it."""
 
 _Kind = tuple[Constants, int]
 """What messages have in common whose answers one template fills in; the last is of the label."""

@@ -1,8 +1,8 @@
 """The answer to rpc_ACReceiveMessageEx, filled into octets that stay.
 
-`_received_buffer.fill` and the codec stay the only definition of the answer: where two messages
-that differ in one value have answers that differ, there is the place of that value. A template
-that does not fill in what they make of other messages is none.
+`_received_buffer.fill` and the codec stay the only definition of the answer: what they make of a
+message with random values tells where these stand. A template that does not fill in what they make
+of other messages is none.
 """
 
 import operator
@@ -11,22 +11,18 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
-LOW, HIGH = b"\x01", b"\xfe"
-"""What is tried as every octet of a value: two numbers made of them have no octet in common."""
 _ALIGNMENT = 4
 """Numbers of four octets stand at multiples of as many, in both syntaxes."""
 _LABEL_STEP = 4
 """Characters by which a label is longer so that what follows it stays aligned, in both syntaxes."""
-_SHORTEST_LABEL = 2
-"""Characters: one, and the null character."""
+_SHORTEST_LABEL, _TRIED_LABEL = 2, 20
+"""Characters with the null character: of the shortest, and about those of what is tried."""
 _UNBOUNDED = 64
 """Octets that are tried where there is no buffer that they would have to go into."""
-_CHECKS = 12
-"""Random messages whose answers a template must get right."""
+_CHECKS = 4
+"""Messages whose answers a template must get right, each with other sizes."""
 _MOST_PLACES = 8
 """Places of one number; a length of a label stands at four."""
-_LONGEST_TRIED = 64
-"""Characters of the labels that are tried."""
 
 
 class Received(NamedTuple):
@@ -52,7 +48,6 @@ class Received(NamedTuple):
 _NUMBERS = Received._fields[: Received._fields.index("correlation")]
 _PLACED = (*Received._fields, "label_size", "extension_size", "body_size")
 """What has places, in the order in which `filled` has the values."""
-_NOTHING = Received._make([*[0] * len(_NUMBERS), bytes(20), b"", b"", b""])
 
 
 class Rooms(NamedTuple):
@@ -109,13 +104,10 @@ class ReceivedResponse:
     @classmethod
     def learn(cls, careful: Careful, rooms: Rooms, label: bytes) -> "ReceivedResponse | None":
         """A template of answers to one request, with labels like one; None if none holds."""
+        source = Random()
+        answers = (_random_answer(source, rooms, label, number) for number in range(_CHECKS))
         try:
-            made = _Learning(careful, rooms, label).template()
-        except UnplacedError:
-            return None
-        source = Random(len(label))
-        answers = (_random_answer(source, rooms, label) for _ in range(_CHECKS))
-        try:
+            made = _Learning(careful, rooms, label, source).template()
             return made if all(made.filled(each) == careful(each) for each in answers) else None
         except UnplacedError:
             return None
@@ -156,98 +148,92 @@ def _packer(stub: bytes, places: list[_Place]) -> _Packer:
 
 
 class _Learning:
-    """Finds the places of values: `careful` tells the answers."""
+    """Finds the places of values: `careful` tells the answers.
 
-    def __init__(self, careful: Careful, rooms: Rooms, label: bytes) -> None:
+    All values of the first answer are random, so that they stand nowhere else in it but by chance;
+    who is misled by chance makes a template that is found wrong.
+    """
+
+    def __init__(self, careful: Careful, rooms: Rooms, label: bytes, source: Random) -> None:
         self._careful, self._rooms = careful, rooms
-        self._plain = _NOTHING._replace(label=_text(_tried_label(label), LOW))
+        self._plain = _random_answer(source, rooms, label, _CHECKS - 1)
+        if label:
+            self._plain = self._plain._replace(label=_random_label(source, _tried(rooms, label)))
         self._stub = careful(self._plain)
 
     def template(self) -> ReceivedResponse:
         """The template, which has not been tried yet; raises UnplacedError."""
-        label = self._label()
+        label = self._where(self._plain.label)
         places = [
             *(place for name in _NUMBERS for place in self._of_number(name)),
-            *self._of_octets("correlation", 20),
-            *self._of_buffer("extension", self._rooms.extension),
-            *self._of_buffer("body", self._rooms.body),
+            *self._of_octets("correlation"),
+            *self._of_buffer("extension"),
+            *self._of_buffer("body"),
             *self._of_label(label),
         ]
         return ReceivedResponse(self._stub, places, label, self._rooms)
 
-    def _both(self, name: str, low: object, high: object) -> tuple[bytes, bytes]:
-        """Two answers that differ in one value."""
-        answers = ({**self._plain._asdict(), name: value} for value in (low, high))
-        first, second = (self._careful(Received(**each)) for each in answers)
-        if len(first) != len(second):
-            raise UnplacedError
-        return first, second
-
     def _of_number(self, name: str) -> Iterator[_Place]:
-        low, high = (int.from_bytes(octet * 4, "little") for octet in (LOW, HIGH))
-        return _places(name, *self._both(name, low, high), low, high)
+        octets, at = _number(getattr(self._plain, name)), -1
+        for _ in range(_MOST_PLACES):
+            at = self._stub.find(octets, at + 1)
+            if at < 0:
+                return
+            if at % _ALIGNMENT == 0:
+                yield _Place(at, len(octets), name)
 
-    def _of_octets(self, name: str, size: int) -> list[_Place]:
-        low, high = LOW * size, HIGH * size
-        first, second = self._both(name, low, high)
-        at = _differ(first, second)
-        if at == len(first):
-            return []
-        end = at + size
-        if first[at:end] != low or second[at:end] != high or first[end:] != second[end:]:
-            raise UnplacedError
-        return [_Place(at, size, name)]
+    def _where(self, octets: bytes) -> slice:
+        """Where some octets stand: at the end, if nowhere."""
+        at = self._stub.find(octets) if octets else -1
+        if at < 0:
+            at = len(self._stub)
+            return slice(at, at)
+        return slice(at, at + len(octets))
 
-    def _of_buffer(self, name: str, room: int | None) -> list[_Place]:
+    def _of_octets(self, name: str) -> list[_Place]:
+        octets: bytes = getattr(self._plain, name)
+        found = self._where(octets)
+        return [_Place(found.start, len(octets), name)] if found.start < found.stop else []
+
+    def _of_buffer(self, name: str) -> list[_Place]:
         """The places of contents that are filled up with null octets, and of their size."""
-        size = _UNBOUNDED if room is None else room
-        if not size:
-            return []
-        sized = f"{name}_size"
-        sizes = _places(sized, *self._both(name, b"", bytes(size)), 0, size)
-        return [*self._of_octets(name, size), *sizes]
-
-    def _label(self) -> slice:
-        """Where the label stands: at the end, if nowhere."""
-        octets = self._plain.label
-        nowhere = slice(len(self._stub), len(self._stub))
+        octets: bytes = getattr(self._plain, name)
         if not octets:
-            return nowhere
-        other = _text(len(octets) // 2, HIGH)
-        first, second = self._both("label", octets, other)
-        at = _differ(first, second)
-        if at == len(first):
-            return nowhere
-        end = at + len(octets)
-        if first[at:end] != octets or second[at:end] != other or first[end:] != second[end:]:
-            raise UnplacedError
-        return slice(at, end)
+            return []
+        contents = self._of_octets(name)
+        emptied = self._stub
+        for place in contents:
+            emptied = _with(emptied, slice(place.at, place.at + place.size), bytes(place.size))
+        other = self._careful(Received(**{**self._plain._asdict(), name: b""}))
+        return [*contents, *_places(f"{name}_size", emptied, other, len(octets), 0)]
 
     def _of_label(self, label: slice) -> Iterator[_Place]:
         """The places of its length, in the answer with the label that is tried first."""
-        size = len(self._plain.label) // 2
-        if not size:
+        octets = self._plain.label
+        if not octets:
             return
-        longer = _text(size + _LABEL_STEP, LOW)
+        longer = octets[:2] * _LABEL_STEP + octets
         other = self._careful(self._plain._replace(label=longer))
         if label.start < label.stop:
-            if other[label.start : label.start + len(longer)] != longer:
-                raise UnplacedError
-            other = other[: label.start] + self._plain.label + other[label.start + len(longer) :]
-        if len(other) != len(self._stub):
-            raise UnplacedError
+            other = _with(other, slice(label.start, label.start + len(longer)), octets)
+        size = len(octets) // 2
         yield from _places("label_size", self._stub, other, size, size + _LABEL_STEP)
 
 
-def _text(size: int, octet: bytes) -> bytes:
-    """So many characters, the last of which is null, all others made of one octet."""
-    return octet * (2 * size - 2) + bytes(2) if size else b""
+def _with(stub: bytes, place: slice, octets: bytes) -> bytes:
+    return stub[: place.start] + octets + stub[place.stop :]
 
 
-def _tried_label(label: bytes) -> int:
+def _tried(rooms: Rooms, label: bytes) -> int:
+    """The characters of a label that is tried, of the same kind as one; there are longer ones."""
+    longest = _TRIED_LABEL if rooms.label is None else min(rooms.label - _LABEL_STEP, _TRIED_LABEL)
+    shortest = _shortest(label)
+    return max(shortest, longest - (longest - shortest) % _LABEL_STEP)
+
+
+def _shortest(label: bytes) -> int:
     """The characters of the shortest label of a kind."""
-    size = len(label) // 2
-    return _SHORTEST_LABEL + (size - _SHORTEST_LABEL) % _LABEL_STEP if size else 0
+    return _SHORTEST_LABEL + (len(label) // 2 - _SHORTEST_LABEL) % _LABEL_STEP
 
 
 def _differ(first: bytes, second: bytes) -> int:
@@ -264,6 +250,8 @@ def _differ(first: bytes, second: bytes) -> int:
 
 def _places(name: str, first: bytes, second: bytes, low: int, high: int) -> Iterator[_Place]:
     """The places of a number, which are all that two answers differ in."""
+    if len(first) != len(second):
+        raise UnplacedError
     behind = 0
     for _ in range(_MOST_PLACES):
         at = behind + _differ(first[behind:], second[behind:])
@@ -281,14 +269,24 @@ def _number(value: int) -> bytes:
     return value.to_bytes(4, "little")
 
 
-def _random_answer(source: Random, rooms: Rooms, label: bytes) -> Received:
+def _random_answer(source: Random, rooms: Rooms, label: bytes, number: int) -> Received:
+    """One with random values; its sizes are those of that number."""
     numbers = [source.getrandbits(32) for _ in _NUMBERS]
-    longest = _UNBOUNDED if rooms.label is None else rooms.label
-    sizes = range(_tried_label(label), min(longest, _LONGEST_TRIED) + 1, _LABEL_STEP)
-    text = "".join(chr(source.randrange(1, 0xD800)) for _ in range(source.choice(sizes) - 1))
-    extension, body = (
-        source.randbytes(source.choice((0, 1, size // 2, size)))
-        for size in (_UNBOUNDED if room is None else room for room in (rooms.extension, rooms.body))
-    )
-    rest = source.randbytes(20), f"{text}\0".encode("utf-16-le") if label else b""
-    return Received._make((*numbers, *rest, extension[: rooms.extension], body[: rooms.body]))
+    text = b""
+    if label:
+        sizes = range(_shortest(label), _tried(rooms, label) + _LABEL_STEP + 1, _LABEL_STEP)
+        text = _random_label(source, sizes[number % len(sizes)])
+    extension = source.randbytes(_sizes(rooms.extension)[number])
+    body = source.randbytes(_sizes(rooms.body)[number])
+    return Received._make((*numbers, source.randbytes(20), text, extension, body))
+
+
+def _random_label(source: Random, size: int) -> bytes:
+    characters = (chr(source.randrange(0x100, 0xD800)) for _ in range(size - 1))
+    return f"{''.join(characters)}\0".encode("utf-16-le")
+
+
+def _sizes(room: int | None) -> tuple[int, int, int, int]:
+    """Of contents that are tried, from nothing to as much as there is room for."""
+    most = _UNBOUNDED if room is None else room
+    return 0, min(1, most), most // 2, most

@@ -172,12 +172,12 @@ def tell(both: Twins, turns: list[list[Any]], usual: dict[str, Any]) -> None:
         both.check()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(turns=TURNS, usual=messages(), number=st.integers(0, len(REQUESTS) - 1))
 def test_receives_have_one_outcome_both_ways(
     turns: list[list[Any]], usual: dict[str, Any], number: int
 ) -> None:
-    asked = (*[number] * 4, *range(len(REQUESTS)), *range(len(REQUESTS)))
+    asked = (number, number, number, number, 0, 0, 0)
     learning: list[list[Any]] = [[("usual", b"body")] * len(asked)]
     learning += [[("receive", RECEIVE, each, 0, False) for each in asked]]
     with TemporaryDirectory(dir=MEMORY) as directory, twins(Path(directory)) as both:
@@ -523,6 +523,7 @@ def test_kinds_of_messages_are_bounded_and_one_in_use_stays(
     desk: Desk, learned: list[KnownAnswers]
 ) -> None:
     for number in range(MOST_KINDS - 1):  # one is known from before
+        desk.qm.advance(1000)
         kind(desk, number)
     assert len(learned[0]) == MOST_KINDS
     kind(desk, 0)

@@ -31,6 +31,8 @@ from harness import (
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 PACKAGE, TLS_PACKAGE = "rabbitmq-server", "libssl-dev"
 PATIENCE = 90
+SLOWEST = 2_500
+"""Messages a second that a broker takes even when the machine is busy."""
 MEMORY = 0.8
 """Share of the machine's memory from which on the broker refuses to take more: RabbitMQ's own 0.4
 is for machines that a broker shares."""
@@ -136,7 +138,7 @@ class Broker:
 
     def put(self, queue: str, count: int, size: int = 1024) -> None:
         """Let so many messages be in a queue, and no others."""
-        self._run(queue, "put", count, size)
+        self._run(queue, "put", count, size, timeout=2 * PATIENCE + count / SLOWEST)
 
     def arrived(self, queue: str, count: int) -> float:
         """Wait until so many messages are in a queue: how many came in a second."""

@@ -96,9 +96,10 @@ def script(queue: str, transactional: bool, differing: bool = False) -> str:
     fields = [(SESSION, "session"), (_octets(NUMBER), "number")]
     if transactional:
         fields += [(_octets(SEQUENCE), "number"), (_octets(PREVIOUS), "previous")]
-    draw = Random(0)
+    # All messages are of one sequence, so that they have one time.
+    draw, now = Random(0), int(time.time())
     for _ in range(DIFFERENT if differing else 1):
-        attributes = _message(source, queue, transactional)
+        attributes = _message(source, queue, transactional, now)
         if differing:
             attributes = varied(attributes, draw)
         packet = build_user_message(attributes)
@@ -107,17 +108,17 @@ def script(queue: str, transactional: bool, differing: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _message(source: UUID, queue: str, transactional: bool) -> MessageAttributes:
+def _message(source: UUID, queue: str, transactional: bool, now: int) -> MessageAttributes:
     attributes = MessageAttributes(
         destination_queue_format_name=FormatName.parse(f"DIRECT=OS:receiver\\private$\\{queue}"),
         identifier=MessageIdentifier(source, NUMBER),
-        sent_time=int(time.time()),
+        sent_time=now,
         body=BODY,
         delivery_guarantee=1,
     )
     if transactional:
         attributes.transaction_identifier = 1
-        attributes.transactional_message_sequence_identifier = TxSequenceID(1, int(time.time()))
+        attributes.transactional_message_sequence_identifier = TxSequenceID(1, now)
         attributes.transaction_sequence_number = SEQUENCE
         attributes.transaction_previous_sequence_number = PREVIOUS
     return attributes

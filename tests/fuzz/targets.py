@@ -18,6 +18,7 @@ from tests.fuzz import (
     targets_objects,
     targets_rpc,
     targets_security,
+    targets_sessions,
     targets_shapes,
     targets_srmp,
 )
@@ -40,6 +41,7 @@ TARGETS: Mapping[str, Target] = {
         *targets_srmp.TARGETS,
         *targets_automation.TARGETS,
         *targets_objects.TARGETS,
+        *targets_sessions.TARGETS,
         *targets_shapes.TARGETS,
     )
 }

@@ -150,6 +150,20 @@ class Acknowledgements:
         flags = message.position_flags(envelope) & KEPT_FLAGS
         self._positions.arrive(transaction, target, message, envelope, kept_flags=flags)
 
+    def is_usual_on_arrival(self, message: Message) -> bool:
+        """Whether what follows from the arrival of messages like one makes no queue, and is not
+        refused: an acknowledgement goes to a machine that others have gone to before.
+        """
+        envelope = message.envelope
+        if envelope.flags & FLAG_POSITIVE_JOURNALING and is_source(self._queue_manager, message):
+            return False
+        wanted = None
+        if envelope.flags & FLAG_ADMINISTRATION_QUEUE:
+            wanted = self._wanted(message, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+        if wanted is None or wanted.destination is None:
+            return True
+        return self._opening.is_sent_elsewhere(wanted.destination)
+
     # Removals
 
     def message_removed(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
 from rpcqm.qm.positions import Positions
@@ -58,6 +59,17 @@ class ArrivalRuns:
             durable=run.durable,
         )
         change.call_after(partial(self._published, queue, keys, run.expiries))
+
+    def insert_each(self, change: StoreTransaction, order: Sequence[ArrivalRun]) -> None:
+        """Let messages of several runs belong to a commit one by one, with what follows from each.
+
+        `order` says whose the next message is. Raises MQError if there is no room for one of them.
+        """
+        following = {run.queue.queue_id: iter(run.stored) for run in order}
+        for run in order:
+            message = Message.restored(next(following[run.queue.queue_id]), 0)
+            self._quotas.admit(run.queue, len(message.packet))
+            self._positions.arrive(change, run.queue, message, message.envelope)
 
     def _published(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:
         self._positions.published_many(queue, keys, expiries)

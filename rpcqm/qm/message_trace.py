@@ -118,6 +118,13 @@ class MessageTrace:
             name = kind.name.removeprefix("MQMSG_CLASS_")
             self._told.append((self._clock.now(), _octets(about), queue.pathname, name))
 
+    def arrived_together(self, told: Iterable[tuple[Queue, MessageClass, bytes]]) -> None:
+        """Note messages that tell what became of others: where they are, what, and about which."""
+        now = self._clock.now()
+        for queue, kind, about in told:
+            name = kind.name.removeprefix("MQMSG_CLASS_")
+            self._told.append((now, about, queue.pathname, name))
+
     def _step(self, hops: _MessageHops, happening: TrailEventType, detail: str) -> None:
         if len(hops.steps) == MOST_STEPS:
             del hops.steps[1]

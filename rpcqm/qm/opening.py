@@ -258,6 +258,14 @@ class Opening:
             return self._acknowledgement_queues.create(name, change, source)
         return found or self._outgoing.create(name, change)
 
+    def is_sent_elsewhere(self, name: FormatName) -> bool:
+        """Whether messages of the queue manager's own to a name go by a queue that is there."""
+        return (
+            not name.is_http
+            and self._registry.find_by_format_name(name) is None
+            and self._outgoing.find(name) is not None
+        )
+
     # Closing
 
     def close_queue(self, descriptor: OpenQueueDescriptor) -> None:

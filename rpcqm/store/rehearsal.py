@@ -70,12 +70,10 @@ class Rehearsed(NamedTuple):
 
     @classmethod
     def joined(cls, several: "list[Rehearsed]") -> "Rehearsed":
-        """What several do together."""
+        """What several do together, which were undone together."""
         charged: Usage = {}
         for one in several:
-            for queue_id, (count, size) in one.charged.items():
-                counted, sized = charged.get(queue_id, (0, 0))
-                charged[queue_id] = counted + count, sized + size
+            charged |= one.charged
         return cls(
             [each for one in several for each in one.operations],
             [each for one in several for each in one.entering],

@@ -69,7 +69,7 @@ class Store:
         self._open_transaction: StoreTransaction | None = None
         self.before_change: Callable[[], None] = _nothing
         """Called before each block of changes: what waits for the end of the turn goes first."""
-        self._rehearsal: list[Rehearsed] | None = None
+        self._rehearsal: list[StoreTransaction] | None = None
         self._closed = False
         self._background_errors = 0
         self._clock = clock
@@ -151,24 +151,26 @@ class Store:
         if self._rehearsal is None:
             self._writer.add(transaction)
         else:
-            rehearsed = Rehearsed.of(transaction, self)
-            transaction.undo()
-            self._rehearsal.append(rehearsed.since(usage(self, rehearsed.charged)))
+            self._rehearsal.append(transaction)
 
     @contextmanager
     def rehearsing(self) -> Iterator[list[Rehearsed]]:
-        """Undo what is committed within, and give it; numbers and counts are those before.
+        """Undo what is committed within at the end, and give it then; numbers are those before.
 
         What waits for the end of the turn is carried out before.
         """
         self.before_change()
         kept: list[Rehearsed] = []
         places = self.counters.places()
-        self._rehearsal = kept
+        committed = self._rehearsal = []
         try:
             yield kept
         finally:
             self._rehearsal = None
+            rehearsed = [Rehearsed.of(transaction, self) for transaction in committed]
+            for transaction in reversed(committed):
+                transaction.undo()
+            kept += [each.since(usage(self, each.charged)) for each in rehearsed]
             self.counters.go_back(places)
 
     def leave(self) -> None:

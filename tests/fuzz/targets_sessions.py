@@ -37,7 +37,7 @@ DIRECT = (
     Sent("others", 4, priority=5, limits=(7, 9), body=b"seventeen octets!"),
     Sent("stream", 5, place=(1, 1, 0), body=b"octets"),
     Sent("stream", 6, place=(1, 2, 1), label="label", extension=b"more"),
-    Sent("orders", 7, acknowledged=True, body=b"octets"),
+    Sent("orders", 7, acknowledged=1, body=b"octets"),
 )
 _COUNTS = ("label_length", "message_size", "allocation_body_size", "extension_size")
 

@@ -22,6 +22,7 @@ from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_ar
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import PACKET_SIZE
 from rpcqm.codec.packet.form import Values
 from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
@@ -102,7 +103,10 @@ class Batch:
         """When it arrives, milliseconds since 1970."""
         self.beside = connection.address.encode()
         self.count = self.recoverable = self.size = 0
-        self.direct = False
+        self.direct = self.each = False
+        """Whether any has a direct destination; whether something follows from an arrival."""
+        self.told: list[tuple[Queue, MessageClass, bytes]] = []
+        """What messages tell of others: their queues, their classes, and the others."""
         self.places: dict[Shape, _Place | None] = {}
         self.runs: dict[int, ArrivalRun] = {}
         self.order: list[ArrivalRun] = []
@@ -135,6 +139,9 @@ class Batch:
         if shape.time_to_be_received != FOREVER:
             expiry = expiry_at(values.sent_time, shape.time_to_be_received, self.now)
         self.order.append(run)
+        self.each |= shape.asks
+        if shape.tells is not None:
+            self.told.append((run.queue, shape.tells, packet[shape.about]))
         run.stored.append(packet + self.beside)
         run.priorities.append(shape.priority)
         run.flags.append(shape.flags)
@@ -270,8 +277,7 @@ class ArrivalBatches:
         settled = partial(self._settled, connection, batch, first)
         try:
             with self._store.transaction("messages that have arrived") as change:
-                for run in batch.runs.values():
-                    self._runs.insert(change, run)
+                self._insert(change, batch)
                 self._remember(change, connection, batch)
                 if self.shadow is not None and careful is not None:
                     self.shadow.compare_commit(careful, batch, change)
@@ -281,7 +287,7 @@ class ArrivalBatches:
             self._forget(batch)
             return False
         with nullcontext() if careful is None else self._compared(connection, batch, careful):
-            self._receiver.arrived_together(connection, batch.count)
+            self._receiver.arrived_together(connection, batch.count, batch.told)
             connection.session.count_messages(batch.count, batch.recoverable, direct=batch.direct)
         return True
 
@@ -296,6 +302,13 @@ class ArrivalBatches:
             yield
             numbers = range(first, first + batch.recoverable)
             self.shadow.compare_session(careful, connection, tap, numbers)
+
+    def _insert(self, change: StoreTransaction, batch: Batch) -> None:
+        if batch.each:
+            self._runs.insert_each(change, batch.order)
+            return
+        for run in batch.runs.values():
+            self._runs.insert(change, run)
 
     def _remember(self, change: StoreTransaction, connection: PeerConnection, batch: Batch) -> None:
         """Let what remembers the messages belong to their commit."""

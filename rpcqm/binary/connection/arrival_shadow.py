@@ -151,6 +151,7 @@ class ArrivalShadow:
         before = connection.session, connection.pending, connection._wire
         with ExitStack() as stack:
             stack.enter_context(protocol.history.rehearsing())
+            stack.enter_context(self._protocol.acknowledgement_queues.rehearsing())
             places = _places(batch)
             stack.enter_context(protocol.incoming_transfers.rehearsing(places))
             session = connection.session = copied(connection.session, stage)
@@ -168,7 +169,7 @@ class ArrivalShadow:
         counters = self._protocol.store.counters
         numbers = counters.serial, counters.lookup_identifier
         first = [number.next for number in numbers]
-        order = batch.order if len(batch.runs) > 1 else []
+        order = batch.order if len(batch.runs) > 1 and not batch.each else []
         starts, taken = {}, 0
         for run in batch.runs.values():
             starts[run.queue.queue_id] = taken

@@ -9,17 +9,22 @@ from collections import OrderedDict
 from collections.abc import Callable
 from random import Random
 
-from rpcqm.adm.message import NEVER, ON_ARRIVAL, Message
+from rpcqm.adm.message import FLAG_ADMINISTRATION_QUEUE, NEVER, Message
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.connection.identities import identity_of, is_direct
-from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
-from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.acknowledgement import (
+    PacketKind,
+    goes_to_order_queue,
+    identify_message,
+)
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.fields import (
     MESSAGE_ID,
     QUEUE_MANAGER_ADDRESS,
     SOURCE_QUEUE_MANAGER,
 )
 from rpcqm.codec.packet.form import Constants, PacketForm, Values
+from rpcqm.codec.packet.properties import MessagePropertiesStart
 
 MOST_FORMS = 4
 """Forms that each packet is tried with: those of a queue manager's peers are few."""
@@ -31,6 +36,7 @@ LEARN_AT_ONCE = 16
 """How many may be learned one after the other, as when several peers begin to send."""
 _SIMILAR = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 """What two packets must have in common for the second one to be learned."""
+_TELLING = {int(each): each for each in MessageClass}
 _NUMBER_SIZE = MESSAGE_ID.stop - MESSAGE_ID.start
 
 
@@ -40,11 +46,14 @@ class Shape:
     __slots__ = (
         "_behind",
         "_source",
+        "about",
+        "asks",
         "flags",
         "is_direct",
         "priority",
         "recoverable",
         "shortest",
+        "tells",
         "time_to_be_received",
         "time_to_reach_queue",
         "transactional",
@@ -61,6 +70,12 @@ class Shape:
         limits = (self.time_to_reach_queue, self.time_to_be_received)
         self.shortest = min((each for each in limits if each != NEVER), default=1 << 63)
         self.is_direct = is_direct(message)
+        self.asks = asks_on_arrival(message)
+        """Whether an acknowledgement follows from the arrival."""
+        self.tells = told_by(message)
+        properties = message.attributes.layout.properties
+        self.about = MessagePropertiesStart.place("correlation_id", properties)
+        """Where the identifier is of what a message tells about."""
         self._source = message.packet[SOURCE_QUEUE_MANAGER]
         self._behind = identity_of(message)[len(self._source) + _NUMBER_SIZE :]
 
@@ -137,9 +152,26 @@ class KnownShapes:
 
 
 def is_usual_arrival(message: Message) -> bool:
-    """Whether nothing follows from the arrival of messages of its shape."""
+    """Whether messages of its shape are kept, and not for queue managers to look at.
+
+    What goes to the order queue may be one or the other, as its label and its body say.
+    """
+    attributes = message.attributes
     return (
-        identify_message(message.attributes) is PacketKind.USER_MESSAGE
-        and message.attributes.message_class == MessageClass.MQMSG_CLASS_NORMAL
-        and not message.envelope.flags & ON_ARRIVAL
+        identify_message(attributes) is PacketKind.USER_MESSAGE
+        and not goes_to_order_queue(attributes)
+        and not attributes.is_srmp
     )
+
+
+def asks_on_arrival(message: Message) -> bool:
+    """Whether a message asks to be acknowledged when it arrives ([MS-MQQB] 3.1.7.15)."""
+    requested = message.attributes.acknowledgements_requested
+    asks = bool(requested & AcknowledgementsRequested.ACK_POS_ARRIVAL)
+    return asks and bool(message.envelope.flags & FLAG_ADMINISTRATION_QUEUE)
+
+
+def told_by(message: Message) -> MessageClass | None:
+    """What a message tells of another one; None if it is an ordinary one."""
+    found = _TELLING.get(message.attributes.message_class)
+    return None if found is MessageClass.MQMSG_CLASS_NORMAL else found

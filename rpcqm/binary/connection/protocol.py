@@ -84,6 +84,7 @@ class BinaryProtocol:
         self.composer, self.arrivals = engine.composer, engine.arrivals
         self.protection, self.acknowledgements = engine.protection, engine.acknowledgements
         self.message_trace = engine.message_trace
+        self.acknowledgement_queues = engine.acknowledgement_queues
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
         self.network = network
         self.settings = settings or session_settings(engine.queue_manager)

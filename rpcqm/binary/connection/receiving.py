@@ -4,7 +4,7 @@ Counting was the session's. A message is known to be taken when it is on the dis
 what remembers that it was taken: the sequence of a transactional one, the history of another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -135,10 +135,18 @@ class Receiver:
         checked = self._protocol.security.check(message)
         self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
         usual = self._arrivals.admits_unnoticed(queue, checked.identity)
+        usual = usual and self._protocol.acknowledgements.is_usual_on_arrival(message)
         return queue if usual and message.packet is packet else None
 
-    def arrived_together(self, connection: PeerConnection, count: int) -> None:
-        """So many messages have come that are not durable yet."""
+    def arrived_together(
+        self,
+        connection: PeerConnection,
+        count: int,
+        told: Collection[tuple[Queue, MessageClass, bytes]],
+    ) -> None:
+        """So many messages have come that are not durable yet; they have `told` of others."""
+        if told and self._message_trace:
+            self._message_trace.arrived_together(told)
         before, connection.pending = connection.pending, connection.pending + count
         if before < MOST_PENDING <= connection.pending:
             connection.pause(True)

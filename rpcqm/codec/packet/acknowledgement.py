@@ -115,7 +115,7 @@ def identify_message(message: PacketMessage) -> PacketKind:
         kind = PacketKind.ORDER_ACK
     elif message.message_class < _FINAL_ACK_FROM:
         return PacketKind.USER_MESSAGE
-    if message.base_flags & ~_SESSION_HEADER_FLAG or not _goes_to_order_queue(message):
+    if message.base_flags & ~_SESSION_HEADER_FLAG or not goes_to_order_queue(message):
         return PacketKind.USER_MESSAGE
     if message.label != ORDER_ACK_LABEL or message.body_size != OrderAckBody.size():
         return PacketKind.USER_MESSAGE
@@ -130,7 +130,8 @@ def _identify_internal(buffer: Buffer) -> PacketKind:
         raise DecodeError(f"internal packet of type {number}") from error
 
 
-def _goes_to_order_queue(message: PacketMessage) -> bool:
+def goes_to_order_queue(message: PacketMessage) -> bool:
+    """Whether a message goes to the queue where queue managers look for acknowledgements."""
     name = message.destination_queue_format_name
     if name is None:
         return False

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from rpcqm.adm.queue import Queue
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import DeliveryGuarantee
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueueShareMode
+from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.store.records import Family
 from tests.support.binary_network import Simulation
 from tests.support.binary_peer import PEER, ScriptedPeer
@@ -44,8 +45,10 @@ class Sent(NamedTuple):
     application_tag: int = 0
     age: int = 0
     limits: tuple[int, int] = (INFINITE, INFINITE)
-    acknowledged: bool = False
+    acknowledged: int = 0
     source: UUID = PEER
+    kind: int = 0
+    journaled: bool = False
 
     def packet(self, now: int) -> bytes:
         attributes = MessageAttributes(
@@ -63,8 +66,13 @@ class Sent(NamedTuple):
             time_to_be_received=self.limits[1],
             delivery_guarantee=DeliveryGuarantee(self.recoverable),
         )
+        attributes.message_class = self.kind
+        attributes.positive_journaling_requested = self.journaled
+        if self.kind:
+            attributes.correlation_identifier = MessageIdentifier(OWN, self.number)
         if self.acknowledged:
             attributes.administration_queue_format_name = ADMIN
+            attributes.acknowledgements_requested = AcknowledgementsRequested(self.acknowledged)
         if self.place is not None:
             sequence, number, previous = self.place
             attributes.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
@@ -136,6 +144,7 @@ class Half:
             "pending": self.peer.connection.pending,
             "streams": dict(store.records(Family.STREAM)),
             "history": list(self.bob.protocol.history._entries.items()),
+            "told": [each[1:] for each in self.bob.engine.message_trace.told()],
             "total": (store.total.count, store.total.bytes),
             "transfers": [
                 (each.name, each.encode(), each.encode_rejected(), each.incoming.durable)
@@ -302,6 +311,58 @@ def test_a_full_queue_manager_ends_the_session_and_keeps_what_had_room(twins: Tw
     assert len(twins.halves[0].bob.bodies()) < 16
 
 
+def with_acknowledgements(twins: Twins) -> None:
+    """Have acknowledgements gone before, so that there is a queue for them."""
+    learn(twins)
+    twins.deliver(*several(3, 301, acknowledged=1), *in_sequence(2, 4, acknowledged=1))
+    twins.settle()
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_what_asks_for_acknowledgements_is_taken_together(twins: Twins, placed: bool) -> None:
+    with_acknowledgements(twins)
+    before, sent = twins.batches, twins.halves[0].bob.unsent
+    asking = in_sequence(40, 6, acknowledged=1) if placed else several(40, 501, acknowledged=1)
+    twins.deliver(*asking, *several(40, 601, queue="others"))
+    twins.settle(1000)
+    assert twins.batches > before + 70
+    assert twins.halves[0].bob.unsent == sent + 40
+
+
+def test_nothing_follows_from_what_asks_for_later_or_for_its_source(twins: Twins) -> None:
+    learn(twins)
+    before = twins.batches
+    twins.deliver(*several(20, 501, acknowledged=2), *several(20, 601, acknowledged=12))
+    twins.deliver(*several(40, 701, journaled=True))
+    twins.settle(1000)
+    assert twins.batches > before + 70
+    assert twins.halves[0].bob.unsent == 0
+
+
+def test_acknowledgements_that_arrive_are_taken_together(
+    twins: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MessageTrace, "__len__", lambda trace: 1)
+    learn(twins)
+    before = twins.batches
+    twins.deliver(*several(40, 501, kind=2), *several(40, 601, kind=0x8004, body=b"lost"))
+    twins.deliver(*several(40, 701, kind=77))
+    twins.settle(1000)
+    assert twins.batches > before + 110
+    assert len(twins.halves[0].bob.engine.message_trace.told()) == 80
+
+
+def test_a_full_queue_of_acknowledgements_drops_them(twins: Twins) -> None:
+    with_acknowledgements(twins)
+    for half in twins.halves:
+        half.bob.engine.outgoing.list()[0].quota = 2
+    before = twins.batches
+    twins.deliver(*several(40, 501, acknowledged=1))
+    twins.settle(1000)
+    assert twins.batches > before + 30
+    assert twins.halves[0].bob.unsent < 40
+
+
 def deny(half: Half) -> None:
     half.bob.find().security = half.bob.engine.access.default_queue_security(None, b"")
 
@@ -365,7 +426,9 @@ SENT = st.builds(
     priority=st.sampled_from([3, 3, 3, 5]),
     age=st.sampled_from([0, 0, 1, 100]),
     limits=st.sampled_from([(INFINITE, INFINITE)] * 3 + [(50, INFINITE), (INFINITE, 50)]),
-    acknowledged=st.sampled_from([False] * 5 + [True]),
+    acknowledged=st.sampled_from([0] * 5 + [1, 3, 15]),
+    kind=st.sampled_from([0] * 5 + [1, 2, 0x4000, 0x8004]),
+    journaled=st.booleans(),
     source=st.sampled_from([PEER, PEER, UUID(int=9)]),
 )
 PLACED = st.builds(

@@ -1,0 +1,199 @@
+"""Request templates of a served queue manager: what they take, and what they see at once.
+
+How much they have taken is what the queue manager says when it is reloaded.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from rpcqm.base.errors import MQError
+from rpcqm.client.blocking import BlockingClient, BlockingSender
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import RemoteServer, Target
+from rpcqm.codec.interface import Interface, TransferSyntax
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.rpc.client import Binding, RpcClient
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
+from tests.support import templates
+
+PASSWORD = "a long pass phrase"
+ON, OFF = (
+    f"[security]\nsupporting_server = true\n[limits]\nrequest_templates = {switch}\n"
+    for switch in ("true", "false")
+)
+"""Clients of other machines send by the same calls where they are served at all."""
+MANY, LEARNED = 8, 3
+"""Sends of a kind, and how many of them a template may leave to the careful path."""
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def queue_manager() -> Iterator[PrivateQueueManager]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(templates.VARIABLE, raising=False)  # it would win over the file
+        with private_queue_manager(configuration=ON) as made:
+            made.run("user", "add", "alice", "--password-stdin", input=PASSWORD + "\n")
+            yield made
+
+
+@pytest.fixture
+def name(queue_manager: PrivateQueueManager) -> str:
+    name = f"orders-{next(_numbers)}"
+    queue_manager.run("queue", "create", name, "--sddl", "O:BAG:BAD:(A;;GA;;;WD)")
+    return name
+
+
+def sent(queue_manager: PrivateQueueManager, configuration: str = ON) -> int:
+    """How many messages templates have sent."""
+    told = queue_manager.reload(configuration)
+    line = next(line for line in told.splitlines() if '"reloaded"' in line)
+    return int(json.loads(line)["templated"].get("sent", 0))
+
+
+def format_name(name: str) -> FormatName:
+    return FormatName.parse(rf"DIRECT=OS:.\private$\{name}")
+
+
+def bodies(queue_manager: PrivateQueueManager, name: str) -> list[bytes]:
+    with queue_manager.client() as client, client.open_reader(format_name(name)) as reader:
+        return [message.body for message in reader.browse()]
+
+
+def send(sender: BlockingSender, first: int = 0, size: int = 0) -> list[bytes]:
+    made = [(b"%d" % number).ljust(size, b".") for number in range(first, first + MANY)]
+    for body in made:
+        sender.send(OutgoingMessage(body))
+    return made
+
+
+def alice(queue_manager: PrivateQueueManager) -> Target:
+    """Whose calls are sealed: PKT_PRIVACY by NTLM."""
+    return RemoteServer(*queue_manager.endpoint("epm"), NtlmCredentials("alice", PASSWORD))
+
+
+@pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)
+@pytest.mark.parametrize("door", ["local", "sealed"])
+def test_sends_by_each_door_in_each_syntax_are_recognised(
+    queue_manager: PrivateQueueManager,
+    name: str,
+    door: str,
+    syntax: TransferSyntax,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bind = RpcClient.bind
+
+    async def bound(self: RpcClient, interface: Interface, _: object = None) -> Binding:
+        return await bind(self, interface, syntax if syntax in interface.syntaxes else None)
+
+    monkeypatch.setattr(RpcClient, "bind", bound)
+    target = queue_manager.target if door == "local" else alice(queue_manager)
+    before = sent(queue_manager)
+    with BlockingClient(target) as client, client.open_sender(format_name(name)) as sender:
+        told = send(sender)
+    assert sent(queue_manager) - before >= MANY - LEARNED
+    assert bodies(queue_manager, name) == told
+
+
+def test_a_sender_that_is_known_is_refused_by_a_changed_descriptor(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    with BlockingClient(alice(queue_manager)) as client:
+        with client.open_sender(format_name(name)) as sender:
+            send(sender)
+        queue_manager.run("queue", "acl", "deny", name, "alice", "send")
+        with (
+            pytest.raises(MQError, match="ACCESS_DENIED"),
+            client.open_sender(format_name(name)) as sender,
+        ):
+            send(sender)
+    assert len(bodies(queue_manager, name)) == MANY
+
+
+def test_a_queue_of_the_same_name_is_another_one(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    with queue_manager.client() as client, client.open_sender(format_name(name)) as sender:
+        send(sender)
+        queue_manager.run("queue", "delete", name)
+        with pytest.raises(MQError):
+            sender.send(OutgoingMessage(b"into nothing"))
+        queue_manager.run("queue", "create", name)
+        with contextlib.suppress(MQError):
+            sender.send(OutgoingMessage(b"by an old handle"))
+        assert bodies(queue_manager, name) == []
+        with client.open_sender(format_name(name)) as again:
+            assert send(again) == bodies(queue_manager, name)
+
+
+def fill(sender: BlockingSender) -> None:
+    for first in range(0, 100 * MANY, MANY):
+        send(sender, first, size=400)
+
+
+def room(queue_manager: PrivateQueueManager, configuration: str) -> int:
+    """How many messages have room in ten kilobytes."""
+    name = f"small-{next(_numbers)}"
+    queue_manager.run("queue", "create", name, "--quota", "10")
+    queue_manager.reload(configuration)
+    with queue_manager.client() as client, client.open_sender(format_name(name)) as sender:
+        with pytest.raises(MQError, match="INSUFFICIENT_RESOURCES"):
+            fill(sender)
+        with contextlib.suppress(MQError):  # less than the one that was refused may have room
+            sender.send(OutgoingMessage())
+    return len(bodies(queue_manager, name))
+
+
+def test_a_quota_has_room_for_the_same_messages_either_way(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    assert room(queue_manager, ON) == room(queue_manager, OFF) > MANY
+
+
+def test_the_switch_may_change_while_clients_send(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    """Each message that was answered is there, once, and those of a sender are in order."""
+
+    async def story() -> list[int]:
+        stop = asyncio.Event()
+        async with QueueManagerClient(queue_manager.target) as client:
+            tasks = [asyncio.create_task(sending(client, each, stop)) for each in range(3)]
+            for _ in range(3):
+                for configuration in (OFF, ON):
+                    await asyncio.to_thread(queue_manager.reload, configuration)
+                    await asyncio.sleep(0)
+            stop.set()
+            return await asyncio.gather(*tasks)
+
+    async def sending(client: QueueManagerClient, number: int, stop: asyncio.Event) -> int:
+        async with client.open_sender(format_name(name)) as sender:
+            for place in count():
+                await sender.send(OutgoingMessage(b"%d:%d" % (number, place)))
+                if stop.is_set():
+                    return place + 1
+        raise AssertionError
+
+    before = sent(queue_manager)
+    totals = asyncio.run(story())
+    assert sent(queue_manager) - before > 0
+    found = bodies(queue_manager, name)
+    assert len(found) == sum(totals)
+    for number, total in enumerate(totals):
+        own = [body for body in found if body.startswith(b"%d:" % number)]
+        assert own == [b"%d:%d" % (number, place) for place in range(total)]
+
+
+def test_without_the_switch_templates_take_nothing(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    before = sent(queue_manager, OFF)
+    with queue_manager.client() as client, client.open_sender(format_name(name)) as sender:
+        send(sender)
+    assert sent(queue_manager, ON) == before

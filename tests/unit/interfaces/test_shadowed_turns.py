@@ -1,0 +1,56 @@
+"""A shadow says where a turn does what the careful path would not, and it looks at each request."""
+
+import pytest
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.qm.shadow import Difference, Shadow
+from rpcqm.rpc.interface_registry import NCALRPC
+from rpcqm.rpc.templated import TemplatedCall
+from tests.support.callers import ALICE
+from tests.support.dependent_client import Client, served_clients
+from tests.support.queue_manager import RunningQueueManager
+
+MANY, LEARNED = 8, 2
+
+
+@pytest.fixture
+def differences(qm: RunningQueueManager) -> list[Difference]:
+    """What a shadow finds, which otherwise ends the process."""
+    found: list[Difference] = []
+    qm.engine.turn.shadow = Shadow(qm.store, qm.clock, found.append)
+    qm.engine.turn.is_on = True
+    return found
+
+
+def send(qm: RunningQueueManager, count: int) -> list[str]:
+    client = Client(served_clients(qm).connect(ALICE, transport=NCALRPC))
+    handle = client.open(qm.find(), QueueAccessType.SEND_ACCESS)[0]
+    return [client.sent(handle, b"%d" % number) for number in range(count)]
+
+
+def test_each_request_that_a_template_has_recognised_is_compared(
+    qm: RunningQueueManager, differences: list[Difference]
+) -> None:
+    qm.create()
+    assert send(qm, MANY) == ["MQ_OK"] * MANY
+    assert qm.engine.turn.shadow is not None
+    assert qm.engine.turn.shadow.compared == MANY - LEARNED
+    assert qm.store.metrics.of("templates") == {"sent": MANY - LEARNED}
+    assert differences == []
+
+
+def test_what_the_careful_path_would_refuse_is_a_difference(
+    qm: RunningQueueManager,
+    differences: list[Difference],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusal = MQError(HResult.MQ_ERROR_ACCESS_DENIED, "by the careful path")
+
+    def refuse(self: TemplatedCall) -> bytes:
+        raise refusal
+
+    qm.create()
+    monkeypatch.setattr(TemplatedCall, "rehearse", refuse)
+    send(qm, LEARNED + 1)
+    assert [(each.what, each.careful) for each in differences] == [("refusal", refusal)]

@@ -864,6 +864,13 @@ BOUNDS: tuple[Bound, ...] = (
         "bytes",
     ),
     Bound(
+        "program.page_bytes",
+        "the others are on the next page",
+        "After so many bytes a page of messages that are looked at has no more.",
+        "rpcqm.operations.messages:PAGE_BYTES",
+        "bytes",
+    ),
+    Bound(
         "program.most_sent",
         REFUSED,
         "Messages, and leases to complete, of one request of a program.",

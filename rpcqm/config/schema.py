@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, get_args, get_origin, get_type_hint
 
 from rpcqm.codec.names.path_name import COMPUTER_NAME
 from rpcqm.config.about import PORTS, About
+from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.dcom_section import DcomSection
 from rpcqm.config.srmp_section import SrmpSection
 
@@ -412,6 +413,14 @@ class Configuration:
             default="2107, else the next free of 2118, 2129 …",
         ),
     ] = None
+    console_port: Annotated[
+        int | None,
+        About(
+            "The interface for programs, at `console.host`.",
+            PORTS,
+            default="15680, else the next free of 15691, 15702 …",
+        ),
+    ] = None
     http_port: Annotated[
         int, About("Messages over HTTP, both ways; Windows sends to 80.", PORTS)
     ] = -1
@@ -437,6 +446,7 @@ class Configuration:
     remote: RemoteSection = field(default_factory=RemoteSection)
     srmp: SrmpSection = field(default_factory=SrmpSection)
     dcom: DcomSection = field(default_factory=DcomSection)
+    console: ConsoleSection = field(default_factory=ConsoleSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,6 +484,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "remote": RemoteSection,
         "srmp": SrmpSection,
         "dcom": DcomSection,
+        "console": ConsoleSection,
     }
 
 

@@ -10,7 +10,6 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
-from rpcqm.http.answer import Answer
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES, STEP
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class HttpConnection(web.RequestHandler):
         """What cannot be parsed is answered, and the connection closed."""
         self.refused(_one_line(message or str(exc) or type(exc).__name__), status)
         self.owed_since = None
-        return Answer(status, lingers=self)
+        return self._server.refusal(status, self)
 
     async def linger(self) -> None:
         """Read away what still comes, until the client has closed its side."""

@@ -6,7 +6,7 @@ aiohttp parses and writes. Time, memory and the number of connections are bounde
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,11 +22,14 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.http.answer import Answer
 from rpcqm.http.connection import HttpConnection
-from rpcqm.http.exchange import HttpHandler, HttpRequest
+from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse
 from rpcqm.http.limits import HttpLimits
 
 SWEEP_SECONDS = 1.0
 """Deadlines are whole seconds and more, so that looking once a second is exact enough."""
+
+Explain = Callable[[int], HttpResponse]
+"""The body, and its type, of an answer of that status."""
 
 _log = get_logger("http")
 
@@ -50,9 +53,11 @@ class Refused(Exception):
 
 
 class HttpServer:
-    """Serves POST requests on any number of ports; all of them go to one handler.
+    """Serves requests of some `methods` on any number of ports; all of them go to one handler.
 
-    `admission` says who may connect; listeners of other protocols share it.
+    `admission` says who may connect; listeners of other protocols share it. Every answer has
+    `headers`; `explain` says what is answered to requests that are refused here. With `cancels`
+    a handler whose client has gone is cancelled.
     """
 
     def __init__(
@@ -62,13 +67,21 @@ class HttpServer:
         admission: Admission,
         limits: HttpLimits | None = None,
         metrics: Metrics | None = None,
+        *,
+        methods: Sequence[str] = ("POST",),
+        headers: tuple[tuple[str, str], ...] = (),
+        explain: Explain = HttpResponse,
+        cancels: bool = False,
     ) -> None:
         self.clock = clock
+        self._headers = headers
+        self._explain = explain
+        self._methods = methods
         self.limits = limits or HttpLimits()
         self.metrics = metrics if metrics is not None else Metrics()
         self._handler = handler
         self._admission = admission
-        self._manager = web.Server(self._handle)
+        self._manager = web.Server(self._handle, handler_cancellation=cancels)
         self.make_connection: Callable[..., HttpConnection] = HttpConnection
         self._acceptors: list[Acceptor] = []
         self._tls: Tls | None = None
@@ -77,7 +90,10 @@ class HttpServer:
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Listen, with TLS if there is a context, and return the port. Raises OSError."""
-        listening = tcp_socket(host, port)
+        return self.listen_on(tcp_socket(host, port), context)
+
+    def listen_on(self, listening: socket.socket, context: ssl.SSLContext | None = None) -> int:
+        """The same on a socket that is bound already."""
         bound = int(listening.getsockname()[1])
         keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
         tls = None
@@ -118,6 +134,14 @@ class HttpServer:
     def forget(self, connection: HttpConnection) -> None:
         self._connections.discard(connection)
 
+    def refusal(
+        self, status: int, connection: HttpConnection, more: tuple[tuple[str, str], ...] = ()
+    ) -> Answer:
+        """What is answered to a request that is refused; its connection ends."""
+        answer = self._explain(status)
+        headers = answer.headers + more + self._headers
+        return Answer(status, answer.body, headers, lingers=connection)
+
     # Requests.
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -127,15 +151,15 @@ class HttpServer:
             return await self._answer(request, connection)
         except Refused as error:
             connection.refused(error.reason, error.status)
-            return Answer(error.status, headers=error.headers, lingers=connection)
+            return self.refusal(error.status, connection, error.headers)
         except (RequestPayloadError, web.PayloadAccessError) as error:
             connection.refused(str(error), 400)
-            return Answer(400, lingers=connection)
+            return self.refusal(400, connection)
         except ConnectionError:
             return Answer(400)  # nobody is there to read it; the connection has told why
         except Exception:  # a mistake of ours is answered, and the others are served
             _log.exception("a request failed", peer=connection.peer)
-            return Answer(500, lingers=connection)
+            return self.refusal(500, connection)
 
     async def _answer(self, request: web.BaseRequest, connection: HttpConnection) -> Answer:
         length = self._check(request)
@@ -156,14 +180,15 @@ class HttpServer:
                 place.port,
             )
         )
-        return Answer(answer.status, answer.body, answer.headers)
+        return Answer(answer.status, answer.body, answer.headers + self._headers)
 
     def _check(self, request: web.BaseRequest) -> int | None:
         """The length of a body, None if it comes in chunks; raises Refused."""
         if request.version not in (HttpVersion10, HttpVersion11):
             raise Refused(505, "not HTTP/1.0 or HTTP/1.1")
-        if request.method != "POST":
-            raise Refused(405, f"{request.method} is not served", ("Allow", "POST"))
+        if request.method not in self._methods:
+            allowed = ", ".join(self._methods)
+            raise Refused(405, f"{request.method} is not served", ("Allow", allowed))
         headers = request.headers
         if headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Refused(415, "the body is compressed")

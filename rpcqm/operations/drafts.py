@@ -54,7 +54,7 @@ def attributes_of(draft: Draft) -> MessageAttributes:
     extension = _octets(draft.extension_base64)
     if len(draft.body) + len(extension) > MAXIMUM_PACKET_SIZE:
         room = f"a message has room for {MAXIMUM_PACKET_SIZE:,} bytes with its headers"
-        raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, room)
+        raise MQError(_INVALID, room)
     return MessageAttributes(
         body=draft.body,
         label=draft.label,

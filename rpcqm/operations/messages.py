@@ -19,8 +19,11 @@ from rpcqm.operations.queues import QueueOperations
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
+from rpcqm.qm.leases import Lease, Reception
 from rpcqm.qm.program_work import RequestKey, Sending
-from rpcqm.qm.sent_keys import Identifiers
+from rpcqm.qm.sent_keys import LONGEST_KEY, Identifiers
+
+__all__ = ["LONGEST_KEY", "Message", "MessageOperations", "Page", "RequestKey"]
 
 PAGE_BYTES = 8 << 20
 """Packets of a page of messages, so that an answer stays within the memory of one connection. The
@@ -137,6 +140,30 @@ class MessageOperations:
             return self._messages.read_message_by_lookup_identifier(
                 descriptor, lookup_identifier, True, MessageSeekAction.SEEK_CURRENT
             ).result()
+
+    # Receiving
+
+    def receive(
+        self, identity: Identity, name: FormatName, lease: int, wait: int, most: int
+    ) -> Reception:
+        """Receive messages of a queue here under leases; times are milliseconds (`Leases`)."""
+        return self._engine.leases.receive(name, identity, lease=lease, wait=wait, most=most)
+
+    def leases(self, identity: Identity) -> list[Lease]:
+        """The leases of the caller, or those of all for administrators."""
+        return self._engine.leases.visible_to(identity)
+
+    def complete(self, identity: Identity, leases: Sequence[str]) -> Completion[None]:
+        """Remove the messages of leases."""
+        return self._engine.leases.complete(identity, leases)
+
+    def release(self, identity: Identity, leases: Sequence[str]) -> Completion[None]:
+        """Give back the messages of leases."""
+        return self._engine.leases.release(identity, leases)
+
+    def extend(self, identity: Identity, lease: str, milliseconds: int) -> Lease:
+        """Let a lease last so long from now on."""
+        return self._engine.leases.extend(identity, lease, milliseconds)
 
     # Taking away
 

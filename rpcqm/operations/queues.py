@@ -13,6 +13,7 @@ from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.operations.audit import note
+from rpcqm.operations.shapes import described_queue
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -65,13 +66,10 @@ class QueueOperations:
             self._access.check_queue(queue, identity, rights)
         return queue
 
-    def may_count(self, identity: Identity, queue: Queue) -> bool:
-        """Whether the caller may know how many messages there are: who peeks can count them."""
-        return identity.is_administrator or self._access.may_peek(queue, identity)
-
-    def format_name(self, queue: Queue) -> FormatName:
-        """The name by which others can open a queue."""
-        return self._queues.format_name_of(queue)
+    def shown(self, identity: Identity, queue: Queue) -> dict[str, object]:
+        """What a queue is, with what is in it for those who may count that by peeking."""
+        counted = identity.is_administrator or self._access.may_peek(queue, identity)
+        return described_queue(queue, self._queues.format_name_of(queue), counted)
 
     def public(self, identity: Identity) -> Iterator[DirectoryPublicQueue]:
         """The public queues of all machines, as far as they are known; for administrators."""
@@ -134,6 +132,12 @@ class QueueOperations:
         changed = self._queues.set_properties(queue, changes, identity=identity)
         note(identity, "set properties", queue.pathname, properties=sorted(changes))
         return changed
+
+    def may_change(self, identity: Identity, name: FormatName) -> None:
+        """Raise MQ_ERROR_ACCESS_DENIED unless the caller may change and see properties."""
+        rights = MQQUEUEACCESSMASK.MQSEC_SET_QUEUE_PROPERTIES
+        rights |= MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+        self._access.check_queue(self._own(name), identity, rights)
 
     def max_deliveries(self, identity: Identity, name: FormatName) -> tuple[int, str]:
         """After how many failed deliveries a message goes to which subqueue; 0 is never."""

@@ -4,6 +4,7 @@ The NT hashes stand in one smbpasswd-format file, readable by its owner only; na
 identifiers and groups are records of the store. An account exists once both have it.
 """
 
+import hmac
 import json
 import os
 import pwd
@@ -44,6 +45,7 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _NO_LM_HASH = "0" * 32
+_NO_HASH = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,12 @@ class Accounts:
         """All accounts, by name."""
         records = sorted(self._records.values(), key=lambda record: folded_name(record.name))
         return [Account(record.name, self._sid(record), record.groups) for record in records]
+
+    def has_password(self, name: str, nt_hash: bytes) -> bool:
+        """Whether an account has that password; it takes as long for one that is not there."""
+        credential = self._credentials.get(folded_name(name))
+        expected = _NO_HASH if credential is None else credential.nt_hash
+        return hmac.compare_digest(expected, nt_hash) and credential is not None
 
     def identity(self, name: str, domain: str) -> Identity | None:
         """Who `name` is once it has proved it; None when there is no such account.

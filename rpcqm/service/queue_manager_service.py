@@ -40,6 +40,7 @@ from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.backups import Backups
+from rpcqm.service.console import CONSOLE_PORT, ConsoleDoor, ConsoleParts, read_context
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.recording import binary as recording_binary
@@ -74,6 +75,7 @@ class QueueManagerService:
     ready: ReadyFile
     _accounts: Accounts
     _binary: BinaryListener
+    _console: ConsoleDoor
     _engine: QueueManagerEngine
     _server: RpcServer
     _operations: Operations
@@ -130,6 +132,7 @@ class QueueManagerService:
         Connections and open queues go on as they are. Raises ConfigurationError with every
         mistake, also of a file that is named; then nothing has changed.
         """
+        context = read_context(configuration)
         read = reload.read(configuration, self._accounts, srmp=self._srmp is not None)
         self._read_accounts_again()
         old, self._configuration = self._configuration, in_force(self._configuration, configuration)
@@ -145,6 +148,7 @@ class QueueManagerService:
             self._srmp.adjust(configuration, read.srmp)
         if self._dcom is not None:
             self._dcom.adjust(configuration)
+        self._console.adjust(configuration, context)
         return taken, [*differing(self._configuration, configuration), *self._listeners_to_open()]
 
     def _listeners_to_open(self) -> list[str]:
@@ -222,6 +226,7 @@ class QueueManagerService:
         self._undo.push_async_callback(server.stop)
         self._undo.callback(engine.queue_manager_stopped)
         self._register(server, engine, accounts)
+        self._make_console()
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
         binary = self._binary
@@ -244,7 +249,7 @@ class QueueManagerService:
             engine.queue_manager.computer_name,
             engine.queue_manager.identifier,
             local.path,
-            {listener: (self._configuration.host, port) for listener, port in self._ports.items()},
+            {each: (self._host_of(each), port) for each, port in self._ports.items()},
         )
         self._publish()
 
@@ -290,6 +295,20 @@ class QueueManagerService:
             manage_elsewhere=LoopRemoteManagement(remote, self._remote_target),
         )
         self._undo.push_async_callback(self._dcom.stop)
+
+    def _make_console(self) -> None:
+        """What it serves is loaded when somebody asks it for the first time."""
+        configuration = self._configuration
+        parts = ConsoleParts(
+            self._operations,
+            self._accounts,
+            self._clock,
+            self._admission,
+            self._metrics,
+            configuration,
+        )
+        self._console = ConsoleDoor(parts)
+        self._undo.push_async_callback(self._console.stop)
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()
@@ -410,13 +429,18 @@ class QueueManagerService:
             await self._open("https", self._srmp.listen_https, configuration.https_port, 0)
         if self._dcom is not None:
             await self._open("dcom", self._dcom.listen, configuration.dcom_port, DCOM_PORT)
+        await self._open("console", self._console.listen, configuration.console_port, CONSOLE_PORT)
         await self._open("epm", epm, configuration.epm_port, configuration.epm_port)
 
     async def _open(self, listener: str, listen: Listen, port: int | None, first: int) -> None:
-        host = self._configuration.host
+        host = self._host_of(listener)
         bound = await open_listener(listen, f"--{listener}-port", host, port, first)
         if bound is not None:
             self._ports[listener] = bound
+
+    def _host_of(self, listener: str) -> str:
+        configuration = self._configuration
+        return configuration.console.host if listener == "console" else configuration.host
 
     def _publish(self) -> None:
         """Write where we are: in the data directory for the commands, and where it was asked."""

@@ -22,10 +22,10 @@ T = TypeVar("T")
 FIXED = (
     *("data_dir", "host", "name", "ready_file"),
     *("epm_port", "rpc_port", "qm2qm_port", "binary_port", "http_port", "https_port"),
-    "dcom_port",
+    *("dcom_port", "console_port"),
 )
-"""Settings that hold as long as the process, besides binary.ping and dcom.enabled: who and where
-it is, and what it listens on.
+"""Settings that hold as long as the process, besides binary.ping, dcom.enabled and console.host:
+who and where it is, and what it listens on.
 """
 
 
@@ -125,6 +125,7 @@ def in_force(old: Configuration, new: Configuration) -> Configuration:
         **{name: getattr(old, name) for name in FIXED},
         directory_file=new.directory_file or old.directory_file,
         binary=replace(new.binary, ping=old.binary.ping),
+        console=replace(new.console, host=old.console.host),
         dcom=replace(new.dcom, enabled=old.dcom.enabled),
     )
 

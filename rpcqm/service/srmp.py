@@ -10,13 +10,13 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
-from rpcqm.config import Configuration, LimitsSection
+from rpcqm.config import Configuration
 from rpcqm.config.srmp_files import SrmpContexts, read_srmp_files
 from rpcqm.http.client import HttpClient, Posted
 from rpcqm.http.connection import HttpConnection
-from rpcqm.http.limits import HttpLimits
 from rpcqm.http.server import HttpServer
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.service.http_limits import http_limits
 from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
 from rpcqm.srmp.redirection import matches_any
@@ -52,7 +52,7 @@ class SrmpDoor:
         wanted = {"http": configuration.http_port, "https": configuration.https_port}
         self._network = _Network(HttpClient(clock, contexts.client, _proxy_for(configuration)))
         self.protocol = SrmpProtocol(engine, self._network, settings_of(configuration, wanted))
-        limits = _limits(configuration.limits)
+        limits = http_limits(configuration.limits)
         self._server = HttpServer(self.protocol.receive, clock, admission, limits, metrics)
         self._context = contexts.server
 
@@ -97,7 +97,7 @@ class SrmpDoor:
     def adjust(self, configuration: Configuration, contexts: SrmpContexts) -> None:
         """Go on with other settings and certificates; connections stay."""
         self.protocol.adjust(settings_of(configuration, self.ports))
-        self._server.adjust(_limits(configuration.limits), contexts.server)
+        self._server.adjust(http_limits(configuration.limits), contexts.server)
         self._network.client.adjust(contexts.client, _proxy_for(configuration))
 
     async def stop(self) -> None:
@@ -202,16 +202,3 @@ def _proxy_for(configuration: Configuration) -> Callable[[str], str]:
         return "" if matches_any(section.outbound_exceptions, url) else section.proxy
 
     return proxy_for
-
-
-def _limits(limits: LimitsSection) -> HttpLimits:
-    """Nobody logs on: the shorter of the two times for idle connections holds."""
-    idle = [each for each in (limits.idle_seconds, limits.unauthenticated_seconds) if each]
-    return HttpLimits(
-        body_bytes=limits.call_bytes,
-        held_bytes_in_all=limits.held_bytes,
-        unfinished_milliseconds=limits.unfinished_seconds * 1000,
-        unread_milliseconds=limits.unread_seconds * 1000,
-        idle_milliseconds=min(idle, default=0) * 1000,
-        stop_milliseconds=limits.stop_seconds * 1000,
-    )

@@ -29,8 +29,10 @@ _POLL_SECONDS = 0.01
 KEPT = ("RPCQM_SHADOW", "RPCQM_LIMITS_REQUEST_TEMPLATES")
 """Variables that queue managers of tests get from their test: how requests are carried out, on
 which nothing else depends."""
-FREE_PORTS = tuple(
-    part for door in ("epm", "rpc", "qm2qm", "binary", "dcom") for part in (f"--{door}-port", "0")
+_DOORS = ("epm", "rpc", "qm2qm", "binary", "dcom")
+FREE_PORTS = (
+    *(part for door in _DOORS for part in (f"--{door}-port", "0")),
+    *("--console-port", "-1"),
 )
 _COMMAND = (sys.executable, "-m", "rpcqm")
 

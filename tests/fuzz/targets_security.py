@@ -15,6 +15,7 @@ from typing import Any, cast
 from unittest import mock
 
 from rpcqm.base.errors import DecodeError, RpcFault
+from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.presentation import NDR
 from rpcqm.rpc.security import ntlm, verification
@@ -68,7 +69,7 @@ def _begun(accounts: TestAccounts) -> tuple[NtlmAcceptor, NtlmInitiator, bytes]:
 def _without_code(challenge: bytes) -> bytes:
     """The last message of a client that makes no integrity code."""
     seen = messages.read_challenge(challenge)
-    key = messages.response_key(messages.nt_hash(PASSWORD), "alice", "")
+    key = messages.response_key(nt_hash(PASSWORD), "alice", "")
     proved = messages.pack_client_challenge(NOW, bytes(8), seen.target_info)
     response = messages.proof_of(key, seen.server_challenge, proved) + proved
     return messages.pack_authenticate(

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, Identity, folded_name
+from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.security import ntlm_messages as messages
 from rpcqm.rpc.security.context import (
@@ -28,7 +29,7 @@ from rpcqm.rpc.security.context import (
     normalized_level,
 )
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, LogonThrottle, NoThrottle, claimed
-from rpcqm.rpc.security.ntlm_messages import AvId, nt_hash
+from rpcqm.rpc.security.ntlm_messages import AvId
 from rpcqm.rpc.security.ntlm_protection import NegotiateFlags, NtlmProtection, ProtectionDirection
 
 STRONG, WEAK = 128, 56

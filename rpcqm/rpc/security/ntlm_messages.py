@@ -10,7 +10,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from Cryptodome.Hash import MD4
 from cryptography.hazmat.decrepit.ciphers.algorithms import ARC4
 from cryptography.hazmat.primitives.ciphers import Cipher
 
@@ -231,11 +230,6 @@ def read_client_challenge(octets: bytes) -> dict[int, bytes]:
     if len(octets) < _CLIENT_CHALLENGE.size:
         raise DecodeError("the NTLM client challenge is cut short")
     return dict(read_pairs(octets[_CLIENT_CHALLENGE.size :]))
-
-
-def nt_hash(password: str) -> bytes:
-    """NTOWFv1 ([MS-NLMP] 3.3.1): what NTLM proves knowledge of, 16 octets."""
-    return MD4.new(password.encode("utf-16-le", "surrogatepass")).digest()
 
 
 def response_key(secret: bytes, user: str, domain: str) -> bytes:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.security.context import CONNECT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError
 from rpcqm.rpc.security.ntlm import (
@@ -18,7 +19,6 @@ from rpcqm.rpc.security.ntlm import (
 from rpcqm.rpc.security.ntlm_messages import (
     Authenticate,
     AvId,
-    nt_hash,
     pack_authenticate,
     pack_challenge,
     pack_client_challenge,

@@ -1,0 +1,131 @@
+"""The queue manager, its accounts, its queues to elsewhere, dead letters and traces."""
+
+from dataclasses import asdict
+
+from rpcqm.api import models
+from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.base.text import iso_time
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name
+from rpcqm.codec.security.passwords import nt_hash
+from rpcqm.operations.drafts import message_identifier
+from rpcqm.operations.shapes import (
+    described_event,
+    described_outgoing,
+    described_place,
+    shown,
+)
+
+MOST_EVENTS = 10_000
+"""Events that one answer tells of a message."""
+
+
+async def show_machine(asked: Asked) -> Reply:
+    """What the queue manager is, and how much it keeps."""
+    state = asked.operations.machine.state(asked.identity)
+    told = asdict(state) | {"id": state.identifier, "started": iso_time(state.started / 1000)}
+    del told["identifier"]
+    return Reply(200, told)
+
+
+async def change_machine(asked: Asked) -> Reply:
+    """Use the network, or use it no more."""
+    wanted: models.MachineChanges = asked.content
+    asked.operations.machine.connect(asked.identity, wanted.connected)
+    return await show_machine(asked)
+
+
+async def list_dead_letters(asked: Asked) -> Reply:
+    """Messages that could not be delivered or were not received in time, of both queues."""
+    wanted: models.DeadLetters = asked.parameters
+    name = format_name(DEAD_LETTER_QUEUES[wanted.transactional])
+    after = None if wanted.after is None else int(wanted.after)
+    page = asked.operations.messages.peek(asked.identity, name, after, wanted.limit)
+    following = None if page.next is None else str(page.next)
+    return Reply(200, {"messages": [shown(each) for each in page.messages], "next": following})
+
+
+# Queues to elsewhere
+
+
+async def list_outgoing(asked: Asked) -> Reply:
+    """The queues to other queue managers."""
+    queues = asked.operations.outgoing.list(asked.identity)
+    return Reply(200, {"outgoing_queues": [described_outgoing(queue) for queue in queues]})
+
+
+async def show_outgoing(asked: Asked) -> Reply:
+    """One queue to another queue manager."""
+    return Reply(
+        200, described_outgoing(asked.operations.outgoing.find(asked.identity, _named(asked)))
+    )
+
+
+async def pause_outgoing(asked: Asked) -> Reply:
+    """Stop the transfer, over restarts too."""
+    asked.operations.outgoing.pause(asked.identity, _named(asked))
+    return await show_outgoing(asked)
+
+
+async def resume_outgoing(asked: Asked) -> Reply:
+    """Let the transfer go on."""
+    asked.operations.outgoing.resume(asked.identity, _named(asked))
+    return await show_outgoing(asked)
+
+
+async def resend_outgoing(asked: Asked) -> Reply:
+    """Send again, now, what is not acknowledged."""
+    asked.operations.outgoing.resend(asked.identity, _named(asked))
+    return await show_outgoing(asked)
+
+
+def _named(asked: Asked) -> FormatName:
+    return format_name(asked.path["name"])
+
+
+# Accounts
+
+
+async def list_accounts(asked: Asked) -> Reply:
+    """All accounts, by name."""
+    accounts = asked.operations.accounts.list(asked.identity)
+    told = [{"name": a.name, "sid": a.sid, "groups": list(a.groups)} for a in accounts]
+    return Reply(200, {"accounts": told})
+
+
+async def add_account(asked: Asked) -> Reply:
+    """Make an account; only the NT hash of its password is kept."""
+    wanted: models.NewAccount = asked.content
+    operations, identity = asked.operations.accounts, asked.identity
+    hashed = nt_hash(wanted.password)
+    await settled(operations.add(identity, wanted.name, hashed, wanted.groups))
+    told = next(a for a in operations.list(identity) if a.name == wanted.name)
+    return Reply(201, {"name": told.name, "sid": told.sid, "groups": list(told.groups)})
+
+
+async def set_password(asked: Asked) -> Reply:
+    """Give an account another password."""
+    wanted: models.Password = asked.content
+    hashed = nt_hash(wanted.password)
+    asked.operations.accounts.set_password(asked.identity, asked.path["name"], hashed)
+    return Reply(204)
+
+
+async def remove_account(asked: Asked) -> Reply:
+    """Delete an account."""
+    await settled(asked.operations.accounts.remove(asked.identity, asked.path["name"]))
+    return Reply(204)
+
+
+# Traces
+
+
+async def trace_message(asked: Asked) -> Reply:
+    """What happened to a message, and where it is."""
+    identifier = message_identifier(asked.path["id"])
+    traces = asked.operations.traces
+    events = list(traces.trail(asked.identity, identifier))[:MOST_EVENTS]
+    places = await settled(traces.find(asked.identity, identifier))
+    told = [described_event(event) for event in events]
+    there = [described_place(place) for place in places]
+    return Reply(200, {"events": told, "places": there})

@@ -1,0 +1,202 @@
+"""From an HTTP request to an operation, and from its outcome to an answer."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from rpcqm.api import models, openapi, routes
+from rpcqm.api.asked import Asked, Reply
+from rpcqm.api.logging_on import Accounts, identity_of, origin_of
+from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.http.exchange import HttpRequest, HttpResponse
+from rpcqm.operations.audit import ORIGIN
+from rpcqm.operations.operations import Operations
+
+HEADERS = (
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cache-Control", "no-store"),
+)
+"""Of every answer, whatever it says."""
+
+MOST_SEGMENTS = 8
+"""Of a path: the longest route has five."""
+MOST_PARAMETERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """`hosts` are names beyond addresses and localhost; `longest_wait` is in seconds."""
+
+    hosts: frozenset[str] = frozenset()
+    trusted_proxy: str = ""
+    longest_wait: int = 60
+
+
+class Api:
+    """Answers requests of /api/v1, and those that ask whether the process is well."""
+
+    def __init__(
+        self, operations: Operations, accounts: Accounts, settings: ApiSettings, version: str
+    ) -> None:
+        self._operations = operations
+        self._accounts = accounts
+        self.settings = settings
+        self._version = version
+        self._openapi = b""
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        """The answer to a request, whatever is wrong with it."""
+        try:
+            reply = await self._reply(request)
+        except MQError as error:
+            return _refused(refusal_of(error))
+        except Refusal as refusal:
+            return _refused(refusal)
+        body = b"" if reply.status == HTTPStatus.NO_CONTENT else _body(reply)
+        return HttpResponse(reply.status, body, (*_type_of(reply), *reply.headers))
+
+    async def _reply(self, request: HttpRequest) -> Reply:
+        self._check_host(request)
+        target, _, query = request.target.partition("?")
+        if target in ("/healthz", "/readyz"):
+            return _only(request, "GET", Reply(octets=b"ok\n", content_type="text/plain"))
+        if target == f"{routes.BASE}/openapi.json":
+            return _only(request, "GET", Reply(octets=self._description()))
+        route, names = _route(request.method, target)
+        identity = identity_of(request, self._accounts, self.settings.trusted_proxy)
+        address, _ = origin_of(request, self.settings.trusted_proxy)
+        ORIGIN.set(address)
+        asked = Asked(
+            self._operations,
+            identity,
+            self.settings.longest_wait,
+            names,
+            models.read_texts(route.parameters, _query(query)),
+            None if route.content is None else _content(route, request),
+            request.body,
+            _headers(request),
+        )
+        return await route.function(asked)
+
+    def _description(self) -> bytes:
+        if not self._openapi:
+            self._openapi = models.write_json(openapi.document(self._version))
+        return self._openapi
+
+    def _check_host(self, request: HttpRequest) -> None:
+        """Pages of strangers cannot have their names resolved to this address (DNS rebinding)."""
+        hosts = [value for name, value in request.headers if name.lower() == "host"]
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "that is not the name of this host")
+        origin = request.header("Origin")
+        if origin is not None and not self._is_ours(_authority(origin)):
+            raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "pages of other hosts may not ask")
+
+    def _is_ours(self, authority: str) -> bool:
+        try:
+            host = urlsplit(f"//{authority}").hostname or ""
+        except ValueError:
+            return False
+        host = host.removesuffix(".")
+        if host == "localhost" or host.endswith(".localhost") or host in self.settings.hosts:
+            return True
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return True
+
+
+_DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
+
+
+def _authority(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
+
+
+def _only(request: HttpRequest, method: str, reply: Reply) -> Reply:
+    if request.method != method:
+        raise _not_allowed(method)
+    return reply
+
+
+def _not_allowed(methods: str) -> Refusal:
+    allow = (("Allow", methods),)
+    code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
+    return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, code, f"only {methods}", allow)
+
+
+def _route(method: str, target: str) -> tuple[routes.Route, dict[str, str]]:
+    base = f"{routes.BASE}/"
+    parts = target.removeprefix(base).split("/") if target.startswith(base) else []
+    found = routes.find(tuple(map(_decoded, parts))) if 0 < len(parts) <= MOST_SEGMENTS else []
+    if not found:
+        code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
+        raise Refusal(HTTPStatus.NOT_FOUND, code, "there is nothing of that name")
+    for route, names in found:
+        if route.method == method:
+            return route, names
+    raise _not_allowed(", ".join(route.method for route, _ in found))
+
+
+def _decoded(text: str) -> str:
+    """A part of a target, which has a character for each octet."""
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise bad_request("the path is not percent-encoded UTF-8") from None
+
+
+def _query(text: str) -> dict[str, str]:
+    """The parameters of a query, each at most once."""
+    given: dict[str, str] = {}
+    pairs = [pair for pair in text.split("&") if pair]
+    if len(pairs) > MOST_PARAMETERS:
+        raise bad_request("too many parameters")
+    for pair in pairs:
+        name, _, value = (_decoded(part.replace("+", " ")) for part in pair.partition("="))
+        if name in given:
+            raise bad_request("a parameter is there twice")
+        given[name] = value
+    return given
+
+
+def _content(route: routes.Route, request: HttpRequest) -> object:
+    kind = (request.header("Content-Type") or "application/json").partition(";")[0]
+    if kind.strip().lower() != "application/json":
+        raise bad_request("Content-Type: application/json is wanted")
+    assert route.content is not None
+    return models.read_json(route.content, request.body)
+
+
+def _headers(request: HttpRequest) -> Mapping[str, str]:
+    """Headers by their names in lower case, each at most once where we look at it."""
+    given: dict[str, str] = {}
+    for name, value in request.headers:
+        lower = name.lower()
+        if lower in given and (lower.startswith("rpcqm-") or lower == "idempotency-key"):
+            raise bad_request("a header is there twice")
+        given[lower] = value
+    return given
+
+
+def _body(reply: Reply) -> bytes:
+    return models.write_json(reply.value) if reply.octets is None else reply.octets
+
+
+def _type_of(reply: Reply) -> tuple[tuple[str, str], ...]:
+    if reply.status == HTTPStatus.NO_CONTENT:
+        return ()
+    return (("Content-Type", reply.content_type),)
+
+
+def _refused(refusal: Refusal) -> HttpResponse:
+    return HttpResponse(int(refusal.status), body_of(refusal), headers_of(refusal))

@@ -1,0 +1,73 @@
+"""A request as the functions of the interface see it, and what they give back."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import HERE, format_name, format_names
+from rpcqm.operations.operations import Operations
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request whose caller has logged on, and whose parameters are those of its route.
+
+    `longest_wait` is in seconds. `parameters` and `content` are the models of the route.
+    """
+
+    operations: Operations
+    identity: Identity
+    longest_wait: int
+    path: Mapping[str, str]
+    parameters: Any
+    content: Any
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def queue_text(self) -> str:
+        """The name of the queue: that of the path, unless a parameter names one."""
+        named: str | None = getattr(self.parameters, "queue", None)
+        return self.path["name"] if named is None else named
+
+    @property
+    def queue(self) -> FormatName:
+        """The queue that is meant; raises MQError for what is no name."""
+        return format_name(self.queue_text, HERE)
+
+    @property
+    def destinations(self) -> tuple[FormatName, ...]:
+        """The queues that are sent to: a format name may list several."""
+        return format_names(self.queue_text, HERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: a value for JSON, or octets of some type."""
+
+    status: int = 200
+    value: object = None
+    octets: bytes | None = None
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+async def settled(outcome: Completion[T]) -> T:
+    """The value of a completion, for a task; the task may be cancelled meanwhile."""
+    if not outcome.done:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        outcome.add_done_callback(partial(_tell, done))
+        await done
+    return outcome.result()
+
+
+def _tell(done: "asyncio.Future[None]", _: object) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -1,0 +1,71 @@
+"""Who asks: accounts by HTTP Basic, and from where that is taken."""
+
+import base64
+import binascii
+import ipaddress
+from http import HTTPStatus
+from typing import Protocol
+
+from rpcqm.api.problems import Refusal
+from rpcqm.base.errors import HResult
+from rpcqm.base.identity import Identity
+from rpcqm.http.exchange import HttpRequest
+
+_CHALLENGE = (("WWW-Authenticate", 'Basic realm="rpcqm", charset="UTF-8"'),)
+_DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
+
+
+class GuessedTooOftenError(Exception):
+    """Too many wrong passwords were given for that account from that address."""
+
+
+class Accounts(Protocol):
+    """Checks what callers prove themselves with."""
+
+    def log_on(self, name: str, password: str, address: str) -> Identity | None:
+        """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
+        ...
+
+
+def identity_of(request: HttpRequest, accounts: Accounts, trusted_proxy: str) -> Identity:
+    """Who a request comes from; raises Refusal."""
+    address, secure = origin_of(request, trusted_proxy)
+    given = request.header("Authorization")
+    if given is None:
+        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "log on", _CHALLENGE)
+    if not secure and not ipaddress.ip_address(address).is_loopback:
+        raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
+    scheme, _, credentials = given.partition(" ")
+    identity = None
+    if scheme.lower() == "basic":
+        try:
+            identity = accounts.log_on(*_name_and_password(credentials), address)
+        except GuessedTooOftenError as error:
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _DENIED, str(error)) from None
+    if identity is None:
+        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "the logon has failed", _CHALLENGE)
+    return identity
+
+
+def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
+    """The address that a request comes from, and whether it came by TLS.
+
+    A proxy that is trusted tells both; nobody else is believed.
+    """
+    if not trusted_proxy or request.peer != trusted_proxy:
+        return request.peer, request.secure
+    forwarded = (request.header("X-Forwarded-For") or "").rpartition(",")[2].strip()
+    secure = (request.header("X-Forwarded-Proto") or "").lower() == "https"
+    try:
+        return str(ipaddress.ip_address(forwarded)), secure
+    except ValueError:
+        raise Refusal(HTTPStatus.BAD_REQUEST, _DENIED, "X-Forwarded-For is no address") from None
+
+
+def _name_and_password(credentials: str) -> tuple[str, str]:
+    try:
+        text = base64.b64decode(credentials.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        text = ""
+    name, _, password = text.partition(":")
+    return name, password

@@ -1,0 +1,212 @@
+"""Messages of a queue: sending, receiving under leases, looking, moving, removing."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from urllib.parse import unquote_to_bytes
+
+from rpcqm.api import models
+from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.api.problems import bad_request
+from rpcqm.codec.names.written import HERE, format_name, format_names
+from rpcqm.operations.drafts import Draft
+from rpcqm.operations.messages import LONGEST_KEY, Message, RequestKey
+from rpcqm.operations.shapes import described_lease, leased, shown
+
+PREFIX = "rpcqm-"
+
+
+async def send_message(asked: Asked) -> Reply:
+    """Send the request's body, with the properties in `Rpcqm-…` headers."""
+    properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
+    draft = _draft(properties, asked.body)
+    sent = asked.operations.messages.send(
+        asked.identity, asked.destinations, [draft], _key(asked, asdict(properties))
+    )
+    (identifier,) = await settled(sent)
+    return Reply(201, {"id": str(identifier)})
+
+
+async def send_messages(asked: Asked) -> Reply:
+    """Send several messages to one queue, all or none."""
+    wanted: models.NewMessages = asked.content
+    drafts = [_draft(each, _decoded(each.body_base64)) for each in wanted.messages]
+    sent = asked.operations.messages.send(asked.identity, asked.destinations, drafts, _key(asked))
+    return Reply(201, {"ids": [str(identifier) for identifier in await settled(sent)]})
+
+
+async def work(asked: Asked) -> Reply:
+    """Complete leases and send messages in one commit, all or none."""
+    wanted: models.NewTransaction = asked.content
+    sendings = [
+        (format_names(each.queue, HERE), _draft(each, _decoded(each.body_base64)))
+        for each in wanted.send
+    ]
+    done = asked.operations.messages.work(asked.identity, sendings, wanted.complete, _key(asked))
+    return Reply(201, {"ids": [str(identifier) for identifier in await settled(done)]})
+
+
+async def receive_messages(asked: Asked) -> Reply:
+    """Receive messages, each under a lease; an empty list if none has come in time."""
+    wanted: models.Receive = asked.parameters
+    wait = min(wanted.wait, asked.longest_wait) * 1000
+    reception = asked.operations.messages.receive(
+        asked.identity, asked.queue, wanted.lease * 1000, wait, wanted.max
+    )
+    try:
+        received = await settled(reception.outcome)
+    except asyncio.CancelledError:  # the program has gone, and will not get them
+        reception.abandon()
+        raise
+    return Reply(200, {"messages": [leased(each) for each in received], "next": None})
+
+
+async def peek_messages(asked: Asked) -> Reply:
+    """Look at messages in order; they stay."""
+    wanted: models.PageOfMessages = asked.parameters
+    after = None if wanted.after is None else _lookup_id(wanted.after)
+    operations, identity = asked.operations.messages, asked.identity
+    page = operations.peek(identity, asked.queue, after, wanted.limit)
+    following = None if page.next is None else str(page.next)
+    return Reply(200, {"messages": [shown(each) for each in page.messages], "next": following})
+
+
+async def peek_message(asked: Asked) -> Reply:
+    """Look at one message."""
+    return Reply(200, shown(_looked_up(asked)))
+
+
+async def peek_body(asked: Asked) -> Reply:
+    """The body of one message, as it is."""
+    return Reply(200, octets=_looked_up(asked).attributes.body, content_type=_OCTETS)
+
+
+async def export_message(asked: Asked) -> Reply:
+    """One message as a packet, which another queue manager can import."""
+    return Reply(200, octets=_looked_up(asked).packet, content_type=_OCTETS)
+
+
+async def import_message(asked: Asked) -> Reply:
+    """Put a packet that was exported into a queue, as it was; for administrators."""
+    operations = asked.operations.messages
+    key = await settled(operations.import_message(asked.identity, asked.queue, asked.body))
+    return Reply(201, {"lookup_id": str(key)})
+
+
+async def remove_message(asked: Asked) -> Reply:
+    """Receive one message by its lookup identifier; it is removed, and told."""
+    key = _lookup_id(asked.path["lookup_id"])
+    taken = asked.operations.messages.take(asked.identity, asked.queue, key)
+    return Reply(200, shown(await settled(taken)))
+
+
+async def purge_queue(asked: Asked) -> Reply:
+    """Remove all messages of a queue."""
+    purged = asked.operations.messages.purge(asked.identity, asked.queue)
+    return Reply(200, {"messages": await settled(purged)})
+
+
+async def move_messages(asked: Asked) -> Reply:
+    """Move messages between a queue and its subqueues."""
+    wanted: models.Move = asked.content
+    keys = None if wanted.lookup_ids is None else [_lookup_id(each) for each in wanted.lookup_ids]
+    target = format_name(wanted.to, HERE)
+    moved = asked.operations.messages.move(asked.identity, asked.queue, target, keys)
+    return Reply(200, {"messages": await settled(moved)})
+
+
+async def list_leases(asked: Asked) -> Reply:
+    """The leases of the caller; administrators see those of all."""
+    leases = asked.operations.messages.leases(asked.identity)
+    return Reply(200, {"leases": [described_lease(each) for each in leases]})
+
+
+async def complete_lease(asked: Asked) -> Reply:
+    """Remove the message of a lease: it is done."""
+    await settled(asked.operations.messages.complete(asked.identity, [asked.path["lease"]]))
+    return Reply(204)
+
+
+async def release_lease(asked: Asked) -> Reply:
+    """Give the message of a lease back, as delivered in vain."""
+    await settled(asked.operations.messages.release(asked.identity, [asked.path["lease"]]))
+    return Reply(204)
+
+
+async def extend_lease(asked: Asked) -> Reply:
+    """Let a lease last longer."""
+    wanted: models.Extend = asked.parameters
+    lease = asked.operations.messages.extend(
+        asked.identity, asked.path["lease"], wanted.lease * 1000
+    )
+    return Reply(200, described_lease(lease))
+
+
+_OCTETS = "application/octet-stream"
+
+
+def _looked_up(asked: Asked) -> Message:
+    key = _lookup_id(asked.path["lookup_id"])
+    return asked.operations.messages.look_up(asked.identity, asked.queue, key)
+
+
+def _lookup_id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64):
+        raise bad_request("a lookup identifier is a number of 64 bits")
+    return int(text)
+
+
+def _draft(properties: models.MessageProperties, body: bytes) -> Draft:
+    names = {each.name for each in fields(models.MessageProperties)}
+    given = {name: value for name, value in asdict(properties).items() if name in names}
+    given["acknowledgements"] = tuple(properties.acknowledgements)
+    return Draft(body=body, **given)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_request("body_base64 is no Base64") from None
+
+
+def _properties(headers: Mapping[str, str]) -> dict[str, object]:
+    """What `Rpcqm-…` headers say, percent-decoded; unknown ones are mistakes, as in JSON."""
+    given: dict[str, object] = {}
+    for name, value in headers.items():
+        if name.startswith(PREFIX):
+            member = name.removeprefix(PREFIX).replace("-", "_")
+            given[member] = _text(name, value)
+    if "acknowledgements" in given:
+        texts = str(given["acknowledgements"]).split(",")
+        given["acknowledgements"] = [text.strip() for text in texts if text.strip()]
+    return given
+
+
+def _text(name: str, value: str) -> str:
+    try:
+        return unquote_to_bytes(value.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise bad_request(f"{name}: not percent-encoded UTF-8") from None
+
+
+def _key(asked: Asked, properties: Mapping[str, object] | None = None) -> RequestKey | None:
+    """The key under which a request is done once, with the digest of what it asks for."""
+    key = asked.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not (1 <= len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
+        raise bad_request(f"Idempotency-Key: 1 to {LONGEST_KEY} printable characters of ASCII")
+    parts: Iterable[bytes] = (
+        json.dumps(properties, sort_keys=True).encode(),
+        asked.queue_text.encode("utf-8", "surrogatepass") if "name" in asked.path else b"",
+        asked.body,
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return RequestKey(key, digest.digest())

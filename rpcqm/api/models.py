@@ -1,0 +1,478 @@
+"""What travels as JSON, and in parameters and headers: the OpenAPI is made of these."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from rpcqm.api.problems import bad_request
+
+T = TypeVar("T")
+
+_STRICT = {"extra": "forbid"}
+"""A member that nobody knows is a mistake that should be told."""
+
+Number = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
+Seconds = Annotated[int, Field(ge=0, le=0xFFFF_FFFE)]
+Count = Annotated[int, Field(ge=1, le=1000)]
+LookupId = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
+Base64 = Annotated[str, Field(max_length=6 << 20, json_schema_extra={"contentEncoding": "base64"})]
+Name = Annotated[str, Field(min_length=1, max_length=512)]
+Acknowledgement = Literal["arrival", "receive", "no-arrival", "no-receive"]
+Privacy = Literal["none", "optional", "body"]
+
+
+@dataclass(frozen=True)
+class NewQueue:
+    """A queue to be made; quotas are KB, null for none."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    name: Name
+    transactional: bool = False
+    label: Annotated[str, Field(max_length=124)] = ""
+    journal: bool = False
+    quota: Number | None = None
+    journal_quota: Number | None = None
+    authenticate: bool = False
+    privacy: Privacy = "optional"
+    base_priority: Annotated[int, Field(ge=-0x8000, le=0x7FFF)] = 0
+    sddl: Annotated[str, Field(max_length=65536)] | None = None
+
+
+@dataclass(frozen=True)
+class QueueChanges:
+    """What is to change of a queue; members that are missing stay. A quota of -1 is none."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    label: Annotated[str, Field(max_length=124)] | None = None
+    journal: bool | None = None
+    quota: Annotated[int, Field(ge=-1, le=0xFFFF_FFFF)] | None = None
+    journal_quota: Annotated[int, Field(ge=-1, le=0xFFFF_FFFF)] | None = None
+    authenticate: bool | None = None
+    privacy: Privacy | None = None
+    base_priority: Annotated[int, Field(ge=-0x8000, le=0x7FFF)] | None = None
+    max_deliveries: Number | None = None
+    poison: Annotated[str, Field(min_length=1, max_length=31)] | None = None
+    trail: bool | None = None
+
+
+@dataclass(frozen=True)
+class QueueInformation:
+    """A queue; counts are null for those who may not peek at it."""
+
+    name: str
+    path_name: str
+    format_name: str
+    label: str
+    transactional: bool
+    journal: bool
+    quota: int | None
+    journal_quota: int | None
+    authenticate: bool
+    privacy: str
+    base_priority: int
+    max_deliveries: int
+    poison: str
+    trail: bool
+    created: str | None
+    modified: str | None
+    subqueues: list[str]
+    messages: int | None
+    bytes: int | None
+    journal_messages: int | None
+    journal_bytes: int | None
+
+
+@dataclass(frozen=True)
+class QueueList:
+    """Queues by name; `next` is the name to go on after, null at the end."""
+
+    queues: list[QueueInformation]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """A security descriptor in Windows' notation."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    sddl: Annotated[str, Field(min_length=1, max_length=65536)]
+
+
+@dataclass(frozen=True)
+class MessageProperties:
+    """What a message has beside its body; times are seconds, null is for ever."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    label: Annotated[str, Field(max_length=249)] = ""
+    priority: Annotated[int, Field(ge=0, le=7)] = 3
+    body_type: Number = 0
+    recoverable: bool = True
+    transactional: bool = False
+    ttbr: Seconds | None = None
+    ttrq: Seconds | None = None
+    correlation_id: Annotated[str, Field(max_length=64)] | None = None
+    response_queue: Name | None = None
+    admin_queue: Name | None = None
+    acknowledgements: Annotated[list[Acknowledgement], Field(max_length=4)] = field(
+        default_factory=list
+    )
+    application_tag: Number = 0
+    extension_base64: Base64 | None = None
+    journal: bool = False
+    dead_letter: bool = False
+
+
+@dataclass(frozen=True)
+class NewMessage(MessageProperties):
+    """A message to be sent among several."""
+
+    body_base64: Base64 = ""
+
+
+@dataclass(frozen=True)
+class NewMessages:
+    """Messages to be sent in one transaction."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    messages: Annotated[list[NewMessage], Field(min_length=1, max_length=1000)]
+
+
+@dataclass(frozen=True)
+class AddressedMessage(NewMessage):
+    """A message with the queue that it goes to, as commands name queues."""
+
+    queue: Name = "-"
+
+
+@dataclass(frozen=True)
+class NewTransaction:
+    """Leases to complete and messages to send, all or none."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    complete: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
+    send: Annotated[list[AddressedMessage], Field(max_length=1000)] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The identifier of the message that was sent."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class SentMessages:
+    """The identifiers of the messages that were sent, in their order."""
+
+    ids: list[str]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message; `body` is there if it is text, `soap_envelope` if it came by HTTP.
+
+    The last three are there if it was received.
+    """
+
+    lookup_id: str
+    id: str
+    label: str
+    class_: Annotated[str, Field(alias="class")]
+    priority: int
+    delivery: str
+    transactional: bool
+    sent: str | None
+    arrived: str | None
+    ttbr: int | None
+    correlation_id: str | None
+    acknowledgements: list[str]
+    destination: str | None
+    admin_queue: str | None
+    response_queue: str | None
+    source_machine: str
+    sender: str | None
+    application_tag: int
+    move_count: int
+    abort_count: int
+    body_type: int
+    body_size: int
+    value_type: str
+    value: Any
+    body_base64: str
+    body: str | None = None
+    soap_envelope: str | None = None
+    lease: str | None = None
+    lease_expires: str | None = None
+    delivery_count: int | None = None
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages in order; `next` is the lookup identifier to go on after, null at the end."""
+
+    messages: list[Message]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where messages go; without `lookup_ids` all that are there now."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    to: Name
+    lookup_ids: Annotated[list[LookupId], Field(min_length=1, max_length=1000)] | None = None
+
+
+@dataclass(frozen=True)
+class Affected:
+    """How many messages were moved or removed."""
+
+    messages: int
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The lookup identifier that a message has got."""
+
+    lookup_id: str
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease of the caller; administrators see those of all."""
+
+    lease: str
+    lease_expires: str
+    account: str
+    queue: str
+    lookup_id: str
+    delivery_count: int
+
+
+@dataclass(frozen=True)
+class LeaseList:
+    """Leases that go on."""
+
+    leases: list[Lease]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The queue manager; sizes are bytes."""
+
+    name: str
+    id: str
+    version: str
+    connected: bool
+    started: str | None
+    queues: int
+    messages: int
+    bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True)
+class MachineChanges:
+    """Whether messages go to and come from other queue managers."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    connected: bool
+
+
+@dataclass(frozen=True)
+class OutgoingQueue:
+    """A queue to another queue manager; `state` is as [MS-MQMQ] names it."""
+
+    format_name: str
+    state: str
+    messages: int
+    bytes: int
+    next_hops: list[str]
+    oldest: str | None
+
+
+@dataclass(frozen=True)
+class OutgoingQueues:
+    """All of them."""
+
+    outgoing_queues: list[OutgoingQueue]
+
+
+@dataclass(frozen=True)
+class NewAccount:
+    """An account to be made; groups are administrators, users and guests."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    password: Annotated[str, Field(min_length=1, max_length=256)]
+    groups: Annotated[list[str], Field(max_length=8)] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Password:
+    """An account's new password."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    password: Annotated[str, Field(min_length=1, max_length=256)]
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account."""
+
+    name: str
+    sid: str
+    groups: list[str]
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """All accounts, by name."""
+
+    accounts: list[Account]
+
+
+@dataclass(frozen=True)
+class TraceEvent:
+    """One thing that happened to a message."""
+
+    time: str | None
+    event: str
+    queue: str
+    detail: str
+    lookup_id: str
+
+
+@dataclass(frozen=True)
+class TracePlace:
+    """Where a message or a copy of it is."""
+
+    queue: str
+    state: str
+    label: str
+    lookup_id: str
+    arrived: str | None
+
+
+@dataclass(frozen=True)
+class MessageTrace:
+    """What became of a message."""
+
+    events: list[TraceEvent]
+    places: list[TracePlace]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A refusal (RFC 9457); `code` is the name of an HRESULT."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+
+
+# Parameters
+
+
+@dataclass(frozen=True)
+class Named:
+    """Parameters of everything that is about a queue."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    queue: Name | None = None
+
+
+@dataclass(frozen=True)
+class PageOfQueues:
+    """Which queues are listed."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    after: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
+
+
+@dataclass(frozen=True)
+class PageOfMessages(Named):
+    """Which messages are looked at."""
+
+    after: LookupId | None = None
+    limit: Count = 100
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """Which dead letters are looked at: those of transactional messages, or of others."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    transactional: bool = False
+    after: LookupId | None = None
+    limit: Count = 100
+
+
+@dataclass(frozen=True)
+class Receive(Named):
+    """How messages are received; times are seconds. A lease of 0 removes them at once."""
+
+    max: Count = 1
+    wait: Annotated[int, Field(ge=0, le=86_400)] = 0
+    lease: Annotated[int, Field(ge=0, le=3600)] = 30
+
+
+@dataclass(frozen=True)
+class Extend:
+    """How long a lease lasts from now on, in seconds."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    lease: Annotated[int, Field(ge=1, le=3600)] = 30
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No parameters."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+
+
+_adapters: dict[type, Any] = {}
+
+
+def adapter(model: type) -> Any:
+    """What reads and describes a model; it is made when it is needed first."""
+    found = _adapters.get(model)
+    if found is None:
+        found = _adapters[model] = TypeAdapter(model)
+    return found
+
+
+def read_json(model: type[T], body: bytes) -> T:
+    """A body as its model; raises Refusal."""
+    try:
+        return cast("T", adapter(model).validate_json(body, strict=True))
+    except ValidationError as error:
+        raise bad_request(_sentence(error)) from None
+
+
+def read_texts(model: type[T], given: Mapping[str, object]) -> T:
+    """Parameters or headers, which are texts, as their model; raises Refusal."""
+    try:
+        return cast("T", adapter(model).validate_python(dict(given)))
+    except ValidationError as error:
+        raise bad_request(_sentence(error)) from None
+
+
+def write_json(value: object) -> bytes:
+    """An answer's body; half a surrogate pair is told as `?`, as JSON has none."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first mistake, with its place."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -1,0 +1,133 @@
+"""The description of /api/v1 as OpenAPI 3.1, made of the routes and their models."""
+
+from typing import Any
+
+from rpcqm.api import models
+from rpcqm.api.problems import WITH_RETRY
+from rpcqm.api.routes import BASE, OCTETS, ROUTES, Route
+
+_REF = "#/components/schemas/{model}"
+REFUSALS = {
+    400: "the request is not as it must be",
+    401: "nobody has logged on",
+    403: "the caller may not do that",
+    404: "it is not there",
+    409: "it is in another state",
+    410: "it has ended",
+    413: "the request is too large",
+    415: "the body is encoded",
+    422: "another request was made under this key",
+    429: "too many wrong passwords",
+    503: "try again later",
+}
+
+
+def document(version: str) -> dict[str, Any]:
+    """The whole description."""
+    schemas: dict[str, Any] = {}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(BASE + route.path, {})[route.method.lower()] = _operation(route, schemas)
+    _schema(models.Problem, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rpcqm",
+            "version": version,
+            "description": "The interface for programs of an MSMQ-compatible queue manager.",
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"basic": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+        },
+    }
+
+
+def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": _summary(route),
+        "tags": [route.segments[0]],
+        "parameters": _parameters(route, schemas),
+        "responses": _responses(route, schemas),
+    }
+    if route.content is not None:
+        content = {"application/json": {"schema": _schema(route.content, schemas)}}
+        told["requestBody"] = {"required": True, "content": content}
+    elif route.takes:
+        told["requestBody"] = {"content": {OCTETS: {"schema": {}}}}
+    return told
+
+
+def _summary(route: Route) -> str:
+    text = route.function.__doc__ or ""
+    return " ".join(text.split())
+
+
+def _parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
+    found = [
+        {"name": each[1:-1], "in": "path", "required": True, "schema": _OF_PATHS}
+        for each in route.segments
+        if each.startswith("{")
+    ]
+    found += _each(route.parameters, "query", schemas)
+    if route.headers is not None:
+        found += _each(route.headers, "header", schemas)
+    if route.keyed:
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+        found.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    return found
+
+
+_OF_PATHS = {"type": "string", "minLength": 1}
+
+
+def _each(model: type, place: str, schemas: dict[str, Any]) -> list[dict[str, Any]]:
+    """The members of a model as parameters; one that may be left out is never null."""
+    found = []
+    for name, schema in _described(model, schemas).get("properties", {}).items():
+        shown = dict(schema)
+        for choice in shown.pop("anyOf", ()):
+            if choice.get("type") != "null":
+                shown |= choice
+        if shown.get("default", 0) is None:
+            del shown["default"]
+        shown.pop("title", None)
+        if place == "header":
+            name = f"Rpcqm-{name.title().replace('_', '-')}"  # as it is sent
+        found.append({"name": name, "in": place, "schema": shown})
+    return found
+
+
+def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    for status, model in route.gives.items():
+        told: dict[str, Any] = {"description": "done"}
+        if model == OCTETS:
+            told["content"] = {OCTETS: {"schema": {}}}
+        elif isinstance(model, type):
+            told["content"] = {"application/json": {"schema": _schema(model, schemas)}}
+        responses[str(status)] = told
+    problem = {"application/problem+json": {"schema": {"$ref": _REF.format(model="Problem")}}}
+    for number, text in REFUSALS.items():
+        told = {"description": text, "content": problem}
+        if number in WITH_RETRY:
+            told["headers"] = {"Retry-After": {"schema": {"type": "string"}}}
+        responses[str(number)] = told
+    return responses
+
+
+def _described(model: type, schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a model; those that it refers to are among the others then."""
+    schema: dict[str, Any] = models.adapter(model).json_schema(ref_template=_REF)
+    schemas |= schema.pop("$defs", {})
+    return schema
+
+
+def _schema(model: type, schemas: dict[str, Any]) -> dict[str, str]:
+    if model.__name__ not in schemas:
+        schemas[model.__name__] = _described(model, schemas)
+    return {"$ref": _REF.format(model=model.__name__)}

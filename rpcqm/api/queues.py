@@ -1,0 +1,123 @@
+"""Queues, and who may do what with them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from rpcqm.api import models
+from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.api.problems import bad_request
+from rpcqm.codec.names.written import HERE, path_name
+from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation, parts_of
+from rpcqm.codec.security.sddl import format_sddl, parse_sddl
+from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.operations.shapes import PRIVACY, short_name
+
+_ATTRIBUTES = {
+    "label": "label",
+    "journal": "journaling",
+    "quota": "quota",
+    "journal_quota": "journal_quota",
+    "authenticate": "authentication",
+    "privacy": "privacy_level",
+    "base_priority": "base_priority",
+    "transactional": "transactional",
+}
+"""Names here, and those of `adm.Queue`."""
+_PARTS = (
+    SecurityInformation.OWNER_SECURITY_INFORMATION
+    | SecurityInformation.GROUP_SECURITY_INFORMATION
+    | SecurityInformation.DACL_SECURITY_INFORMATION
+)
+
+
+async def list_queues(asked: Asked) -> Reply:
+    """The queues of applications, by name; for administrators."""
+    page: models.PageOfQueues = asked.parameters
+    queues = asked.operations.queues.list(asked.identity)
+    if page.after is not None:
+        after = page.after.casefold()
+        queues = [queue for queue in queues if short_name(queue).casefold() > after]
+    queues.sort(key=lambda queue: short_name(queue).casefold())
+    shown, more = queues[: page.limit], len(queues) > page.limit
+    told = [asked.operations.queues.shown(asked.identity, queue) for queue in shown]
+    return Reply(200, {"queues": told, "next": short_name(shown[-1]) if more else None})
+
+
+async def create_queue(asked: Asked) -> Reply:
+    """Make a queue; its owner is the caller."""
+    wanted: models.NewQueue = asked.content
+    path = path_name(wanted.name, HERE)
+    if path.suffix:
+        raise bad_request("name: a subqueue comes into being by moving a message to it")
+    attributes = _attributes(asdict(wanted))
+    if wanted.sddl is not None:
+        attributes["security"] = parse_sddl(wanted.sddl).encode()
+    created = asked.operations.queues.create(asked.identity, str(path), attributes)
+    return Reply(201, asked.operations.queues.shown(asked.identity, await settled(created)))
+
+
+async def show_queue(asked: Asked) -> Reply:
+    """What a queue is, and how much is in it."""
+    queue = asked.operations.queues.look(asked.identity, asked.queue)
+    return Reply(200, asked.operations.queues.shown(asked.identity, queue))
+
+
+async def change_queue(asked: Asked) -> Reply:
+    """Change properties of a queue; the answer is what they are then."""
+    wanted: models.QueueChanges = asked.content
+    given = {name: value for name, value in asdict(wanted).items() if value is not None}
+    operations, identity, name = asked.operations.queues, asked.identity, asked.queue
+    changes = _attributes(given)
+    operations.may_change(identity, name)
+    if changes:
+        await settled(operations.set_properties(identity, name, changes))
+    if "max_deliveries" in given or "poison" in given:
+        queue = operations.find(name).main
+        limit = given.get("max_deliveries", queue.max_deliveries)
+        subqueue = given.get("poison", queue.poison_subqueue)
+        await settled(operations.set_max_deliveries(identity, name, limit, subqueue))
+    if "trail" in given:
+        await settled(operations.switch_trail(identity, name, given["trail"]))
+    return Reply(
+        200, asked.operations.queues.shown(asked.identity, operations.look(identity, name))
+    )
+
+
+async def delete_queue(asked: Asked) -> Reply:
+    """Delete a queue with its journal, its subqueues and all that is in them."""
+    await settled(asked.operations.queues.delete(asked.identity, asked.queue))
+    return Reply(204)
+
+
+async def show_permissions(asked: Asked) -> Reply:
+    """Who may do what with a queue."""
+    security = asked.operations.queues.security(asked.identity, asked.queue, _PARTS)
+    return Reply(200, {"sddl": format_sddl(SecurityDescriptor.decode(security))})
+
+
+async def set_permissions(asked: Asked) -> Reply:
+    """Replace the parts of a queue's descriptor that are given: owner, group, access list."""
+    wanted: models.Permissions = asked.content
+    descriptor = parse_sddl(wanted.sddl)
+    parts = parts_of(descriptor) & _PARTS
+    operations = asked.operations.queues
+    changed = operations.set_security(asked.identity, asked.queue, parts, descriptor.encode())
+    await settled(changed)
+    return Reply(204)
+
+
+def _attributes(given: Mapping[str, object]) -> dict[str, object]:
+    """Attributes of `adm.Queue` for members of our models; None and -1 of a quota are none."""
+    attributes: dict[str, object] = {}
+    for name, attribute in _ATTRIBUTES.items():
+        if name not in given:
+            continue
+        value = given[name]
+        if name == "privacy":
+            value = PRIVACY[str(value)]
+        elif attribute.endswith("quota"):
+            if value is None:
+                continue  # the default of new queues
+            value = INFINITE if value == -1 else value
+        attributes[attribute] = value
+    return attributes

@@ -1,0 +1,195 @@
+"""The routes of /api/v1: what each is called, takes and gives. The OpenAPI is made of them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from rpcqm.api import administration, messages, models, queues
+from rpcqm.api.asked import Asked, Reply
+
+BASE = "/api/v1"
+OCTETS = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method and a path, whose segments in braces are names.
+
+    `content` is the model of a JSON body, `takes` the type of another one. `gives` are the models
+    of successful answers by status; None has no body, OCTETS any.
+    """
+
+    method: str
+    path: str
+    function: Callable[[Asked], Awaitable[Reply]]
+    gives: Mapping[int, type | str | None]
+    parameters: type = models.Nothing
+    content: type | None = None
+    takes: str = ""
+    headers: type | None = None
+    keyed: bool = False
+    segments: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", tuple(self.path.split("/")[1:]))
+
+    @property
+    def name(self) -> str:
+        """Its name among all."""
+        return self.function.__name__
+
+
+_QUEUE = "/queues/{name}"
+_MESSAGES = f"{_QUEUE}/messages"
+_MESSAGE = f"{_MESSAGES}/{{lookup_id}}"
+_OUTGOING = "/outgoing-queues/{name}"
+_ONE = {200: models.Message}
+_PAGE = {200: models.Messages}
+
+ROUTES = (
+    Route("GET", "/queue-manager", administration.show_machine, {200: models.Machine}),
+    Route(
+        "PATCH",
+        "/queue-manager",
+        administration.change_machine,
+        {200: models.Machine},
+        content=models.MachineChanges,
+    ),
+    Route("GET", "/queues", queues.list_queues, {200: models.QueueList}, models.PageOfQueues),
+    Route(
+        "POST",
+        "/queues",
+        queues.create_queue,
+        {201: models.QueueInformation},
+        content=models.NewQueue,
+    ),
+    Route("GET", _QUEUE, queues.show_queue, {200: models.QueueInformation}, models.Named),
+    Route(
+        "PATCH",
+        _QUEUE,
+        queues.change_queue,
+        {200: models.QueueInformation},
+        models.Named,
+        models.QueueChanges,
+    ),
+    Route("DELETE", _QUEUE, queues.delete_queue, {204: None}, models.Named),
+    Route(
+        "GET",
+        f"{_QUEUE}/permissions",
+        queues.show_permissions,
+        {200: models.Permissions},
+        models.Named,
+    ),
+    Route(
+        "PUT",
+        f"{_QUEUE}/permissions",
+        queues.set_permissions,
+        {204: None},
+        models.Named,
+        models.Permissions,
+    ),
+    Route(
+        "POST",
+        _MESSAGES,
+        messages.send_message,
+        {201: models.Sent},
+        models.Named,
+        takes="*/*",
+        headers=models.MessageProperties,
+        keyed=True,
+    ),
+    Route(
+        "POST",
+        f"{_MESSAGES}/batch",
+        messages.send_messages,
+        {201: models.SentMessages},
+        models.Named,
+        models.NewMessages,
+        keyed=True,
+    ),
+    Route("GET", _MESSAGES, messages.peek_messages, _PAGE, models.PageOfMessages),
+    Route("DELETE", _MESSAGES, messages.purge_queue, {200: models.Affected}, models.Named),
+    Route("GET", _MESSAGE, messages.peek_message, _ONE, models.Named),
+    Route("DELETE", _MESSAGE, messages.remove_message, _ONE, models.Named),
+    Route("GET", f"{_MESSAGE}/body", messages.peek_body, {200: OCTETS}, models.Named),
+    Route("GET", f"{_MESSAGE}/packet", messages.export_message, {200: OCTETS}, models.Named),
+    Route(
+        "POST",
+        f"{_QUEUE}/import",
+        messages.import_message,
+        {201: models.Imported},
+        models.Named,
+        takes=OCTETS,
+    ),
+    Route(
+        "POST",
+        f"{_QUEUE}/move",
+        messages.move_messages,
+        {200: models.Affected},
+        models.Named,
+        models.Move,
+    ),
+    Route("POST", f"{_QUEUE}/receive", messages.receive_messages, _PAGE, models.Receive),
+    Route("GET", "/leases", messages.list_leases, {200: models.LeaseList}),
+    Route("POST", "/leases/{lease}/complete", messages.complete_lease, {204: None}),
+    Route("POST", "/leases/{lease}/release", messages.release_lease, {204: None}),
+    Route(
+        "POST",
+        "/leases/{lease}/extend",
+        messages.extend_lease,
+        {200: models.Lease},
+        models.Extend,
+    ),
+    Route(
+        "POST",
+        "/transactions",
+        messages.work,
+        {201: models.SentMessages},
+        content=models.NewTransaction,
+        keyed=True,
+    ),
+    Route("GET", "/dead-letters", administration.list_dead_letters, _PAGE, models.DeadLetters),
+    Route("GET", "/outgoing-queues", administration.list_outgoing, {200: models.OutgoingQueues}),
+    Route("GET", _OUTGOING, administration.show_outgoing, {200: models.OutgoingQueue}),
+    Route("POST", f"{_OUTGOING}/pause", administration.pause_outgoing, {200: models.OutgoingQueue}),
+    Route(
+        "POST", f"{_OUTGOING}/resume", administration.resume_outgoing, {200: models.OutgoingQueue}
+    ),
+    Route(
+        "POST", f"{_OUTGOING}/resend", administration.resend_outgoing, {200: models.OutgoingQueue}
+    ),
+    Route("GET", "/accounts", administration.list_accounts, {200: models.Accounts}),
+    Route(
+        "POST",
+        "/accounts",
+        administration.add_account,
+        {201: models.Account},
+        content=models.NewAccount,
+    ),
+    Route(
+        "PUT",
+        "/accounts/{name}/password",
+        administration.set_password,
+        {204: None},
+        content=models.Password,
+    ),
+    Route("DELETE", "/accounts/{name}", administration.remove_account, {204: None}),
+    Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),
+)
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+def find(segments: tuple[str, ...]) -> list[tuple[Route, dict[str, str]]]:
+    """The routes of a path, below BASE, with the names in it."""
+    found = []
+    for route in ROUTES:
+        if len(route.segments) != len(segments):
+            continue
+        names: dict[str, str] = {}
+        for wanted, given in zip(route.segments, segments, strict=True):
+            if wanted.startswith("{") and given:
+                names[wanted[1:-1]] = given
+            elif wanted != given:
+                break
+        else:
+            found.append((route, names))
+    return found

@@ -1,0 +1,53 @@
+"""The table [console]: the interface for programs."""
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rpcqm.config.about import About
+from rpcqm.config.urls import check_host
+
+
+def check_address(text: str) -> None:
+    """An address; raises ValueError."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError("which is no IP address") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSection:
+    """The interface for programs, on `console_port`."""
+
+    host: Annotated[
+        str, About("Address to listen on, whatever `host` is; from elsewhere it needs TLS.")
+    ] = "127.0.0.1"
+    certificate: Annotated[
+        Path | None, About("Certificate with its chain (PEM file), for TLS.", default="none")
+    ] = None
+    key: Annotated[
+        Path | None, About("Key of that certificate (PEM file, mode 0600).", default="none")
+    ] = None
+    allow_hosts: Annotated[
+        tuple[str, ...],
+        About(
+            "Names by which programs and pages may call this host, besides its addresses, "
+            "`localhost` and `name`.",
+            default="none",
+            check=check_host,
+        ),
+    ] = ()
+    trusted_proxy: Annotated[
+        str,
+        About(
+            "Address of the proxy whose `X-Forwarded-For` and `X-Forwarded-Proto` count.",
+            default="none",
+            check=check_address,
+            opens="That proxy says from where callers log on, and whether they came by TLS.",
+        ),
+    ] = ""
+    longest_wait: Annotated[
+        int, About("How long a receive waits at most.", (0, 86_400), unit="s")
+    ] = 60

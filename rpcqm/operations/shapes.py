@@ -1,0 +1,126 @@
+"""Queues, messages, leases and traces in what JSON has: what programs and pages are told."""
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.text import iso_time
+from rpcqm.codec.bodies.described import Place, described
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
+from rpcqm.qm.leases import Lease, LeasedMessage
+from rpcqm.qm.management_properties import STATES
+from rpcqm.qm.message_lookup import LocationState, MessageLocation
+from rpcqm.qm.trail import TrailEvent, TrailEventType
+
+PRIVACY = {
+    "none": QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE,
+    "optional": QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL,
+    "body": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY,
+}
+
+
+def short_name(queue: Queue) -> str:
+    """The name by which commands and this interface call a queue."""
+    path = PathName.parse(queue.pathname)
+    private = queue.pathname.partition("\\")[2]
+    prefix = "private$\\"
+    if private.casefold().startswith(prefix):
+        return private[len(prefix) :]
+    return f".\\{path.queue}"
+
+
+def described_queue(queue: Queue, format_name: FormatName, counted: bool) -> dict[str, object]:
+    """What a queue is, and how much is in it if that may be `counted`."""
+    main = queue.main
+    journal = queue.journal_queue_reference
+    privacy = next((name for name, level in PRIVACY.items() if level is main.privacy_level), "")
+    return {
+        "name": short_name(queue),
+        "path_name": queue.pathname,
+        "format_name": str(format_name),
+        "label": main.label,
+        "transactional": main.transactional,
+        "journal": main.journaling,
+        "quota": None if main.quota == INFINITE else main.quota,
+        "journal_quota": None if main.journal_quota == INFINITE else main.journal_quota,
+        "authenticate": main.authentication,
+        "privacy": privacy,
+        "base_priority": main.base_priority,
+        "max_deliveries": main.max_deliveries,
+        "poison": main.poison_subqueue,
+        "trail": main.trail,
+        "created": iso_time(queue.create_time),
+        "modified": iso_time(queue.modify_time),
+        "subqueues": [each.subqueue_name for each in queue.subqueue_collection.values()],
+        "messages": queue.message_count if counted else None,
+        "bytes": queue.total_bytes if counted else None,
+        "journal_messages": journal.message_count if counted and journal else None,
+        "journal_bytes": journal.total_bytes if counted and journal else None,
+    }
+
+
+def shown(message: Message) -> dict[str, object]:
+    """A message with the members of `receive --json`."""
+    attributes = message.attributes
+    place = Place(
+        message.lookup_identifier,
+        message.arrival_time / 1000,
+        message.move_count,
+        message.abort_count,
+    )
+    return described(attributes, place, attributes.body)
+
+
+def leased(received: LeasedMessage) -> dict[str, object]:
+    """A message that was received, with its lease if it has one."""
+    told = shown(received.message) | {"delivery_count": received.delivery_count}
+    if received.lease is None:
+        return told
+    lease = received.lease
+    return told | {"lease": lease.identifier, "lease_expires": iso_time(lease.expires / 1000)}
+
+
+def described_lease(lease: Lease) -> dict[str, object]:
+    """Who holds which message until when."""
+    return {
+        "lease": lease.identifier,
+        "lease_expires": iso_time(lease.expires / 1000),
+        "account": lease.account,
+        "queue": lease.queue.pathname,
+        "lookup_id": str(lease.lookup_identifier),
+        "delivery_count": lease.delivery_count,
+    }
+
+
+def described_outgoing(queue: OutgoingQueue) -> dict[str, object]:
+    """A queue to another queue manager."""
+    return {
+        "format_name": queue.destination_format_name,
+        "state": str(STATES[queue.state]),
+        "messages": queue.message_count,
+        "bytes": queue.total_bytes,
+        "next_hops": list(queue.next_hops),
+        "oldest": iso_time(queue.message_position_list.oldest() / 1000),
+    }
+
+
+def described_event(event: TrailEvent) -> dict[str, object]:
+    """Something that happened to a message."""
+    return {
+        "time": iso_time(event.time / 1000),
+        "event": TrailEventType(event.happening).name.lower(),
+        "queue": event.queue,
+        "detail": event.detail,
+        "lookup_id": str(event.lookup_identifier),
+    }
+
+
+def described_place(place: MessageLocation) -> dict[str, object]:
+    """Where a message or a copy of it is."""
+    return {
+        "queue": place.queue,
+        "state": LocationState(place.whereabouts).name.lower(),
+        "label": place.label,
+        "lookup_id": str(place.lookup_identifier),
+        "arrived": iso_time(place.arrived / 1000),
+    }

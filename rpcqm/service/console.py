@@ -1,0 +1,119 @@
+"""The port of the interface for programs: it listens from the start, and loads when it is used.
+
+aiohttp and pydantic take as long to load as the rest of the queue manager together.
+"""
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpcqm.base.acceptor import tcp_socket
+from rpcqm.base.admission import Admission
+from rpcqm.base.clock import Clock
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.config.values import Mistake
+from rpcqm.operations.operations import Operations
+from rpcqm.service.accounts import Accounts
+
+if TYPE_CHECKING:
+    import ssl
+
+    from rpcqm.service.console_server import ConsoleServer
+
+CONSOLE_PORT = 15680
+
+_log = get_logger("service")
+
+
+@dataclass(eq=False, repr=False)
+class ConsoleParts:
+    """What answers requests."""
+
+    operations: Operations
+    accounts: Accounts
+    clock: Clock
+    admission: Admission
+    metrics: Metrics
+    configuration: Configuration
+    context: "ssl.SSLContext | None" = None
+
+
+class ConsoleDoor:
+    """Listens, and stops; the first connection waits until everything is loaded."""
+
+    def __init__(self, parts: ConsoleParts) -> None:
+        """Raises ConfigurationError for files of TLS that cannot be used."""
+        self._parts = parts
+        self._parts.context = read_context(parts.configuration)
+        self._listening: socket.socket | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._server: ConsoleServer | None = None
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen, and return the port. Raises OSError."""
+        listening = self._listening = tcp_socket(host, port)
+        listening.setblocking(False)
+        asyncio.get_running_loop().add_reader(listening, self._begin)
+        return int(listening.getsockname()[1])
+
+    def _begin(self) -> None:
+        """Somebody connects for the first time."""
+        loop = asyncio.get_running_loop()
+        if self._listening is not None:
+            loop.remove_reader(self._listening)
+        self._loading = loop.create_task(self._load())
+
+    async def _load(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:  # in a thread, so that others are served meanwhile
+            await loop.run_in_executor(None, import_module, "rpcqm.service.console_server")
+            from rpcqm.service.console_server import ConsoleServer
+        except Exception:  # the queue manager works without it, and whoever runs it must know
+            _log.exception("the interface for programs cannot be loaded")
+            return
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            self._server = ConsoleServer(self._parts, listening)
+
+    def adjust(self, configuration: Configuration, context: "ssl.SSLContext | None") -> None:
+        """Go on with other settings and certificates; connections stay."""
+        self._parts.configuration, self._parts.context = configuration, context
+        if self._server is not None:
+            self._server.adjust(self._parts)
+
+    async def stop(self) -> None:
+        """Answer what is in flight, and close all connections."""
+        if self._loading is not None and not self._loading.done():
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        if self._listening is not None:
+            asyncio.get_running_loop().remove_reader(self._listening)
+            self._listening.close()
+        if self._server is not None:
+            await self._server.stop()
+
+
+def read_context(configuration: Configuration) -> "ssl.SSLContext | None":
+    """What TLS needs, None without a certificate; raises ConfigurationError."""
+    certificate, key = configuration.console.certificate, configuration.console.key
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        missing = "console.key" if key is None else "console.certificate"
+        raise ConfigurationError([Mistake(missing, "is missing: TLS needs both.")])
+    return _context(certificate, key)
+
+
+def _context(certificate: Path, key: Path) -> "ssl.SSLContext":
+    from rpcqm.http.tls import TlsFileError, server_context  # the module ssl takes time to load
+
+    try:
+        return server_context(certificate, key)
+    except TlsFileError as error:
+        setting = "console.key" if error.path == key else "console.certificate"
+        raise ConfigurationError([Mistake(setting, f"{error}.")]) from error

@@ -1,0 +1,341 @@
+"""What programs do by /api/v1 with a queue manager that runs."""
+
+import base64
+import threading
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.programs import Program, Told
+
+CONSOLE = ("--console-port", "0")
+SETTINGS = "[console]\nlongest_wait = 1\n"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(CONSOLE, SETTINGS) as queue_manager:
+        for name, *groups in (("boss", "administrators"), ("peeker",), ("sender",), ("nobody",)):
+            words = [word for group in groups for word in ("--group", group)]
+            queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
+        yield queue_manager
+
+
+@pytest.fixture
+def boss(running: PrivateQueueManager) -> Iterator[Program]:
+    program = Program(running.endpoint("console"), "boss")
+    yield program
+    program.close()
+
+
+@pytest.fixture
+def queue(boss: Program, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = f"q{abs(hash(request.node.name)) % 10**9}"
+    assert boss.ask("POST", "/queues", {"name": name}).status == 201
+    yield f"/queues/{name}"
+    boss.ask("DELETE", f"/queues/{name}")
+
+
+def received(told: Told) -> list[str]:
+    assert told.status == 200, told
+    return [base64.b64decode(each["body_base64"]).decode() for each in told.value["messages"]]
+
+
+def test_a_message_is_sent_with_its_properties_in_headers(boss: Program, queue: str) -> None:
+    headers = {
+        "Rpcqm-Label": "Gr%C3%BC%C3%9Fe",
+        "Rpcqm-Priority": "6",
+        "Rpcqm-Acknowledgements": "arrival, no-receive",
+        "Rpcqm-Recoverable": "false",
+        "Rpcqm-Correlation-Id": "{00000000-0000-0000-0000-000000000007}\\9",
+        "Content-Type": "text/plain",
+    }
+    sent = boss.ask("POST", f"{queue}/messages", b"\x00body\xff", headers)
+    assert sent.status == 201
+    assert list(sent.value) == ["id"]
+    (message,) = boss.ask("GET", f"{queue}/messages").value["messages"]
+    assert message["id"] == sent.value["id"]
+    assert base64.b64decode(message["body_base64"]) == b"\x00body\xff"
+    shown = {name: message[name] for name in ("label", "priority", "delivery", "acknowledgements")}
+    assert shown == {
+        "label": "Grüße",
+        "priority": 6,
+        "delivery": "express",
+        "acknowledgements": ["arrival", "no-receive"],
+    }
+    assert message["correlation_id"] == "{00000000-0000-0000-0000-000000000007}\\9"
+    assert boss.ask("GET", f"{queue}/messages/{message['lookup_id']}").value == message
+    body = boss.ask("GET", f"{queue}/messages/{message['lookup_id']}/body")
+    assert (body.body, body.headers["Content-Type"]) == (
+        b"\x00body\xff",
+        "application/octet-stream",
+    )
+
+
+def test_several_messages_are_sent_at_once_and_peeked_at_in_pages(
+    boss: Program, queue: str
+) -> None:
+    wanted = [{"body_base64": base64.b64encode(text).decode()} for text in (b"a", b"b", b"c")]
+    sent = boss.ask("POST", f"{queue}/messages/batch", {"messages": wanted})
+    assert (sent.status, len(sent.value["ids"])) == (201, 3)
+    first = boss.ask("GET", f"{queue}/messages?limit=2")
+    assert received(first) == ["a", "b"]
+    last = boss.ask("GET", f"{queue}/messages?limit=2&after={first.value['next']}")
+    assert (received(last), last.value["next"]) == (["c"], None)
+
+
+def test_a_message_is_received_with_a_lease_and_completed(boss: Program, queue: str) -> None:
+    boss.ask("POST", f"{queue}/messages", b"work")
+    (message,) = boss.ask("POST", f"{queue}/receive?lease=30&max=10").value["messages"]
+    assert message["delivery_count"] == 1
+    assert message["lease_expires"].endswith("Z")
+    assert received(boss.ask("POST", f"{queue}/receive")) == []
+    lease = f"/leases/{message['lease']}"
+    assert boss.ask("POST", f"{lease}/extend?lease=60").value["lease"] == message["lease"]
+    assert message["lease"] in [
+        each["lease"] for each in boss.ask("GET", "/leases").value["leases"]
+    ]
+    assert boss.ask("POST", f"{lease}/release").status == 204
+    (again,) = boss.ask("POST", f"{queue}/receive").value["messages"]
+    assert again["delivery_count"] == 2
+    assert boss.ask("POST", f"{lease}/complete").status == 410
+    assert boss.ask("POST", f"/leases/{again['lease']}/complete").status == 204
+    assert boss.ask("GET", queue).value["messages"] == 0
+
+
+def test_without_a_lease_a_message_is_removed_at_once(
+    running: PrivateQueueManager, boss: Program, queue: str
+) -> None:
+    boss.ask("POST", f"{queue}/messages", b"gone")
+    told = boss.ask("POST", f"{queue}/receive?lease=0")
+    assert received(told) == ["gone"]
+    assert "lease" not in told.value["messages"][0]
+    assert boss.ask("GET", queue).value["messages"] == 0
+
+
+def test_a_receive_waits_as_long_as_it_may_and_no_longer(
+    running: PrivateQueueManager, boss: Program, queue: str
+) -> None:
+    assert received(boss.ask("POST", f"{queue}/receive?wait=3600")) == []
+    other = Program(running.endpoint("console"), "boss")
+    sending = threading.Thread(target=other.ask, args=("POST", f"{queue}/messages", b"late"))
+    sending.start()
+    assert received(boss.ask("POST", f"{queue}/receive?wait=1&lease=0")) == ["late"]
+    sending.join()
+
+
+def test_what_a_program_that_has_gone_was_to_receive_stays(
+    running: PrivateQueueManager, boss: Program, queue: str
+) -> None:
+    other = Program(running.endpoint("console"), "boss")
+    path = f"/api/v1{queue}/receive?wait=60&lease=0"
+    other.connection.request("POST", path, headers=other.headers)
+    boss.ask("GET", queue)
+    other.close()
+    for _ in range(3):  # so that the end of the connection is seen before what follows
+        boss.ask("GET", queue)
+    boss.ask("POST", f"{queue}/messages", b"kept")
+    assert received(boss.ask("POST", f"{queue}/receive?wait=1&lease=0")) == ["kept"]
+
+
+def test_a_request_under_a_key_is_done_once(boss: Program, queue: str) -> None:
+    key = {"Idempotency-Key": "order-7"}
+    first = boss.ask("POST", f"{queue}/messages", b"once", key)
+    assert boss.ask("POST", f"{queue}/messages", b"once", key).value == first.value
+    other = boss.ask("POST", f"{queue}/messages", b"twice", key)
+    assert other.status == 422
+    label = boss.ask("POST", f"{queue}/messages", b"once", key | {"Rpcqm-Label": "x"})
+    assert label.status == 422
+    assert boss.ask("GET", queue).value["messages"] == 1
+
+
+def test_leases_are_completed_and_messages_sent_in_one_transaction(
+    boss: Program, queue: str
+) -> None:
+    boss.ask("POST", f"{queue}/messages", b"question")
+    (message,) = boss.ask("POST", f"{queue}/receive").value["messages"]
+    name = queue.rpartition("/")[2]
+    answer = {"queue": name, "label": "answer"}
+    refused = {"complete": [message["lease"]], "send": [answer, {"queue": "not-there"}]}
+    assert boss.ask("POST", "/transactions", refused).status == 404
+    assert boss.ask("GET", queue).value["messages"] == 1
+    done = boss.ask("POST", "/transactions", {"complete": [message["lease"]], "send": [answer]})
+    assert (done.status, len(done.value["ids"])) == (201, 1)
+    labels = [each["label"] for each in boss.ask("GET", f"{queue}/messages").value["messages"]]
+    assert labels == ["answer"]
+
+
+def test_messages_are_moved_exported_imported_and_purged(boss: Program, queue: str) -> None:
+    boss.ask("POST", f"{queue}/messages", b"one")
+    boss.ask("POST", f"{queue}/messages", b"two")
+    one, two = boss.ask("GET", f"{queue}/messages").value["messages"]
+    packet = boss.ask("GET", f"{queue}/messages/{one['lookup_id']}/packet").body
+    late = f"{queue.rpartition('/')[2]};late"
+    moved = boss.ask("POST", f"{queue}/move", {"to": late, "lookup_ids": [one["lookup_id"]]})
+    assert moved.value == {"messages": 1}
+    assert received(boss.ask("GET", f"/queues/{late}/messages")) == ["one"]
+    assert boss.ask("POST", f"{queue}/import", packet).status == 201
+    taken = boss.ask("DELETE", f"{queue}/messages/{two['lookup_id']}")
+    assert taken.value["id"] == two["id"]
+    assert received(boss.ask("GET", f"{queue}/messages")) == ["one"]
+    assert boss.ask("DELETE", f"{queue}/messages").value == {"messages": 1}
+    assert boss.ask("POST", f"{queue}/move", {"to": "other"}).status == 404
+
+
+def test_queues_are_made_changed_and_deleted(boss: Program) -> None:
+    wanted = {"name": "bills", "transactional": True, "label": "Bills", "quota": 100}
+    made = boss.ask("POST", "/queues", wanted)
+    assert made.status == 201
+    assert {name: made.value[name] for name in wanted} == wanted
+    again = boss.ask("POST", "/queues", wanted)
+    assert (again.status, again.code) == (409, "MQ_ERROR_QUEUE_EXISTS")
+    changes = {"label": "Paid", "quota": -1, "journal": True, "max_deliveries": 5, "trail": True}
+    changed = boss.ask("PATCH", "/queues/bills", changes).value
+    assert {name: changed[name] for name in changes} == changes | {"quota": None}
+    assert changed == boss.ask("GET", "/queues/bills").value
+    sddl = "O:BAG:BAD:(A;;CCDCLC;;;WD)(A;;0xf003f;;;BA)"
+    assert boss.ask("PUT", "/queues/bills/permissions", {"sddl": sddl}).status == 204
+    assert "WD" in boss.ask("GET", "/queues/bills/permissions").value["sddl"]
+    names = [each["name"] for each in boss.ask("GET", "/queues?after=bilk").value["queues"]]
+    assert "bills" in names
+    assert boss.ask("DELETE", "/queues/bills").status == 204
+    assert boss.ask("GET", "/queues/bills").status == 404
+
+
+def test_a_queue_is_named_by_a_format_name_too(boss: Program, queue: str) -> None:
+    name = boss.ask("GET", queue).value["format_name"]
+    quoted = name.replace("\\", "%5C")
+    assert boss.ask("POST", f"/queues/-/messages?queue={quoted}", b"x").status == 201
+    assert boss.ask("GET", f"/queues/-?queue={quoted}").value["messages"] == 1
+    away = "DIRECT=OS:other%5Cprivate$%5Cx"
+    assert boss.ask("POST", f"/queues/-/messages?queue={away}", b"x").status == 201
+    waiting = boss.ask("GET", "/outgoing-queues").value["outgoing_queues"]
+    assert [each["messages"] for each in waiting if "other" in each["format_name"]] == [1]
+    paused = boss.ask("POST", f"/outgoing-queues/{away}/pause").value
+    assert paused["state"] == "ONHOLD"
+    assert boss.ask("POST", f"/outgoing-queues/{away}/resume").value["state"] != "ONHOLD"
+    purged = boss.ask("DELETE", f"/queues/-/messages?queue={away}")
+    assert purged.value == {"messages": 1}
+    assert boss.ask("GET", "/dead-letters?limit=10").status == 200
+
+
+def test_accounts_and_the_queue_manager_are_managed(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    added = boss.ask("POST", "/accounts", {"name": "carol", "password": "first"})
+    assert (added.status, added.value["groups"]) == (201, ["users"])
+    carol = Program(running.endpoint("console"), "carol", "second")
+    assert carol.ask("GET", "/leases").status == 401
+    assert boss.ask("PUT", "/accounts/carol/password", {"password": "second"}).status == 204
+    assert carol.ask("GET", "/leases").status == 200
+    assert "carol" in [each["name"] for each in boss.ask("GET", "/accounts").value["accounts"]]
+    assert boss.ask("DELETE", "/accounts/carol").status == 204
+    assert carol.ask("GET", "/leases").status == 401
+    assert boss.ask("DELETE", "/accounts/carol").status == 404
+    assert boss.ask("GET", "/queue-manager").value["name"] == running.ready.name
+    assert boss.ask("PATCH", "/queue-manager", {"connected": False}).value["connected"] is False
+    assert boss.ask("PATCH", "/queue-manager", {"connected": True}).value["connected"] is True
+
+
+def test_a_message_is_traced(boss: Program, queue: str) -> None:
+    boss.ask("PATCH", queue, {"trail": True})
+    sent = boss.ask("POST", f"{queue}/messages", b"x").value["id"]
+    quoted = sent.replace("{", "%7B").replace("}", "%7D").replace("\\", "%5C")
+    told = boss.ask("GET", f"/message-traces/{quoted}").value
+    assert [each["event"] for each in told["events"]] == ["arrived"]
+    assert [each["state"] for each in told["places"]] == ["waiting"]
+
+
+def test_what_was_sent_is_there_after_a_kill(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with private_queue_manager(CONSOLE) as running:
+        running.run(
+            "user", "add", "boss", "--group", "administrators", "--password-stdin", input="secret\n"
+        )
+        boss = Program(running.endpoint("console"), "boss")
+        boss.ask("POST", "/queues", {"name": "orders"})
+        key = {"Idempotency-Key": "k"}
+        sent = boss.ask("POST", "/queues/orders/messages", b"durable", key)
+        boss.ask("POST", "/queues/orders/receive?lease=3600")
+        running.kill()
+        running.start()
+        boss = Program(running.endpoint("console"), "boss")
+        assert boss.ask("POST", "/queues/orders/messages", b"durable", key).value == sent.value
+        assert received(boss.ask("POST", "/queues/orders/receive")) == ["durable"]
+
+
+# Who may do what
+
+PERMISSIONS = "O:BAG:BAD:(A;;0x22;;;{peeker})(A;;0x24;;;{sender})(A;;0xf003f;;;BA)"
+"""0x22 peeks and sees properties, 0x24 sends and sees properties."""
+ALLOWED = {
+    "peeker": {"show_queue", "peek_messages", "peek_message", "peek_body", "export_message"},
+    "sender": {"show_queue", "send_message", "send_messages"},
+    "nobody": set(),
+}
+OWN = {"list_leases", "complete_lease", "release_lease", "extend_lease", "work"}
+"""Everybody has leases of their own, and transactions are about queues that they name."""
+BODIES: dict[str, object] = {
+    "change_machine": {"connected": True},
+    "change_queue": {"label": "changed"},
+    "set_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
+    "send_message": b"x",
+    "send_messages": {"messages": [{}]},
+    "move_messages": {"to": "guarded;late"},
+    "add_account": {"name": "mallory", "password": "x"},
+    "set_password": {"password": "x"},
+    "work": {"send": [{"queue": "guarded"}]},
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(running: PrivateQueueManager) -> str:
+    boss = Program(running.endpoint("console"), "boss")
+    sids = {each["name"]: each["sid"] for each in boss.ask("GET", "/accounts").value["accounts"]}
+    sddl = PERMISSIONS.format(**sids)
+    assert boss.ask("POST", "/queues", {"name": "guarded", "sddl": sddl}).status == 201
+    boss.ask("POST", "/queues/guarded/messages", b"x")
+    told: str = boss.ask("GET", "/queues/guarded/messages").value["messages"][0]["lookup_id"]
+    return told
+
+
+@pytest.mark.parametrize("account", ALLOWED)
+def test_an_account_may_do_of_the_whole_interface_what_its_rights_say(
+    running: PrivateQueueManager, guarded: str, account: str
+) -> None:
+    program = Program(running.endpoint("console"), account)
+    document = program.ask("GET", "/openapi.json").value
+    done = set()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            name = operation["operationId"]
+            status = _tried(program, path, method.upper(), name, guarded)
+            if name in OWN - {"work"}:
+                assert status in (200, 410), (name, status)
+            elif status != 403:
+                assert status < 300, (name, status)
+                done.add(name)
+    expected = ALLOWED[account] | ({"work"} if account == "sender" else set())
+    assert done == expected | {"create_queue"}  # the machine lets all users make queues
+
+
+def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) -> int:
+    values = {
+        "{name}": "guarded",
+        "{lookup_id}": lookup_id,
+        "{lease}": "x",
+        "{id}": "%7B00000000-0000-0000-0000-000000000000%7D%5C1",
+    }
+    for part, value in values.items():
+        path = path.replace(part, value)
+    body = {"name": uuid4().hex} if name == "create_queue" else BODIES.get(name)
+    return program.ask(method, path.removeprefix("/api/v1"), body).status
+
+
+def test_messages_have_the_members_that_the_description_has(boss: Program, queue: str) -> None:
+    boss.ask("POST", f"{queue}/messages", b"x")
+    (message,) = boss.ask("POST", f"{queue}/receive").value["messages"]
+    schema = boss.ask("GET", "/openapi.json").value["components"]["schemas"]["Message"]
+    assert message.keys() <= schema["properties"].keys()
+    assert set(schema["required"]) <= message.keys()

@@ -198,6 +198,8 @@ def test_every_table_of_the_schema_is_known() -> None:
 URL = "http://h/msmq/*"
 REDIRECTIONS = f"[{{ from = '{URL}', to = '{URL}' }}]", (Redirection(URL, URL),)
 EXAMPLES: dict[str, tuple[str, object]] = {
+    "console.allow_hosts": ("['queues.example.com']", ("queues.example.com",)),
+    "console.trusted_proxy": ("'192.0.2.1'", "192.0.2.1"),
     "dcom.launch": ("'D:(A;;RP;;;BA)'", "D:(A;;RP;;;BA)"),
     "dcom.access": ("'D:(A;;LC;;;BA)'", "D:(A;;LC;;;BA)"),
     "dcom.advertise": ("['h', '::1']", ("h", "::1")),

@@ -155,11 +155,11 @@ class ReceiveRecogniser:
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Answer a read without a cursor or a transaction, if nothing about it is unusual."""
-        found = self._recognition.of(call)
-        if found is None:
-            return False
         self._misses += 1
         if self._misses > _PATIENCE and self._misses % _LOOKED_AT:
+            return False
+        found = self._recognition.of(call)
+        if found is None:
             return False
         shape, (context, timeout, action, cursor, unit_of_work) = found
         usual = not cursor and (action in (MQ_ACTION_RECEIVE, MQ_ACTION_PEEK_CURRENT))

@@ -50,7 +50,6 @@ class OutgoingShadow:
     def __init__(self, protocol: "BinaryProtocol", shadow: Shadow) -> None:
         self._protocol, self._shadow = protocol, shadow
         self._transfer = protocol.sending
-        self.at_one_time = shadow.at_one_time
 
     # Sending
 
@@ -59,6 +58,13 @@ class OutgoingShadow:
         self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
     ) -> Iterator[None]:
         """Compare what is sent within the block: the messages with these keys."""
+        with self._shadow.at_one_time(), self._sending(transfer, connection, keys):
+            yield
+
+    @contextmanager
+    def _sending(
+        self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
+    ) -> Iterator[None]:
         careful = self._sent_one_by_one(transfer, connection, keys)
         index = self._protocol.store.index(transfer.queue.queue_id)
         with tapped(connection) as tap:
@@ -127,6 +133,13 @@ class OutgoingShadow:
         self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
     ) -> Iterator[Look]:
         """Give what compares a commit within the block: the removal of these messages."""
+        with self._shadow.at_one_time(), self._removing(queue, keys, changes_of) as look:
+            yield look
+
+    @contextmanager
+    def _removing(
+        self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
+    ) -> Iterator[Look]:
         positions, unsynced = self._protocol.positions, self._transfer.unsynced
         hooks, peekable = positions.deleted_hooks, set(queue.peekable_when_locked)
         one_by_one: Told = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rpcqm.base.clock import HeldClock
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
 from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
 from rpcqm.binary.session import Session
@@ -208,6 +209,29 @@ def test_each_run_is_what_its_messages_are_one_by_one(outgoing: Leaving) -> None
     assert outgoing.differences == []
     assert sent > 20
     assert outgoing.shadow.compared > sent + 20
+
+
+class Ticking:
+    """A clock that goes on whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self._time = 0
+
+    def now(self) -> int:
+        self._time += 1
+        return self._time
+
+    monotonic = now
+
+
+def test_both_happen_at_one_time(outgoing: Leaving, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, node = HeldClock(Ticking()), outgoing.half.alice
+    shadow = Shadow(node.store, clock, outgoing.differences.append)
+    monkeypatch.setattr(node.engine.message_trace, "_clock", clock)
+    monkeypatch.setattr(node.protocol.runs, "shadow", OutgoingShadow(node.protocol, shadow))
+    outgoing.leave()
+    assert shadow.compared > 20
+    assert outgoing.differences == []
 
 
 def test_what_has_arrived_in_order_is_compared(tmp_path: Path) -> None:

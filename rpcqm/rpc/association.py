@@ -125,6 +125,7 @@ class ServerAssociation:
         "peer",
         "pending",
         "state",
+        "unrecognised",
         "watching",
     )
 
@@ -146,7 +147,7 @@ class ServerAssociation:
         self.output_ready = output_ready
         self.watching = False
         self.deliveries: list[Call] = []
-        self.pdus_in = self.pdus_out = self.pending = 0
+        self.pdus_in = self.pdus_out = self.pending = self.unrecognised = 0
         self._client, self._base = client, base
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size

@@ -63,6 +63,11 @@ _UNSENDABLE = frozenset(
 """The statuses that a fault must not carry ([MS-RPCE] 3.3.3.5.1)."""
 
 
+PATIENCE, LOOKED_AT = 64, 16
+"""After so many calls of a connection that no template has taken, one of so many is looked at:
+whoever never repeats shall not pay for those who do."""
+
+
 class _HandleUse:
     """The context handles that a running call uses."""
 
@@ -131,9 +136,19 @@ class Dispatcher:
             self.run_carefully(call)
 
     def _is_taken(self, templated: TemplatedOperation, call: Call) -> bool:
-        """Whether a template has recognised a call, which will be answered by it."""
+        """Whether a template has recognised a call, which will be answered by it.
+
+        Of a connection whose calls no template has taken for long, few are looked at.
+        """
+        association = call.association
+        association.unrecognised += 1
+        if association.unrecognised > PATIENCE and association.unrecognised % LOOKED_AT:
+            return False
         signed = call.security.auth_type and SIGNATURE in call.stub_data[-LARGEST:]
-        return not (call.big_endian or signed) and templated.take(call, self)
+        if call.big_endian or signed or not templated.take(call, self):
+            return False
+        association.unrecognised = 0
+        return True
 
     def run_carefully(self, call: Call) -> None:
         """Run a call that may be run, whatever is in it."""

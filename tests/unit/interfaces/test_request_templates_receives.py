@@ -28,6 +28,7 @@ from rpcqm.interfaces._receive_answers import (
 from rpcqm.interfaces._received_response import Received, ReceivedResponse, Rooms
 from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.qm.trail import TrailEventType
+from rpcqm.rpc import dispatch
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ALICE, BOB, CallServer, PendingCall
 from tests.support.dependent_client import (
@@ -563,6 +564,7 @@ def test_forms_of_messages_are_bounded(desk: Desk) -> None:
 
 
 def test_who_never_repeats_is_looked_at_seldom(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "PATIENCE", 1 << 30)  # which would look at fewer of them
     desk.send(*[b"x" * 65] * 2)
     looked: list[object] = []
     first = desk.qm.engine.messages.first_message

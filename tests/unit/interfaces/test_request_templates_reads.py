@@ -141,6 +141,7 @@ def test_reads_have_one_outcome_both_ways(
 @pytest.fixture
 def reader(qm: RunningQueueManager) -> Reader:
     """Its requests are recognised, and what they are answered with has been learned."""
+    qm.engine.turn.is_on = True
     qm.create()
     reader = Reader(served_remote_read(qm).connect())
     handle = reader.open(qm.find())

@@ -216,6 +216,12 @@ class Automation(ComObject):
         return Outcome(HResult.DISP_E_EXCEPTION, values, error=refused)
 
 
+def called_operation(com_object: ComObject, iid: UUID, dispid: int, flags: int) -> str:
+    """The method of a class that Invoke of one of its interfaces calls; "" for none."""
+    found = vocabulary(com_object.interfaces, iid).find(dispid, flags & (_READ | _ASSIGN))
+    return "" if found is None else found[0]
+
+
 def _refused(error: MQError, references: list[Variant], flags: int) -> Outcome:
     """An Invoke that calls nothing; pArgErr is the index of the argument that is at fault.
 

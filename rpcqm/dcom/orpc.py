@@ -20,6 +20,7 @@ from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.com_object import ComCall, ComObject, Outcome, WaitingCalls
 from rpcqm.dcom.exporter import ObjectEntry, ObjectExporter
+from rpcqm.dcom.in_turn import OPERATIONS, InTurn
 from rpcqm.dcom.object_interfaces import (
     FIRST_METHOD,
     ObjectInterface,
@@ -119,6 +120,8 @@ class ObjectCalls:
         for operation, entry in zip(loaded.operations, registered.tables[NDR], strict=True):
             if operation is not None and entry is not None:
                 _shorten(operation, entry)
+                if operation.name in OPERATIONS:
+                    entry.templated = InTurn(self.exporter, operation.name)
         return registered
 
 

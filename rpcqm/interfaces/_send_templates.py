@@ -129,6 +129,9 @@ class TemplatedSend(TemplatedCall):
         self._template, self._values, self._ordinal = template, values, 0
         self.priority, self.size = values.priority, len(values.body)
 
+    beside = 0
+    changes = None
+
     def compose(self, ordinal: int, now: int) -> bytes:
         """Its packet."""
         self._ordinal = ordinal

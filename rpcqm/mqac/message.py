@@ -464,6 +464,8 @@ class MSMQMessage(Automation):
 
     # Sending
 
+    IN_TURN = frozenset({"Send"})
+
     def Send(
         self, call: ComCall, DestinationQueue: object, Transaction: Variant | None
     ) -> Completion[None]:

@@ -22,7 +22,8 @@ from rpcqm.store.transaction import StoreTransaction
 class ArrivalRun:
     """Messages for one queue, in the order of their arrival; all of them durable, or none.
 
-    `stored` are their octets as they are kept, of which the last `beside` are no packet's.
+    `stored` are their octets as they are kept; the last `beside` octets of the last of them are no
+    packet's.
     """
 
     queue: Queue

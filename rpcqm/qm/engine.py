@@ -83,7 +83,8 @@ class QueueManagerEngine:
         self.positions = Positions(
             store, clock, self.registry, self.readers, self.expiry, self.trail
         )
-        self.turn = Turn(store, clock, self.quotas, self.positions)
+        self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
+        self.turn = Turn(store, clock, self.arrival_runs, self.positions)
         self.outgoing = Outgoing(store, clock, machine, self.registry)
         self.directory = Directory(
             store, timers, machine, settings, self.access, self.names, self.registry, self.outgoing
@@ -199,7 +200,6 @@ class QueueManagerEngine:
             self.messages,
         )
         self._build_programs()
-        self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
 
     def _build_programs(self) -> None:
         """Build what programs use beyond the events of MSMQ: leases, and keys of requests."""

@@ -1,19 +1,17 @@
 """Sending, reading and moving messages ([MS-MQDMPR] 3.1.7.1.9 to .16, .27)."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.enums import (
-    EnqueueStatus,
     MessageSeekAction,
     OperationType,
     PositionState,
     QueueType,
 )
 from rpcqm.adm.message import (
-    NEVER,
     Envelope,
     Message,
     MessagePosition,
@@ -27,6 +25,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
 from rpcqm.qm import cursors
 from rpcqm.qm.access import RECEIVING
+from rpcqm.qm.composed_message import ComposedMessage, kind_of, refuse_late
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.cursors import CursorStatus
 from rpcqm.qm.failed_deliveries import FailedDeliveries
@@ -38,7 +37,7 @@ from rpcqm.qm.message_search import (
 from rpcqm.qm.positions import Positions, purge_reason
 from rpcqm.qm.protection import Protection
 from rpcqm.qm.protocol_records import Changes, apply_changes
-from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
+from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
@@ -110,16 +109,43 @@ class MessageEvents:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         self._quotas.admit(queue, len(message.packet))
         envelope = message.envelope
-        self._refuse_late(queue, envelope)
+        if not isinstance(queue, OutgoingQueue):
+            refuse_late(envelope, self._clock.now() // 1000)
         return envelope
 
-    def _refuse_late(self, queue: Queue, envelope: Envelope) -> None:
-        """Raise EnqueueRefusedError if a message did not reach its queue in time."""
-        time_to_reach = envelope.time_to_reach_queue
-        if time_to_reach == NEVER or isinstance(queue, OutgoingQueue):
-            return
-        if self._clock.now() // 1000 - envelope.sent_time > time_to_reach:
-            raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)
+    def enqueue_with_others(
+        self,
+        queue: Queue,
+        message: Message,
+        enqueue: Callable[[], Completion[None]],
+        changes: Changes | None = None,
+    ) -> Completion[None]:
+        """Do what `enqueue` does with a message, if possible together with others of its turn.
+
+        `enqueue` puts it into the queue with the `changes`, or raises before anything has happened.
+        It may raise here, or what it has raised is the error of the completion.
+        """
+        envelope = message.envelope
+        kind = kind_of(message, envelope)
+        if not self._turn.takes(queue, kind):
+            return enqueue()
+        composed = ComposedMessage(message, envelope, enqueue, changes)
+        self._turn.add(queue, kind, composed)
+        return composed.outcome
+
+    def send_with_others(
+        self, descriptor: OpenQueueDescriptor, message: Message
+    ) -> Completion[None]:
+        """Send in no transaction, if possible together with others of the turn.
+
+        What `enqueue_message_to_an_open_queue` raises may be the error of the completion.
+        """
+        enqueue = partial(self.enqueue_message_to_an_open_queue, descriptor, message)
+        queue = descriptor.queue_reference
+        is_sending = descriptor.access_type == QueueAccessType.SEND_ACCESS
+        if queue is None or descriptor.multiple or not is_sending:
+            return enqueue()
+        return self.enqueue_with_others(queue, message, enqueue)
 
     def enqueue_message_to_an_open_queue(
         self,

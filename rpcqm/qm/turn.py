@@ -8,10 +8,11 @@ queue's are admitted, stored and made visible as one.
 Where anything is unusual, nothing has happened yet, and each goes the careful way.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple, Protocol
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -20,11 +21,11 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
+from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
 from rpcqm.qm.positions import Positions
-from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.protocol_records import Changes, apply_changes
 from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.qm.shadow import wanted as shadow_wanted
-from rpcqm.store.records import NEVER
 from rpcqm.store.run_changes import are_held
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -41,15 +42,20 @@ _log = get_logger("qm")
 class Kind(NamedTuple):
     """What the messages of one run have in common.
 
-    `flags` are the FLAG_... bits of their positions.
+    `flags` are the FLAG_... bits of their positions. Those that are `composed` have their packets,
+    and so their numbers, already.
     """
 
     recoverable: bool
     flags: int
+    composed: bool = False
 
 
 class TemplatedMessage(Protocol):
-    """A message that a template has recognised, and the request that brought it."""
+    """A message on its way into a queue, and the request that brought it.
+
+    Others are `composed_message.ComposedMessage`, whatever door they have come by.
+    """
 
     priority: int
 
@@ -57,8 +63,17 @@ class TemplatedMessage(Protocol):
     def size(self) -> int:
         """About how many octets it has: at least its body."""
 
+    @property
+    def beside(self) -> int:
+        """The octets that are kept behind its packet."""
+
+    @property
+    def changes(self) -> Changes | None:
+        """Records of a protocol that belong to the same commit."""
+
     def compose(self, ordinal: int, now: int) -> bytes:
-        """Its packet, sent `now` (seconds since 1970) with a number of this queue manager."""
+        """What is kept of it: its packet, sent `now` (seconds since 1970) with a number of this
+        queue manager; 0 for one that is composed."""
 
     def expiry(self, now: int) -> int:
         """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""
@@ -136,10 +151,10 @@ class Turn:
     careful path.
     """
 
-    def __init__(self, store: Store, clock: Clock, quotas: Quotas, positions: Positions) -> None:
+    def __init__(self, store: Store, clock: Clock, runs: ArrivalRuns, positions: Positions) -> None:
         self._store = store
         self._clock = clock
-        self._quotas = quotas
+        self._runs = runs
         self._positions = positions
         self._arrivals: dict[int, _Arrivals] = {}
         self._removals: dict[int, _Removals] = {}
@@ -148,6 +163,10 @@ class Turn:
         self.waiting = False
         store.before_change = self.drain
         store.gather_with(self.drain)
+
+    def takes(self, queue: Queue, kind: Kind) -> bool:
+        """Whether messages of a kind may wait for the end of the turn."""
+        return self.is_on and takes_as_usual(queue, kind.flags)
 
     def add(self, queue: Queue, kind: Kind, message: TemplatedMessage) -> None:
         """Put a message into a queue when the turn ends."""
@@ -196,7 +215,7 @@ class Turn:
 
     def _carry_out(self, arrivals: Collection[_Arrivals], removals: Collection[_Removals]) -> None:
         for arriving in arrivals:
-            if not self._takes_as_usual(arriving) or not self._put(arriving):
+            if not takes_as_usual(arriving.queue, arriving.kind.flags) or not self._put(arriving):
                 _go_carefully(arriving.requests)
         for leaving in removals:
             if not self._gives_as_usual(leaving) or not self._take_out(leaving):
@@ -213,45 +232,21 @@ class Turn:
 
     # Into a queue
 
-    def _takes_as_usual(self, run: _Arrivals) -> bool:
-        """Whether a queue takes a run as any of its messages alone, with nothing to be noted."""
-        queue = run.queue
-        return not (
-            queue.queue_manager is None
-            or isinstance(queue, OutgoingQueue)
-            or queue.trail
-            or queue.transactional
-            or queue.authentication
-            or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
-            or run.kind.flags & ON_ARRIVAL
-        )
-
     def _put(self, run: _Arrivals) -> bool:
         """Store a run as a whole; False if there is no room for it."""
         queue, store = run.queue, self._store
         now, places = self._clock.now(), store.counters.places()
         try:
             rehearsal = self._rehearsed(run)
-            packets = self._composed(run.messages, now // 1000)
-            expiries = [message.expiry(now) for message in run.messages]
-            timed = any(expiry != NEVER for expiry in expiries)
-            self._quotas.admit(queue, sum(map(len, packets)))
+            arriving = self._composed(run, now)
             with store.transaction("enqueue a turn") as change:
-                keys = store.counters.next_lookup_identifiers(
-                    [message.priority for message in run.messages]
-                )
-                change.insert_many(
-                    queue.queue_id,
-                    keys,
-                    packets,
-                    arrival=now,
-                    expiries=expiries if timed else None,
-                    flags=run.kind.flags,
-                    durable=run.kind.recoverable,
-                )
+                self._runs.insert(change, arriving)
+                if run.kind.composed:
+                    for message in run.messages:
+                        apply_changes(change, message.changes)
                 self._compare(run, rehearsal, change)
                 change.requests = len(run.messages)
-                change.call_after(partial(self._published, run, keys, expiries))
+                change.call_after(partial(_stored, run))
         except Exception as error:  # whatever is wrong, the careful path says what it is, to each
             _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
             store.counters.go_back(places)
@@ -261,17 +256,23 @@ class Turn:
         store.metrics.count(SENT, len(run.messages))
         return True
 
-    def _composed(self, messages: list[TemplatedMessage], now: int) -> list[bytes]:
-        ordinals = self._store.counters.message_ordinal.take_many(len(messages))
-        return [
-            message.compose(ordinal & 0xFFFF_FFFF, now)
-            for message, ordinal in zip(messages, ordinals, strict=True)
-        ]
-
-    def _published(self, run: _Arrivals, keys: Sequence[int], expiries: Sequence[int]) -> None:
-        self._positions.published_many(run.queue, keys, expiries)
-        for message in run.messages:
-            _guarded(message.stored)
+    def _composed(self, run: _Arrivals, now: int) -> ArrivalRun:
+        messages, kind = run.messages, run.kind
+        ordinals: Iterable[int] = repeat(0, len(messages))
+        if not kind.composed:
+            ordinals = self._store.counters.message_ordinal.take_many(len(messages))
+        return ArrivalRun(
+            run.queue,
+            kind.recoverable,
+            messages[-1].beside,
+            [
+                message.compose(ordinal & 0xFFFF_FFFF, now // 1000)
+                for message, ordinal in zip(messages, ordinals, strict=True)
+            ],
+            [message.priority for message in messages],
+            [kind.flags] * len(messages),
+            [message.expiry(now) for message in messages],
+        )
 
     # Out of a queue
 
@@ -315,6 +316,24 @@ def gives_as_usual(queue: Queue) -> bool:
         or queue.trail
         or queue.journaling
     )
+
+
+def takes_as_usual(queue: Queue, flags: int) -> bool:
+    """Whether a queue takes messages with those FLAG_... bits with nothing to be noted."""
+    return not (
+        queue.queue_manager is None
+        or isinstance(queue, OutgoingQueue)
+        or queue.trail
+        or queue.transactional
+        or queue.authentication
+        or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+        or flags & ON_ARRIVAL
+    )
+
+
+def _stored(run: _Arrivals) -> None:
+    for message in run.messages:
+        _guarded(message.stored)
 
 
 def _go_carefully(requests: "Iterable[TemplatedMessage | TemplatedRemoval]") -> None:

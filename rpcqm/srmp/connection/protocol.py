@@ -65,7 +65,7 @@ class SrmpProtocol:
         self.composer, self.arrivals = engine.composer, engine.arrivals
         self.acknowledgements = engine.acknowledgements
         self.acknowledgement_queues = engine.acknowledgement_queues
-        self.protection = engine.protection
+        self.protection, self.turn = engine.protection, engine.turn
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
         self.network = network
         self.settings = settings

@@ -134,10 +134,7 @@ class Receiver:
             _log.info("an HTTP request was refused", peer=request.peer, reason=str(error))
             return completed(_BAD_REQUEST)
         except MQError as error:
-            _log.warning(
-                "no room for a message that came by HTTP", peer=request.peer, reason=str(error)
-            )
-            return completed(_NO_ROOM)
+            return _no_room(request.peer, error)
 
     def _take(self, request: SrmpRequest, peer: str) -> Completion[int]:
         """[MC-MQSRM] 3.1.5.1.3 to .5."""
@@ -309,6 +306,9 @@ class Receiver:
     ) -> Completion[int]:
         try:
             self._check(arrived, queue)
+            if receiver is None and not self._protocol.message_trace:
+                stored = self._arrivals.store_with_others(queue, arrived.message, changes)
+                return self._when_stored(arrived, stored, changes, undo)
             stored = self._arrivals.store(queue, arrived.message, changes)
         except RejectedError as error:
             if receiver is None and error.reason in _SENDER_UNPROVED:
@@ -320,6 +320,34 @@ class Receiver:
         if self._protocol.message_trace:
             self._protocol.message_trace.arrived(queue, arrived.message)
         return _answered(stored, undo)
+
+    def _when_stored(
+        self,
+        arrived: Arrived,
+        stored: Completion[None],
+        changes: Changes,
+        undo: Callable[[], None],
+    ) -> Completion[int]:
+        """As `_answered`; it may be refused only then, because its turn was carried out later."""
+        answer: Completion[int] = Completion()
+
+        def done(stored: Completion[None]) -> None:
+            if isinstance(stored.error, RejectedError):
+                told = self._refused_late(arrived, stored.error.reason, changes, undo)
+            else:
+                told = _answered(stored, undo)
+            told.add_done_callback(answer.follow)
+
+        stored.add_done_callback(done)
+        return answer
+
+    def _refused_late(
+        self, arrived: Arrived, reason: MessageClass, changes: Changes, undo: Callable[[], None]
+    ) -> Completion[int]:
+        try:
+            return self._refuse(arrived, reason, changes, undo)
+        except MQError as error:
+            return _no_room(arrived.peer, error)
 
     def _check(self, arrived: Arrived, queue: Queue) -> None:
         """Who has not signed is Anonymous ([MC-MQSRM] 3.1.5.1.6.1, .12). Raises RejectedError."""
@@ -378,7 +406,10 @@ class Receiver:
     # Duplicates
 
     def _is_known(self, arrived: Arrived) -> bool:
-        """[MC-MQSRM] 3.1.5.1.11."""
+        """[MC-MQSRM] 3.1.5.1.11; one that still waits may come to be refused, and forgotten."""
+        if arrived.identity not in self._history:
+            return False
+        self._protocol.turn.drain()
         return arrived.identity in self._history
 
     def _repeated(self, arrived: Arrived) -> Completion[int]:
@@ -439,6 +470,11 @@ def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) ->
 
     outcome.add_done_callback(done)
     return answer
+
+
+def _no_room(peer: str, error: MQError) -> Completion[int]:
+    _log.warning("no room for a message that came by HTTP", peer=peer, reason=str(error))
+    return completed(_NO_ROOM)
 
 
 def _settled(receiver: StreamReceiver, stream: Stream, answer: Completion[int]) -> None:

@@ -43,7 +43,7 @@ class Kind(NamedTuple):
     """What the messages of one run have in common.
 
     `flags` are the FLAG_... bits of their positions. Those that are `composed` have their packets,
-    and so their numbers, already.
+    and so their numbers, already (G305).
     """
 
     recoverable: bool

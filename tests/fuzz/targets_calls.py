@@ -20,7 +20,12 @@ from tests.support.queue_manager import MEMORY, SETTINGS, RunningQueueManager
 from tests.unit.interfaces.test_bad_input import SERVED, Victim, held
 
 SYNTAXES = tuple(TransferSyntax)
-TEMPLATED = ("rpc_ACSendMessageEx", "R_StartReceive", "R_EndReceive")
+TEMPLATED = (
+    "rpc_ACSendMessageEx",
+    "rpc_ACReceiveMessageEx",
+    "R_StartReceive",
+    "R_EndReceive",
+)
 CALLS_OF_A_CLIENT = 64
 """After so many calls a client is lost, with what it has open and waits for."""
 

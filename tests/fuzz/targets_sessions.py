@@ -183,5 +183,5 @@ def _add(packet: bytearray, place: slice, by: int) -> None:
 
 
 TARGETS = (
-    Target("session shape", _seeds, _opened, (DecodeError,), _nearly, share=20, lifetime=20_000),
+    Target("session-shape", _seeds, _opened, (DecodeError,), _nearly, share=20, lifetime=20_000),
 )

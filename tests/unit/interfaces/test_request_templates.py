@@ -81,6 +81,7 @@ class Story:
         self.half = half
         self.reads: list[int] = []
         self.requests = 1000
+        self.sender = 0
 
     def turn(self, actions: list[Any]) -> list[object]:
         calls = []
@@ -91,6 +92,9 @@ class Story:
         return self.half.outcomes(calls)
 
     def send(self, sender: int, body: bytes, fields: dict[str, Any]) -> Any:
+        if sender != self.sender:  # those of several handles may come in another order (G316)
+            self.end_turn()
+        self.sender = sender
         return self.half.senders[sender].start_send(self.half.handles[sender], body, **fields)
 
     def read(self, again: int) -> Any:

@@ -150,7 +150,8 @@ class Receiving(Story):
 
     def usual(self, body: bytes) -> PendingCall:
         """Send a message of a kind whose answers are known."""
-        return self.half.senders[1].start_send(self.half.handles[1], body, **self._usual)
+        call: PendingCall = self.send(1, body, self._usual)
+        return call
 
     def receive(self, action: int, number: int, timeout: int, other: bool) -> PendingCall:
         client = self.half.senders[1] if other else self.client

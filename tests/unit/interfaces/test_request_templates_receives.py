@@ -159,6 +159,7 @@ class Receiving(Story):
         return client.start_receive(self.context, buffer)
 
     def reopen_reader(self) -> None:
+        self.end_turn()
         self.client.caller.send("rpc_ACCloseHandle", phQueue=self.handle)
         self.open()
 

@@ -1,4 +1,4 @@
-"""Who asks: accounts by HTTP Basic, and from where that is taken."""
+"""Who asks: accounts by HTTP Basic, tokens as Bearer, and from where that is taken."""
 
 import base64
 import binascii
@@ -26,6 +26,10 @@ class Accounts(Protocol):
         """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
         ...
 
+    def show_token(self, text: str, address: str) -> Identity | None:
+        """Who shows a token, None if it is wrong or over; raises GuessedTooOftenError."""
+        ...
+
 
 def identity_of(request: HttpRequest, accounts: Accounts, trusted_proxy: str) -> Identity:
     """Who a request comes from; raises Refusal."""
@@ -35,16 +39,23 @@ def identity_of(request: HttpRequest, accounts: Accounts, trusted_proxy: str) ->
         raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "log on", _CHALLENGE)
     if not secure and not ipaddress.ip_address(address).is_loopback:
         raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
-    scheme, _, credentials = given.partition(" ")
-    identity = None
-    if scheme.lower() == "basic":
-        try:
-            identity = accounts.log_on(*_name_and_password(credentials), address)
-        except GuessedTooOftenError as error:
-            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _DENIED, str(error)) from None
+    try:
+        identity = _proved(accounts, given, address)
+    except GuessedTooOftenError as error:
+        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _DENIED, str(error)) from None
     if identity is None:
         raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "the logon has failed", _CHALLENGE)
     return identity
+
+
+def _proved(accounts: Accounts, given: str, address: str) -> Identity | None:
+    """Whom an Authorization header proves."""
+    scheme, _, credentials = given.partition(" ")
+    if scheme.lower() == "bearer":
+        return accounts.show_token(credentials.strip(), address)
+    if scheme.lower() == "basic":
+        return accounts.log_on(*_name_and_password(credentials), address)
+    return None
 
 
 def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:

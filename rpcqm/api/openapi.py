@@ -37,11 +37,13 @@ def document(version: str) -> dict[str, Any]:
             "description": "The interface for programs of an MSMQ-compatible queue manager.",
         },
         "servers": [{"url": "/"}],
-        "security": [{"basic": []}],
+        "security": [{"basic": []}, {"bearer": []}],
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+            "securitySchemes": {
+                scheme: {"type": "http", "scheme": scheme} for scheme in ("basic", "bearer")
+            },
         },
     }
 

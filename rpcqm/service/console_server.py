@@ -1,6 +1,8 @@
 """What answers on the port of the interface for programs, once somebody asks."""
 
 import socket
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 
 from rpcqm.api.application import HEADERS, Api, ApiSettings
@@ -12,6 +14,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.config import Configuration
 from rpcqm.http.server import HttpServer
+from rpcqm.operations.tokens import TokenOperations
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.console import ConsoleParts
@@ -26,7 +29,7 @@ class ConsoleServer:
     def __init__(self, parts: ConsoleParts, listening: socket.socket) -> None:
         self._api = Api(
             parts.operations,
-            LogOns(parts.accounts),
+            LogOns(parts.accounts, parts.operations.tokens),
             api_settings(parts.configuration),
             version("rpcqm"),
         )
@@ -54,26 +57,43 @@ class ConsoleServer:
 
 
 class LogOns:
-    """Checks passwords of accounts; guesses count together with those over RPC."""
+    """Checks passwords and tokens; guesses count together with those over RPC."""
 
-    def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+    def __init__(self, accounts: Accounts, tokens: TokenOperations) -> None:
+        self._accounts, self._tokens = accounts, tokens
 
     def log_on(self, name: str, password: str, address: str) -> Identity | None:
         """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
+
+        def proved() -> Identity | None:
+            right = self._accounts.has_password(name, nt_hash(password))
+            return self._accounts.identity(name, "") if right else None
+
+        return self._slowed(name, address, proved, "a wrong password, or an unknown account")
+
+    def show_token(self, text: str, address: str) -> Identity | None:
+        """Who shows a token, None if it is wrong or over; raises GuessedTooOftenError."""
+        name = text.rpartition("_")[0]  # what is behind it is the secret
+        verify = partial(self._tokens.verify, text)
+        return self._slowed(name, address, verify, "a wrong token, or one that is over")
+
+    def _slowed(
+        self, name: str, address: str, proved: Callable[[], Identity | None], reason: str
+    ) -> Identity | None:
+        """What a proof tells, unless too many have failed before."""
         account = folded_name(name)
         try:
             self._accounts.throttle.admit(account, address)
         except AuthenticationError as error:
             _log.info("a program could not log on", peer=address, account=name, reason=str(error))
             raise GuessedTooOftenError(str(error)) from error
-        if self._accounts.has_password(name, nt_hash(password)):
+        identity = proved()
+        if identity is None:
+            self._accounts.throttle.failed(account, address)
+            _log.info("a program could not log on", peer=address, account=name, reason=reason)
+        else:
             self._accounts.throttle.succeeded(account, address)
-            return self._accounts.identity(name, "")
-        self._accounts.throttle.failed(account, address)
-        reason = "a wrong password, or an unknown account"
-        _log.info("a program could not log on", peer=address, account=name, reason=reason)
-        return None
+        return identity
 
 
 def api_settings(configuration: Configuration) -> ApiSettings:

@@ -339,3 +339,39 @@ def test_messages_have_the_members_that_the_description_has(boss: Program, queue
     schema = boss.ask("GET", "/openapi.json").value["components"]["schemas"]["Message"]
     assert message.keys() <= schema["properties"].keys()
     assert set(schema["required"]) <= message.keys()
+
+
+def with_token(running: PrivateQueueManager, text: str) -> Program:
+    program = Program(running.endpoint("console"))
+    program.headers["Authorization"] = f"Bearer {text}"
+    return program
+
+
+def test_a_token_opens_what_it_is_for_and_nothing_else(
+    running: PrivateQueueManager, boss: Program, queue: str
+) -> None:
+    name = queue.removeprefix("/queues/")
+    assert boss.ask("POST", f"{queue}/messages", b"one").status == 201
+    words = ("--account", "boss", "--rights", "peek", "--queues", name)
+    text = running.run("token", "create", "meter", *words).stdout.strip()
+    program = with_token(running, text)
+    assert program.ask("GET", f"{queue}/messages").status == 200
+    for method, path in (
+        ("POST", f"{queue}/messages"),
+        ("POST", f"{queue}/receive?lease=0"),
+        ("DELETE", queue),
+        ("GET", "/accounts"),
+    ):
+        assert program.ask(method, path, b"" if method == "POST" else None).status == 403
+    running.run("token", "delete", "meter")
+    assert program.ask("GET", f"{queue}/messages").status == 401
+    program.close()
+
+
+def test_guessed_tokens_are_refused_and_slowed(running: PrivateQueueManager) -> None:
+    text = running.run("token", "create", "guessed", "--account", "nobody").stdout.strip()
+    program = with_token(running, f"{text[:-1]}{'A' if text[-1] != 'A' else 'B'}")
+    told = [program.ask("GET", "/queue-manager").status for _ in range(7)]
+    assert told[0] == 401
+    assert told[-1] == 429
+    program.close()

@@ -168,20 +168,23 @@ class _Generator:
                 self._source.line("return None")
 
     def _head(self, segment: Segment) -> None:
-        """Name the holes of the head; sizes of what is not there are constant."""
+        """Name the holes of the head."""
         names: list[str] = []
-        conditions, wanted = [], self._needed()
+        conditions: list[str] = []
         for part in segment.parts:
             if isinstance(part, Hole):
                 names.append(self._local(part.path))
-                if part.path not in wanted:
-                    constant = self._global(value_at(self._request, part.path))
-                    conditions.append(f"{names[-1]} != {constant}")
+                conditions += self._unneeded(part.path)
             elif not isinstance(part, Skipped):
                 names.append("_")
         if any(name != "_" for name in names):
             self._source.line(f"{', '.join(names)}, = fields")
         self._refuse(conditions)
+
+    def _unneeded(self, path: str) -> Iterator[str]:
+        """That a size of what is not there, or is constant, has another value."""
+        if path not in self._needed():
+            yield f"{self._known[path]} != {self._global(value_at(self._request, path))}"
 
     def _needed(self) -> set[str]:
         """The fields that are values, or that counts are compared with."""
@@ -222,6 +225,7 @@ class _Generator:
                     conditions.append(f"{names[-1]} != {self._global(part.octets)}")
                 case Hole():
                     names.append(self._local(part.path))
+                    conditions += self._unneeded(part.path)
                 case Count():
                     names.append(f"n{len(names)}")
                     counts[part.role] = names[-1]

@@ -14,7 +14,7 @@ from rpcqm.codec.ndr.shape import MOST_CONSTANT
 from rpcqm.codec.ndr.shape_check import value_at
 from rpcqm.codec.ndr.shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape, StubShapes
 from rpcqm.codec.ndr.trace import Counts, Read
-from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
+from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
     CACTransferBufferV1_Receive,
@@ -24,6 +24,7 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest
+from rpcqm.codec.types.rpcqm_admin import R_CreateTokenRequest
 from tests.support.idl_values import messages
 from tests.support.interfaces import INTERFACES
 from tests.support.stub_shapes import END_HOLES, as_told
@@ -211,6 +212,25 @@ def test_shapes_of_every_operation_hold_whatever_their_holes_are(
                 decoded = operation.decode_request(syntax, bytes(octets))
                 for path, value in zip(holes.values, told, strict=True):
                     assert value in as_told(value_at(decoded, path)), path
+
+
+def test_a_size_of_what_is_not_there_is_a_constant_wherever_it_stands() -> None:
+    """Also behind what is of variable length."""
+    operation, syntax = load("rpcqm_admin").operation("R_CreateToken"), TransferSyntax.NDR
+    request = R_CreateTokenRequest(
+        pwszName="a", pwszAccount="b", Rights=1, pQueues=CALPWSTR(cElems=0, pElems=[]), Life=0
+    )
+    stub = operation.encode_request(syntax, request)
+    holes = Holes(sizes=("pQueues.cElems",))
+    shape = StubShape.learn(operation.tracing(syntax), stub, holes)
+    assert shape is not None
+    (place,) = (
+        each.start
+        for each in operation.tracing(syntax).trace(stub).events
+        if isinstance(each, Read) and each.path == "pQueues.cElems"
+    )
+    assert shape.values(stub) is not None
+    assert shape.values(stub[:place] + b"\1" + stub[place + 1 :]) is None
 
 
 def plain(**more: Any) -> rpc_ACSendMessageExRequest:

@@ -221,7 +221,7 @@ def test_a_size_of_what_is_not_there_is_a_constant_wherever_it_stands() -> None:
         pwszName="a", pwszAccount="b", Rights=1, pQueues=CALPWSTR(cElems=0, pElems=[]), Life=0
     )
     stub = operation.encode_request(syntax, request)
-    holes = Holes(sizes=("pQueues.cElems",))
+    holes = Holes(values=(), sizes=("pQueues.cElems",))
     shape = StubShape.learn(operation.tracing(syntax), stub, holes)
     assert shape is not None
     (place,) = (

@@ -85,7 +85,7 @@ from rpcqm.interfaces._opening_rules import (
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
 from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
-from rpcqm.qm.access import AccessControl
+from rpcqm.qm.access import RECEIVING, AccessControl
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import version_numbers
 from rpcqm.qm.names import LocalNames
@@ -111,9 +111,6 @@ _ALL_PARTS = int(
     | SecurityInformation.GROUP_SECURITY_INFORMATION
     | SecurityInformation.DACL_SECURITY_INFORMATION
     | SecurityInformation.SACL_SECURITY_INFORMATION
-)
-_RECEIVE_ACCESSES = frozenset(
-    {QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS}
 )
 
 
@@ -517,7 +514,7 @@ class QmComm:
         descriptor = descriptor_of(request.hQueue)
         if descriptor.queue_reference is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
-        if descriptor.access_type not in _RECEIVE_ACCESSES:
+        if descriptor.access_type not in RECEIVING:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
         await self._queues.purge_queue(descriptor.queue_reference)
         return HResult.MQ_OK

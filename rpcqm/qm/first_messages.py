@@ -11,7 +11,8 @@ from typing import NamedTuple
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, FLAG_APPLICATION_DEADLETTER
 from rpcqm.qm.access import RECEIVING
-from rpcqm.store.index import Place, QueueIndex
+from rpcqm.store.index import QueueIndex
+from rpcqm.store.priority_index import Place
 from rpcqm.store.records import NO_MOVES
 from rpcqm.store.store import Store
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
-from rpcqm.store.chunk import DELETED, LIVE, Chunk
+from rpcqm.store.chunk import DELETED, LIVE
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
-from rpcqm.store.priority_index import PriorityIndex
+from rpcqm.store.priority_index import Place, PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 from rpcqm.store.runs import Departure, Run
@@ -24,8 +24,6 @@ _LOCKED = int(PositionState.LOCKED)
 _PURGE_PENDING = int(PositionState.PURGE_PENDING)
 _LEAVING = int(PositionState.LEAVING)
 _STATES = tuple(PositionState)
-
-Place = tuple[PriorityIndex, int, Chunk, int]
 
 
 class QueueIndex:

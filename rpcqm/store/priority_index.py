@@ -182,6 +182,10 @@ class PriorityIndex:
         return None
 
 
+Place = tuple[PriorityIndex, int, Chunk, int]
+"""A message: its priority, the number and the chunk there, its slot."""
+
+
 def _find(chunk: Chunk, start: int, available: bool) -> int | None:
     if available:
         slot = chunk.states.find(AVAILABLE, start)

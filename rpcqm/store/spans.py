@@ -4,11 +4,11 @@ from array import array
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.store.chunk import DELETED, Chunk
+from rpcqm.store.chunk import DELETED
 from rpcqm.store.columns import AVAILABLE
 
 if TYPE_CHECKING:
-    from rpcqm.store.priority_index import PriorityIndex
+    from rpcqm.store.priority_index import Place
 
 PRESENT = bytes(state not in (PositionState.LEAVING, PositionState.DELETED) for state in range(256))
 """Translates a column of states into one of 1 for every message that may be removed."""
@@ -23,9 +23,7 @@ class Span:
 
     __slots__ = ("at", "chunk", "end", "priority", "slot")
 
-    def __init__(
-        self, place: "tuple[PriorityIndex, int, Chunk, int]", keys: "array[int]", first: int
-    ) -> None:
+    def __init__(self, place: "Place", keys: "array[int]", first: int) -> None:
         """As many places from `place` on as have the keys from `first` on, one at least."""
         self.priority, self.at, self.chunk, self.slot = place
         self.end = self.slot + _equal(self.chunk.keys, self.slot, keys, first)

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -11,6 +12,7 @@ from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.logging_on import Accounts, identity_of, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.operations.audit import ORIGIN
 from rpcqm.operations.operations import Operations
@@ -57,8 +59,11 @@ class Api:
             return _refused(refusal_of(error))
         except Refusal as refusal:
             return _refused(refusal)
+        headers = (*_type_of(reply), *reply.headers)
+        if reply.stream is not None:
+            return HttpResponse(reply.status, b"", headers, reply.stream)
         body = b"" if reply.status == HTTPStatus.NO_CONTENT else _body(reply)
-        return HttpResponse(reply.status, body, (*_type_of(reply), *reply.headers))
+        return HttpResponse(reply.status, body, headers)
 
     async def _reply(self, request: HttpRequest) -> Reply:
         self._check_host(request)
@@ -68,7 +73,7 @@ class Api:
         if target == f"{routes.BASE}/openapi.json":
             return _only(request, "GET", Reply(octets=self._description()))
         route, names = _route(request.method, target)
-        identity = identity_of(request, self._accounts, self.settings.trusted_proxy)
+        identity = self._identity_of(request)
         address, _ = origin_of(request, self.settings.trusted_proxy)
         ORIGIN.set(address)
         asked = Asked(
@@ -79,9 +84,13 @@ class Api:
             models.read_texts(route.parameters, _query(query)),
             None if route.content is None else _content(route, request),
             request.body,
+            partial(self._identity_of, request),
             _headers(request),
         )
         return await route.function(asked)
+
+    def _identity_of(self, request: HttpRequest) -> Identity:
+        return identity_of(request, self._accounts, self.settings.trusted_proxy)
 
     def _description(self) -> bytes:
         if not self._openapi:

@@ -1,7 +1,7 @@
 """A request as the functions of the interface see it, and what they give back."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, format_names
+from rpcqm.http.exchange import HttpStream
 from rpcqm.operations.operations import Operations
 
 T = TypeVar("T")
@@ -29,6 +30,8 @@ class Asked:
     parameters: Any
     content: Any
     body: bytes
+    again: Callable[[], Identity]
+    """Who asks, by the same password or token as it counts later; raises Refusal."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -50,13 +53,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: a value for JSON, or octets of some type."""
+    """An answer: a value for JSON, or octets of some type, or a stream of them."""
 
     status: int = 200
     value: object = None
     octets: bytes | None = None
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
+    stream: HttpStream | None = None
 
 
 async def settled(outcome: Completion[T]) -> T:

@@ -424,6 +424,14 @@ class Receive(Named):
 
 
 @dataclass(frozen=True)
+class Listening:
+    """What is listened to: queues, with commas between their names; without them everything."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    queues: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+
+
+@dataclass(frozen=True)
 class Extend:
     """How long a lease lasts from now on, in seconds."""
 

@@ -81,6 +81,9 @@ def _parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
     if route.keyed:
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
         found.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    if route.resumes:
+        schema = {"type": "string", "pattern": "^[0-9]{1,20}$"}
+        found.append({"name": "Last-Event-ID", "in": "header", "schema": schema})
     return found
 
 
@@ -108,8 +111,9 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, model in route.gives.items():
         told: dict[str, Any] = {"description": "done"}
-        if model == OCTETS:
-            told["content"] = {OCTETS: {"schema": {}}}
+        if isinstance(model, str):
+            schema = {} if model == OCTETS else {"type": "string"}
+            told["content"] = {model: {"schema": schema}}
         elif isinstance(model, type):
             told["content"] = {"application/json": {"schema": _schema(model, schemas)}}
         responses[str(status)] = told

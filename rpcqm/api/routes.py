@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from rpcqm.api import administration, messages, models, queues
+from rpcqm.api import administration, events, messages, models, queues
 from rpcqm.api.asked import Asked, Reply
 
 BASE = "/api/v1"
@@ -15,7 +15,8 @@ class Route:
     """A method and a path, whose segments in braces are names.
 
     `content` is the model of a JSON body, `takes` the type of another one. `gives` are the models
-    of successful answers by status; None has no body, OCTETS any.
+    of successful answers by status; None has no body, a text is the type of another one.
+    `keyed` and `resumes` are those with Idempotency-Key and with Last-Event-ID.
     """
 
     method: str
@@ -27,6 +28,7 @@ class Route:
     takes: str = ""
     headers: type | None = None
     keyed: bool = False
+    resumes: bool = False
     segments: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -173,6 +175,14 @@ ROUTES = (
         content=models.Password,
     ),
     Route("DELETE", "/accounts/{name}", administration.remove_account, {204: None}),
+    Route(
+        "GET",
+        "/events",
+        events.listen_to_events,
+        {200: events.EVENT_STREAM},
+        models.Listening,
+        resumes=True,
+    ),
     Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),
 )
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

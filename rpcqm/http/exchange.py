@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,26 @@ class HttpRequest:
         return next((value for each, value in self.headers if each.lower() == lower), None)
 
 
+class HttpStream(Protocol):
+    """A body that comes piece by piece, as long as the client and the server want it."""
+
+    async def next(self) -> bytes | None:
+        """The next octets; None at the end, also when it has been closed meanwhile."""
+        ...
+
+    def close(self) -> None:
+        """Nobody wants more; called once or twice, also if it was never asked for anything."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What is answered."""
+    """What is answered; `stream` comes instead of a body."""
 
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
+    stream: HttpStream | None = None
 
 
 HttpHandler = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -20,9 +20,9 @@ from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
-from rpcqm.http.answer import Answer
+from rpcqm.http.answer import Answer, StreamedAnswer
 from rpcqm.http.connection import HttpConnection
-from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse
+from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse, HttpStream
 from rpcqm.http.limits import HttpLimits
 
 SWEEP_SECONDS = 1.0
@@ -86,6 +86,7 @@ class HttpServer:
         self._acceptors: list[Acceptor] = []
         self._tls: Tls | None = None
         self._connections: set[HttpConnection] = set()
+        self._streams: dict[HttpStream, None] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
@@ -116,6 +117,8 @@ class HttpServer:
         """Stop listening, let the requests in flight be answered, and end every connection."""
         for acceptor in self._acceptors:
             acceptor.close()
+        for stream in list(self._streams):
+            stream.close()
         self._manager.pre_shutdown()
         await self._manager.shutdown(self.limits.stop_milliseconds / 1000)
         if self._sweeper is not None:
@@ -161,7 +164,9 @@ class HttpServer:
             _log.exception("a request failed", peer=connection.peer)
             return self.refusal(500, connection)
 
-    async def _answer(self, request: web.BaseRequest, connection: HttpConnection) -> Answer:
+    async def _answer(
+        self, request: web.BaseRequest, connection: HttpConnection
+    ) -> Answer | StreamedAnswer:
         length = self._check(request)
         if request.headers.get("Expect"):
             await _continue(request)
@@ -180,7 +185,25 @@ class HttpServer:
                 place.port,
             )
         )
+        if answer.stream is not None:
+            return await self._send_stream(request, answer, answer.stream)
         return Answer(answer.status, answer.body, answer.headers + self._headers)
+
+    async def _send_stream(
+        self, request: web.BaseRequest, answer: HttpResponse, stream: HttpStream
+    ) -> StreamedAnswer:
+        """Send what comes until it ends, the client has gone, or the server stops."""
+        told = StreamedAnswer(answer.status, answer.headers + self._headers)
+        self._streams[stream] = None
+        try:
+            await told.prepare(request)
+            while (part := await stream.next()) is not None:
+                await told.write(part)
+            await told.write_eof()
+        finally:
+            del self._streams[stream]
+            stream.close()
+        return told
 
     def _check(self, request: web.BaseRequest) -> int | None:
         """The length of a body, None if it comes in chunks; raises Refused."""

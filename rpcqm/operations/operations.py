@@ -1,6 +1,7 @@
 """All of them together, over one queue manager."""
 
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
+from rpcqm.operations.events import Events
 from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.outgoing import OutgoingOperations
@@ -27,3 +28,4 @@ class Operations:
         self.messages = MessageOperations(engine, self.queues)
         self.outgoing = OutgoingOperations(engine)
         self.traces = TraceOperations(engine)
+        self.events = Events(engine, self.queues)

@@ -7,6 +7,7 @@ from rpcqm.codec.bodies.described import Place, described
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
+from rpcqm.operations.trail import Event
 from rpcqm.qm.leases import Lease, LeasedMessage
 from rpcqm.qm.management_properties import STATES
 from rpcqm.qm.message_lookup import LocationState, MessageLocation
@@ -112,6 +113,17 @@ def described_event(event: TrailEvent) -> dict[str, object]:
         "queue": event.queue,
         "detail": event.detail,
         "lookup_id": str(event.lookup_identifier),
+    }
+
+
+def described_happening(event: Event) -> dict[str, object]:
+    """Something that has happened, or that an operator did."""
+    return {
+        "id": str(event.number) if event.number else None,
+        "time": iso_time(event.time / 1000),
+        "kind": str(event.kind),
+        "about": event.about,
+        **event.told,
     }
 
 

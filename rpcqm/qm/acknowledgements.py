@@ -7,6 +7,7 @@ and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit tha
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from rpcqm.adm.message import (
@@ -304,6 +305,7 @@ class Acknowledgements:
         dead = copy(message)
         dead.packet = with_message_class(message.packet, reason)
         self._insert_copy(transaction, dead, target)
+        transaction.call_after(partial(self._positions.became_dead_letter, target, reason))
 
     def _has_room_for_strangers(self, target: Queue, message: Message) -> bool:
         size = len(message.packet)

@@ -67,6 +67,8 @@ class QueueManagerEngine:
         self.loaded_hooks: list[Callable[[], None]] = []
         """Called when queues and messages are there again, before any message is removed."""
         self.online_hooks: list[Callable[[bool], None]] = []
+        self.flow_hooks: list[Callable[[bool], None]] = []
+        """Told when flow control begins, and when it ends."""
         self.stopped_hooks: list[Callable[[], None]] = []
         self.names = LocalNames(settings)
         self.dispatcher = SendDispatcher(machine)
@@ -290,6 +292,8 @@ class QueueManagerEngine:
             self.begin_flow_control()
         else:
             self.end_flow_control()
+        for hook in self.flow_hooks:
+            hook(refusing)
 
     def begin_flow_control(self) -> None:
         """Take no new messages ([MS-MQDMPR] 3.1.7.2.5)."""

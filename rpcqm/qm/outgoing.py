@@ -19,6 +19,7 @@ from rpcqm.store.transaction import StoreTransaction
 
 QueueHook = Callable[[OutgoingQueue], None]
 TransferHook = Callable[[OutgoingTransferInfo], None]
+ConnectionHook = Callable[[OutgoingQueue, ConnectionHistoryEntry], None]
 
 HISTORY_AT_MOST = 32
 """Entries of ConnectionHistory that are remembered for each queue."""
@@ -39,6 +40,7 @@ class Outgoing:
         self.state_hooks: list[QueueHook] = []
         self.resend_hooks: list[QueueHook] = []
         self.transfer_hooks: list[TransferHook] = []
+        self.connection_hooks: list[ConnectionHook] = []
 
     # Queues
 
@@ -148,10 +150,16 @@ class Outgoing:
         error: int = 0,
         address_list: tuple[str, ...] = (),
     ) -> None:
-        """Add to OutgoingQueue.ConnectionHistory, which forgets its oldest entries."""
+        """Add to OutgoingQueue.ConnectionHistory, which forgets its oldest entries.
+
+        `connection_hooks` are told.
+        """
         now = self._clock.now() // 1000
-        queue.connection_history.append(ConnectionHistoryEntry(status, now, error, address_list))
+        entry = ConnectionHistoryEntry(status, now, error, address_list)
+        queue.connection_history.append(entry)
         del queue.connection_history[:-HISTORY_AT_MOST]
+        for hook in self.connection_hooks:
+            hook(queue, entry)
 
     def transfer_info(self, queue: OutgoingQueue) -> OutgoingTransferInfo:
         """The statistics of the transfer out of a queue, made when they are first asked for."""

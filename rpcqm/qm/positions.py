@@ -38,6 +38,8 @@ _NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 """The first of the classes that say why a message is dead."""
 
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
+DeadLetterHook = Callable[[Queue, MessageClass], None]
+"""Told of the queue that keeps a dead letter, and why it is one."""
 AvailableHook = Callable[[OutgoingQueue, int], None]
 """Told of messages that can leave: those of outgoing queues."""
 
@@ -113,6 +115,7 @@ class Positions:
         self._expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.available_hooks: list[AvailableHook] = []
+        self.dead_letter_hooks: list[DeadLetterHook] = []
 
     def arrive(
         self,
@@ -244,6 +247,7 @@ class Positions:
         flags, moves = index.expected(key).flags, index.moves(key)
         if reason >= _NEGATIVE:
             moves = moves._replace(message_class=int(reason))
+            transaction.call_after(partial(self.became_dead_letter, target, reason))
         transaction.rehome(
             queue.queue_id,
             key,
@@ -255,6 +259,11 @@ class Positions:
             moves=moves,
         )
         transaction.call_after(partial(self.message_position_available, target, new_key))
+
+    def became_dead_letter(self, target: Queue, reason: MessageClass) -> None:
+        """Tell the `dead_letter_hooks` of a message that is kept in `target` from now on."""
+        for hook in self.dead_letter_hooks:
+            hook(target, reason)
 
     def transferred(
         self,

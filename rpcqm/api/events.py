@@ -1,0 +1,89 @@
+"""What happens, as server-sent events: programs need not ask again and again."""
+
+import asyncio
+from collections.abc import Callable
+
+from rpcqm.api import models
+from rpcqm.api.asked import Asked, Reply
+from rpcqm.api.problems import Refusal, bad_request
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.written import HERE, format_name
+from rpcqm.operations.events import Subscription
+from rpcqm.operations.shapes import described_happening
+from rpcqm.operations.trail import Event
+
+EVENT_STREAM = "text/event-stream"
+HEARTBEAT_SECONDS = 15.0
+"""After so much silence a comment is sent; and the caller's password or token is checked again."""
+RETRY_MILLISECONDS = 1000
+_LONGEST_NUMBER = 20
+
+
+async def listen_to_events(asked: Asked) -> Reply:
+    """What happens from now on, or since Last-Event-ID as far as it is kept: server-sent events.
+
+    Without `queues` for administrators. The stream ends after the longest wait at the latest.
+    """
+    wanted: models.Listening = asked.parameters
+    queues = None
+    if wanted.queues is not None:
+        queues = [format_name(each.strip(), HERE) for each in wanted.queues.split(",")]
+    after = _number(asked.headers.get("last-event-id"))
+    listener = asked.operations.events.subscribe(asked.identity, queues, after)
+    stream = EventStream(listener, asked.again, asked.longest_wait)
+    return Reply(200, stream=stream, content_type=EVENT_STREAM)
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER):
+        raise bad_request("Last-Event-ID: the id of an event is a number")
+    return int(text)
+
+
+class EventStream:
+    """The events of one listener as octets."""
+
+    def __init__(
+        self, listener: Subscription, again: Callable[[], Identity], longest: float
+    ) -> None:
+        self._listener = listener
+        self._again = again
+        self._begun = False
+        now = asyncio.get_running_loop().time()
+        self._end, self._check = now + longest, now + HEARTBEAT_SECONDS
+
+    async def next(self) -> bytes | None:
+        """The next events; a comment when nothing has happened for long."""
+        if not self._begun:
+            self._begun = True
+            return b"retry: %d\n\n" % RETRY_MILLISECONDS
+        now = asyncio.get_running_loop().time()
+        if now >= self._end or self._listener.over:
+            return None
+        if now >= self._check and not self._is_still_right(now):
+            return None
+        events = await self._listener.take(min(self._end, self._check) - now)
+        if events:
+            return b"".join(map(_written, events))
+        return None if self._listener.over else b":\n\n"
+
+    def _is_still_right(self, now: float) -> bool:
+        """Whether the caller could log on now: tokens end, accounts are deleted."""
+        self._check = now + HEARTBEAT_SECONDS
+        try:
+            self._listener.identity = self._again()
+        except Refusal:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._listener.leave()
+
+
+def _written(event: Event) -> bytes:
+    told = models.write_json(described_happening(event))
+    number = b"id: %d\n" % event.number if event.number else b""
+    return number + b"event: %s\ndata: %s\n\n" % (event.kind.encode(), told)

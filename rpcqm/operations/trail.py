@@ -1,0 +1,69 @@
+"""What has happened lately, and what operators did: kept in memory, and bounded."""
+
+import enum
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import merge
+
+from rpcqm.adm.queue import Queue
+
+EVENTS_KEPT = 1000
+"""Events of each kind; so a connection that comes and goes hides nothing that operators did."""
+
+
+class EventKind(enum.StrEnum):
+    """What an event is about."""
+
+    QUEUE_CHANGED = "queue-changed"
+    DEAD_LETTER = "dead-letter"
+    SESSION_STATE = "session-state"
+    MACHINE_STATE = "machine-state"
+    OPERATOR_ACTS = "operator-acts"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that has happened; `time` is milliseconds since 1970.
+
+    `number` grows from event to event, and is 0 for those that are not kept. `told` has what JSON
+    has; `queue` is the one that it is about, if it is about one here.
+    """
+
+    number: int
+    time: int
+    kind: EventKind
+    about: str
+    told: Mapping[str, object]
+    queue: Queue | None = None
+
+
+class Trail:
+    """The latest events of each kind."""
+
+    def __init__(self, started: int) -> None:
+        """`started` makes numbers grow over restarts too: milliseconds since 1970."""
+        self._kept: dict[EventKind, deque[Event]] = {
+            kind: deque(maxlen=EVENTS_KEPT) for kind in EventKind
+        }
+        self._last = started
+
+    def keep(
+        self,
+        time: int,
+        kind: EventKind,
+        about: str,
+        told: Mapping[str, object],
+        queue: Queue | None,
+    ) -> Event:
+        """Add an event; the oldest of its kind may be forgotten."""
+        self._last += 1
+        event = Event(self._last, time, kind, about, told, queue)
+        self._kept[kind].append(event)
+        return event
+
+    def after(self, number: int, kind: EventKind | None = None) -> Iterator[Event]:
+        """The events behind a number, in order; of one kind if that is said."""
+        kinds = EventKind if kind is None else (kind,)
+        events = merge(*(self._kept[each] for each in kinds), key=lambda event: event.number)
+        return (event for event in events if event.number > number)

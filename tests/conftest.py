@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.forked_commands import START_FROM_NOTHING, install
+from tests.support.minutes import Minutes
 
 # No test depends on how fast the machine is, and what has landed stays green: CI tries the same
 # values each time, everybody else new ones.
@@ -150,3 +151,4 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ConformanceReport(Path(path)), "conformance-report")
     if os.environ.get("RPCQM_CI") == "1":
         config.pluginmanager.register(NoSkips(), "no-skips")
+        config.pluginmanager.register(Minutes(), "minutes")

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.minutes import suite_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -75,3 +78,54 @@ def test_an_unknown_point_stops_the_run(tmp_path: Path) -> None:
     result = run(tmp_path, text, ci=False)
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert "claims unknown points: MQRR-op-99" in result.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "1"]])
+def test_ci_prints_the_minutes_of_every_suite_and_of_all(
+    tmp_path: Path, options: list[str]
+) -> None:
+    told = run(tmp_path, EXAMPLES, *options, ci=True).stdout
+    assert re.search(r"(?m)^ +\d+\.\d +\d+\.\d +3 tests  total$", told)
+    quiet = run(tmp_path, EXAMPLES, *options, ci=False).stdout
+    assert "tests  total" not in quiet
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "suite"),
+    [
+        ("tests/unit/test_layers.py::test_one", "unit"),
+        ("tests/unit/qm/test_quotas.py::test_one", "unit/qm"),
+        ("tests/integration/cli/test_serve.py::Tests::test_one", "integration/cli"),
+        ("tests/integration/dcom/impacket_walk/test_a.py::test_one", "integration/dcom"),
+        ("tests/crash/test_kill.py::test_one[a/b]", "crash"),
+    ],
+)
+def test_a_suite_is_a_folder_of_tests(nodeid: str, suite: str) -> None:
+    assert suite_of(nodeid) == suite
+
+
+def test_ci_fails_above_27_minutes(tmp_path: Path) -> None:
+    """The whole script with commands that do nothing, begun long ago."""
+    for name in ("scripts/test", "scripts/setup", "scripts/install-peers", "scripts/release"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    tools = tmp_path / ".venv/bin"
+    tools.mkdir(parents=True)
+    for name in ("ruff", "mypy", "python"):
+        (tools / name).write_text("#!/bin/sh\n")
+        (tools / name).chmod(0o755)
+    text = (ROOT / "scripts/test").read_text()
+    for seconds, status in ((27 * 60 - 30, 0), (27 * 60 + 1, 1)):
+        begun = text.replace("set -euo pipefail", f"set -euo pipefail\nSECONDS={seconds}", 1)
+        (tmp_path / "scripts/test").write_text(begun)
+        for ci in ("1", ""):
+            ran = subprocess.run(
+                [tmp_path / "scripts/test"],
+                env={**os.environ, "RPCQM_CI": ci},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert ran.returncode == (status if ci else 0), ran.stderr
+            assert ("total" in ran.stdout) == bool(ci)

@@ -47,6 +47,9 @@ class Transaction:
     # Ours: SID of the caller that began it: only this one joins it. None: the queue manager
     owner: str | None = None
 
+    # Ours: when it began, in milliseconds since 1970
+    begun: int = 0
+
     # Ours: TransactionHeader.Flags.ID of what it sends; 0 before it sends anything
     number: int = 0
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from rpcqm.api import administration, events, messages, models, queues
+from rpcqm.api import administration, events, messages, models, overview, queues
 from rpcqm.api.asked import Asked, Reply
 
 BASE = "/api/v1"
@@ -56,6 +56,7 @@ ROUTES = (
         {200: models.Machine},
         content=models.MachineChanges,
     ),
+    Route("GET", "/overview", overview.show_overview, {200: overview.Overview}),
     Route("GET", "/queues", queues.list_queues, {200: models.QueueList}, models.PageOfQueues),
     Route(
         "POST",

@@ -10,6 +10,11 @@ class Metrics:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """All counters as they are now, and 0 for any other name; not to be changed."""
+        return self._counts
+
     def count(self, name: str, amount: int = 1) -> None:
         self._counts[name] += amount
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.text import folded, iso_time
 from rpcqm.base.units import duration_text
+from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, counted, print_json, size_text, time_text
+from rpcqm.cli.overview import print_overview
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 from rpcqm.cli.watching import add_interval, add_pattern, is_wanted, show
@@ -35,6 +37,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm status", "all queues"),
             ("rpcqm status orders --watch", "those with `orders` in their names, every second"),
             ("rpcqm status --interval 10s --json", "rates over ten seconds, for a program"),
+            ("rpcqm status --overview", "all of it at a glance, and what needs attention"),
         ],
         run,
         DETAILS,
@@ -42,6 +45,11 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_pattern(parser)
     parser.add_argument(
         "--watch", action="store_true", help="look again and again until Ctrl-C ends it"
+    )
+    parser.add_argument(
+        "--overview",
+        action="store_true",
+        help="tell totals and what needs attention, not queues; with --json the last hour too",
     )
     add_interval(parser, "time over which rates are told: milliseconds, or `5s` (default 1s)")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
@@ -59,6 +67,8 @@ class _Row:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look twice, and print what is there and what has changed; then after each interval."""
+    if arguments.overview:
+        return _run_overview(arguments)
 
     async def work(client: "QueueManagerClient") -> None:
         before: Status | None = None
@@ -78,6 +88,21 @@ def run(arguments: argparse.Namespace) -> int:
         await show(arguments, look)
 
     return with_server(arguments, "tell what the queues do", work, administrators_only=True)
+
+
+def _run_overview(arguments: argparse.Namespace) -> int:
+    """Print the overview; then after each interval."""
+    if arguments.pattern is not None:
+        raise UsageMistake("--overview is of all queues: leave out PATTERN.")
+
+    async def work(client: "QueueManagerClient") -> None:
+        async def look() -> Callable[[], None]:
+            overview = await client.maintenance.overview()
+            return lambda: print_json(overview) if arguments.json else print_overview(overview)
+
+        await show(arguments, look)
+
+    return with_server(arguments, "tell what happens", work, administrators_only=True)
 
 
 def _rows(before: "Status | None", now: "Status") -> list[_Row]:

@@ -1,7 +1,9 @@
 """Backups, disk space and event trails of a queue manager, through its administration interface."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rpcqm.client.connection import Connections, require_value
 from rpcqm.codec.names.format_name import FormatName
@@ -212,6 +214,12 @@ class MaintenanceClient:
             for each in response.ppQueues or ()
         )
         return Status(response.pNow / 1000, response.pStarted / 1000, queues)
+
+    async def overview(self) -> dict[str, Any]:
+        """The totals, the last hour and what needs attention, as `/api/v1/overview` tells them."""
+        response = await self._connections.call(rpcqm_admin.R_GetOverviewRequest())
+        overview: dict[str, Any] = json.loads(require_value(response.ppwszOverview))
+        return overview
 
     async def security(self) -> SecurityDescriptor:
         """The owner and the permissions of the queue manager itself."""

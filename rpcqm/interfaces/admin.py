@@ -1,5 +1,6 @@
 """rpcqm_admin: what MSMQ's own interfaces lack, for administrators of this machine."""
 
+import json
 from itertools import islice
 
 from rpcqm.base.completion import Completion
@@ -33,6 +34,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetMachineSecurityResponse,
     R_GetMaxDeliveriesRequest,
     R_GetMaxDeliveriesResponse,
+    R_GetOverviewRequest,
+    R_GetOverviewResponse,
     R_GetQueueStatusRequest,
     R_GetQueueStatusResponse,
     R_ImportMessageRequest,
@@ -60,6 +63,7 @@ from rpcqm.codec.types.rpcqm_admin import (
 from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.operations import Operations
+from rpcqm.operations.overview import described_overview
 from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.tokens import TokenView
 from rpcqm.qm.access import require_administrator
@@ -90,6 +94,7 @@ class Admin:
         self._messages = operations.messages
         self._outgoing = operations.outgoing
         self._traces = operations.traces
+        self._overview = operations.overview
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
@@ -277,6 +282,14 @@ class Admin:
     def R_DeleteToken(self, call: Call, request: R_DeleteTokenRequest) -> Completion[None]:
         """Delete a token, which nobody can use from now on (Opnum 23)."""
         return self._tokens.delete(call.identity, request.pwszName)
+
+    async def R_GetOverview(
+        self, call: Call, request: R_GetOverviewRequest
+    ) -> R_GetOverviewResponse:
+        """Tell the totals, the last hour, and what needs attention (Opnum 24)."""
+        overview = await self._overview.overview(call.identity)
+        told = json.dumps(described_overview(overview), separators=(",", ":"))
+        return R_GetOverviewResponse(ppwszOverview=told, result=0)
 
 
 def _token(token: TokenView) -> TOKEN:

@@ -1,10 +1,12 @@
 """All of them together, over one queue manager."""
 
+from rpcqm.base.admission import Admission
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
 from rpcqm.operations.events import Events
 from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.outgoing import OutgoingOperations
+from rpcqm.operations.overview import OverviewOperations
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.operations.tokens import TokenKeeper, TokenOperations
 from rpcqm.operations.traces import TraceOperations
@@ -20,10 +22,12 @@ class Operations:
         accounts: AccountKeeper,
         make_backup: MakeBackup,
         tokens: TokenKeeper,
+        admission: Admission | None = None,
     ) -> None:
         self.accounts = AccountOperations(accounts)
         self.tokens = TokenOperations(tokens)
         self.machine = MachineOperations(engine, make_backup)
+        self.overview = OverviewOperations(engine, self.machine.started, admission)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)
         self.outgoing = OutgoingOperations(engine)

@@ -42,6 +42,7 @@ from rpcqm.qm.acknowledgement_queues import (
     unproven_source,
 )
 from rpcqm.qm.composing import Composer, is_source
+from rpcqm.qm.message_counts import DEAD_LETTERS, why_dead
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import Changes, apply_changes
@@ -141,15 +142,27 @@ class Acknowledgements:
         if journal is not None and is_source(self._queue_manager, message):
             self._insert_copy(transaction, message, journal)
 
-    def _insert_copy(self, transaction: StoreTransaction, message: Message, target: Queue) -> None:
-        """Put a copy into a journal or dead-letter queue, if there is room."""
+    def _insert_copy(
+        self,
+        transaction: StoreTransaction,
+        message: Message,
+        target: Queue,
+        reason: MessageClass | None = None,
+    ) -> None:
+        """Put a copy into a journal, or for a reason into a dead-letter queue, if there is room."""
         size = len(message.packet)
         quotas = self._quotas
         if not quotas.has_room(target, quotas.keeping_quota(target), size):
             return
         envelope = message.envelope
         flags = message.position_flags(envelope) & KEPT_FLAGS
-        self._positions.arrive(transaction, target, message, envelope, kept_flags=flags)
+        died_of = 0
+        if reason is not None:
+            died_of = int(reason)
+            self._store.metrics.count(DEAD_LETTERS + why_dead(reason))
+        self._positions.arrive(
+            transaction, target, message, envelope, kept_flags=flags, died_of=died_of
+        )
 
     def is_usual_on_arrival(self, message: Message) -> bool:
         """Whether what follows from the arrival of messages like one makes no queue, and is not
@@ -304,7 +317,7 @@ class Acknowledgements:
             return
         dead = copy(message)
         dead.packet = with_message_class(message.packet, reason)
-        self._insert_copy(transaction, dead, target)
+        self._insert_copy(transaction, dead, target, reason)
         transaction.call_after(partial(self._positions.became_dead_letter, target, reason))
 
     def _has_room_for_strangers(self, target: Queue, message: Message) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
+from rpcqm.qm.message_counts import ARRIVED
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.quotas import Quotas
 from rpcqm.store.records import NEVER
@@ -59,6 +60,7 @@ class ArrivalRuns:
             flags=run.flags,
             durable=run.durable,
         )
+        self._store.metrics.count(ARRIVED, len(keys))
         change.call_after(partial(self._published, queue, keys, run.expiries))
 
     def insert_each(self, change: StoreTransaction, order: Sequence[ArrivalRun]) -> None:

@@ -14,6 +14,7 @@ from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.arrival_runs import ArrivalRuns
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
+from rpcqm.qm.dead_letters import DeadLetters
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.failed_deliveries import FailedDeliveries
@@ -128,6 +129,7 @@ class QueueManagerEngine:
             self.acknowledgement_queues,
             self.queues,
         )
+        self.dead_letters = DeadLetters(store, machine, self.opening)
         self.initialization = Initialization(
             store,
             clock,
@@ -161,6 +163,7 @@ class QueueManagerEngine:
         )
         self.transactions = Transactions(
             store,
+            clock,
             machine,
             self.registry,
             self.positions,
@@ -235,6 +238,7 @@ class QueueManagerEngine:
         """
         self.queue_manager.queue_manager_state = QueueManagerState.INITIALIZING
         self.initialization.load()
+        self.dead_letters.restore()
         self.outgoing.apply_hardened_security()
         self.directory.start()
         self.transfer.recover()

@@ -312,6 +312,11 @@ class Leases:
 
     # Settling
 
+    @property
+    def count(self) -> int:
+        """How many go on, of all accounts."""
+        return len(self._leases)
+
     def find(self, identity: Identity, identifiers: Sequence[str]) -> list[Lease]:
         """The leases of those identifiers, each once.
 

@@ -1,5 +1,6 @@
 """Opening and closing queues ([MS-MQDMPR] 3.1.7.1.5, .6)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -68,6 +69,8 @@ class Opening:
     def __post_init__(self) -> None:
         self.descriptors: dict[int, OpenQueueDescriptor] = {}
         self._context_values: set[int] = set()
+        self.look_hooks: list[Callable[[Queue], None]] = []
+        """Told of a queue of the system that is opened to be read, and of one that is closed."""
 
     def open_queue(
         self,
@@ -95,7 +98,13 @@ class Opening:
         if share_mode != _SHARED and identity is not None and identity.is_anonymous:
             self._access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
         _check_sharing(queue, required_access, share_mode)
+        if queue.queue_type is _SYSTEM and required_access in READ_ACCESSES:
+            self._looked_at(queue)
         return self._describe(name, required_access, share_mode, queue)
+
+    def _looked_at(self, queue: Queue) -> None:
+        for hook in self.look_hooks:
+            hook(queue)
 
     def _open_several(
         self,
@@ -287,6 +296,8 @@ class Opening:
         queue = descriptor.queue_reference
         if queue is None:
             return
+        if queue.queue_type is _SYSTEM and descriptor.access_type in READ_ACCESSES:
+            self._looked_at(queue)
         queue.open_queue_descriptor_collection.pop(descriptor.handle, None)
         reads = sorted(descriptor.two_phase_reads)
         descriptor.two_phase_reads.clear()

@@ -24,6 +24,15 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
+from rpcqm.qm.message_counts import (
+    ARRIVED,
+    DEAD_LETTERS,
+    LEFT,
+    MOVED,
+    RECEIVED,
+    counter_of,
+    why_dead,
+)
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.stored_messages import message_at
@@ -128,13 +137,14 @@ class Positions:
         kept_flags: int | None = None,
         imported: bool = False,
         outcome: Completion[None] | None = None,
+        died_of: int = 0,
     ) -> int:
         """Put a message at the end of its priority; returns its lookup identifier.
 
         It can be read, and `outcome` succeeds, when the transaction is committed. The packet of a
         `staged` one is on the disk already. One with `kept_flags` follows from another message:
         it does not expire, nothing follows from its arrival, and `message` stays as it is. The
-        arrival of one that is `imported` is not acknowledged.
+        arrival of one that is `imported` is not acknowledged. A dead letter has `died_of` a class.
         """
         key = self._store.counters.next_lookup_identifier(envelope.priority)
         arrival = self._clock.now()
@@ -156,7 +166,9 @@ class Positions:
                 flags=flags,
                 durable=envelope.recoverable,
                 consequence=kept_flags is not None,
+                died_of=died_of,
             )
+        self._store.metrics.count(ARRIVED)
         if kept_flags is None and (flags & ON_ARRIVAL or queue.trail):
             self._follow_arrival(transaction, queue, message, flags, imported)
         transaction.call_after(partial(self.published, queue, key, expiry, outcome))
@@ -188,6 +200,7 @@ class Positions:
         if position is None:
             raise PositionStateError(f"there is no message {key:#x}")
         flags = position.flags
+        self._store.metrics.count(counter_of(reason))
         main = queue.parent or queue
         if main.trail:
             self._trail.removed(transaction, queue, key, reason)
@@ -205,6 +218,7 @@ class Positions:
     def read_many(self, transaction: StoreTransaction, queue: Queue, keys: Sequence[int]) -> None:
         """Remove messages that were read, from whose removal nothing follows."""
         transaction.remove_many(queue.queue_id, keys)
+        self._store.metrics.count(RECEIVED, len(keys))
         for key in keys:
             queue.peekable_when_locked.discard(key)
             for hook in self.deleted_hooks:
@@ -248,6 +262,7 @@ class Positions:
         if reason >= _NEGATIVE:
             moves = moves._replace(message_class=int(reason))
             transaction.call_after(partial(self.became_dead_letter, target, reason))
+            self._store.metrics.count(DEAD_LETTERS + why_dead(reason))
         transaction.rehome(
             queue.queue_id,
             key,
@@ -281,6 +296,7 @@ class Positions:
         """
         if queue.trail:
             self._trail.note_at(transaction, queue, key, TrailEventType.LEFT, "")
+        self._store.metrics.count(LEFT if reason < _NEGATIVE else counter_of(reason))
         if target is None:
             transaction.remove(queue.queue_id, key, sync=sync)
         else:
@@ -297,6 +313,7 @@ class Positions:
         The transaction has removed them already.
         """
         queue.peekable_when_locked.difference_update(keys)
+        self._store.metrics.count(LEFT, len(keys))
         for hook in self.deleted_hooks:
             for key in keys:
                 hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -313,6 +330,7 @@ class Positions:
         before = index.moves(key)
         moves = Moves(0, before.move_count + 1, self._clock.now(), before.message_class)
         transaction.rehome(queue.queue_id, key, target.queue_id, key, moves=moves)
+        self._store.metrics.count(MOVED)
         queue.peekable_when_locked.discard(key)
         transaction.call_after(partial(self.published, target, key, expiry))
         if queue.parent is not None:

@@ -14,6 +14,7 @@ from rpcqm.adm.message import (
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
@@ -38,6 +39,7 @@ class Transactions:
     def __init__(
         self,
         store: Store,
+        clock: Clock,
         queue_manager: QueueManager,
         registry: QueueRegistry,
         positions: Positions,
@@ -46,6 +48,7 @@ class Transactions:
         failed_deliveries: FailedDeliveries,
     ) -> None:
         self._store = store
+        self._clock = clock
         self._registry = registry
         self._positions = positions
         self._composer = composer
@@ -60,7 +63,8 @@ class Transactions:
         """
         if identifier in self._collection:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "the transaction exists already")
-        transaction = self._collection[identifier] = Transaction(identifier, owner=owner)
+        transaction = Transaction(identifier, owner=owner, begun=self._clock.now())
+        self._collection[identifier] = transaction
         return transaction
 
     def find(self, identifier: UUID, caller: str | None = None) -> Transaction:

@@ -11,6 +11,7 @@ from rpcqm.api.problems import explained
 from rpcqm.api.routes import METHODS
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.config import Configuration
 from rpcqm.http.server import HttpServer
@@ -29,7 +30,7 @@ class ConsoleServer:
     def __init__(self, parts: ConsoleParts, listening: socket.socket) -> None:
         self._api = Api(
             parts.operations,
-            LogOns(parts.accounts, parts.operations.tokens),
+            LogOns(parts.accounts, parts.operations.tokens, parts.metrics),
             api_settings(parts.configuration),
             version("rpcqm"),
         )
@@ -59,8 +60,8 @@ class ConsoleServer:
 class LogOns:
     """Checks passwords and tokens; guesses count together with those over RPC."""
 
-    def __init__(self, accounts: Accounts, tokens: TokenOperations) -> None:
-        self._accounts, self._tokens = accounts, tokens
+    def __init__(self, accounts: Accounts, tokens: TokenOperations, metrics: Metrics) -> None:
+        self._accounts, self._tokens, self._metrics = accounts, tokens, metrics
 
     def log_on(self, name: str, password: str, address: str) -> Identity | None:
         """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
@@ -85,10 +86,12 @@ class LogOns:
         try:
             self._accounts.throttle.admit(account, address)
         except AuthenticationError as error:
+            self._metrics.count("http.logons_failed")
             _log.info("a program could not log on", peer=address, account=name, reason=str(error))
             raise GuessedTooOftenError(str(error)) from error
         identity = proved()
         if identity is None:
+            self._metrics.count("http.logons_failed")
             self._accounts.throttle.failed(account, address)
             _log.info("a program could not log on", peer=address, account=name, reason=reason)
         else:

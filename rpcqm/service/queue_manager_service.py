@@ -207,7 +207,7 @@ class QueueManagerService:
         engine = self._engine = self._start_engine(store)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
-        self._operations = Operations(engine, accounts, backups.make, tokens)
+        self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:
             self._recorded = recorder.providers
@@ -244,6 +244,8 @@ class QueueManagerService:
         binary.start()
         if self._srmp is not None:
             self._srmp.start(self._configuration)
+        self._operations.overview.history.start()
+        self._undo.callback(self._operations.overview.history.stop)
         self.ready = ReadyFile(
             os.getpid(),
             engine.queue_manager.computer_name,

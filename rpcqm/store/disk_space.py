@@ -54,6 +54,11 @@ class DiskSpaceMonitor:
         self._look()
 
     @property
+    def reserve(self) -> int:
+        """Free bytes below which no new message is taken."""
+        return self._reserve
+
+    @property
     def free(self) -> int:
         """Free bytes, as of now."""
         return self._known_free()

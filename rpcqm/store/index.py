@@ -10,6 +10,7 @@ from rpcqm.store.chunk import DELETED, LIVE
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
+from rpcqm.store.moves import MovesOfMessages
 from rpcqm.store.priority_index import Place, PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
@@ -35,7 +36,7 @@ class QueueIndex:
 
     `count` and `bytes` are of all messages that are visible; `available` and `leaving` are how many
     of these are in that state; `entered` counts what has come since the start. `account` is what
-    quotas count (G56); a subqueue shares it with its parent.
+    quotas count (G56); a subqueue shares it with its parent. `classes` counts dead letters by why.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class QueueIndex:
         "account",
         "available",
         "bytes",
+        "classes",
         "count",
         "dropped",
         "entered",
@@ -60,7 +62,8 @@ class QueueIndex:
         self.queue_id = queue_id
         self._priorities = tuple(PriorityIndex(queue_id, heap) for _ in range(PRIORITIES))
         self._owners: dict[int, object] = {}
-        self._moves: dict[int, Moves] = {}
+        self._moves = MovesOfMessages()
+        self.classes = self._moves.classes
         self._doomed: set[int] = set()
         self.pending: dict[int, PositionRecord | Run] = {}
         self.count = self.entered = self._loaded = 0
@@ -129,6 +132,11 @@ class QueueIndex:
         firsts = (priority.first_from(0, False) for priority in self._priorities if priority.chunks)
         found = (self.position(key) for key in firsts if key is not None)
         return min((each.arrival for each in found if each is not None), default=0)
+
+    def count_after(self, number: int) -> int:
+        """How many messages came after the one with that number, of whatever priority."""
+        by_priority = enumerate(self._priorities)
+        return sum(each.count_after(at << SEQUENTIAL_BITS | number) for at, each in by_priority)
 
     def first_available_run(self, limit: int) -> Sequence[tuple[int, int, int]]:
         """Key, serial and flags of each of the first available messages that are neighbours."""
@@ -497,7 +505,7 @@ class QueueIndex:
         self.total.charge_many(-count, -size)
         for key in keys if self._owners or self._moves else ():
             self._owners.pop(key, None)
-            self._moves.pop(key, None)
+            self._moves.forget(key)
         span.delete()
         return count
 
@@ -518,7 +526,7 @@ class QueueIndex:
         if self._owners:
             self._owners.pop(key, None)
         if self._moves:
-            self._moves.pop(key, None)
+            self._moves.forget(key)
         priority.shrink(at)
 
     def purge(self, key: int) -> None:
@@ -542,9 +550,9 @@ class QueueIndex:
     def count_moves(self, key: int, moves: Moves) -> None:
         """Set the counts of a message, which may be pending."""
         if any(moves):
-            self._moves[key] = moves
+            self._moves.keep(key, moves)
         else:
-            self._moves.pop(key, None)
+            self._moves.forget(key)
 
     def drop(self) -> None:
         """Accept no more messages; raises PositionStateError unless all here are leaving."""

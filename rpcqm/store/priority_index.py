@@ -1,7 +1,7 @@
 """The messages of one queue and one priority, in the order of their identifiers."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 from rpcqm.store.chunk import LIVE, Chunk
 from rpcqm.store.columns import AVAILABLE, MessageColumns
@@ -61,6 +61,15 @@ class PriorityIndex:
     def ends_before(self, key: int) -> bool:
         """Whether every key here is smaller, so that `extend` may append."""
         return not self.largest or key > self.largest[-1]
+
+    def count_after(self, key: int) -> int:
+        """How many entries have larger keys."""
+        at = bisect_right(self.largest, key)
+        if at == len(self.chunks):
+            return 0
+        chunk = self.chunks[at]
+        states = chunk.states[bisect_right(chunk.keys, key) :]
+        return sum(states.translate(LIVE)) + sum(each.live for each in self.chunks[at + 1 :])
 
     def extend(self, columns: MessageColumns, start: int, end: int) -> None:
         """Append a run of messages, whose keys are all larger."""

@@ -128,13 +128,15 @@ class StoreTransaction:
         flags: int = 0,
         durable: bool = True,
         consequence: bool = False,
+        died_of: int = 0,
     ) -> int:
         """Store a message, visible after the commit; returns its serial.
 
-        Times are milliseconds since 1970; `flags` are the caller's own (0 to 0x3F). A message
-        that is not `durable` is express: it lives until the next restart. One that follows from
-        a removal (`consequence`: an acknowledgement) is accepted on a full disk as well; any
-        other raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) there.
+        Times are milliseconds since 1970; `flags` are the caller's own (0 to 0x3F), `died_of` is
+        the class of a dead letter that says why it is one (0: none). A message that is not
+        `durable` is express: it lives until the next restart. One that follows from a removal
+        (`consequence`: an acknowledgement) is accepted on a full disk as well; any other raises
+        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) there.
         """
         store = self._store
         size = len(packet)
@@ -142,7 +144,8 @@ class StoreTransaction:
             store.admit(size)
         serial = store.counters.serial.take()
         index = store.index(queue_id)
-        value = _position(serial, arrival, expiry, size, flags, 0, 0, 0)
+        written = flags | died_of << CLASS_SHIFT
+        value = _position(serial, arrival, expiry, size, written, 0, 0, 0)
         if not durable:
             flags |= FLAG_EXPRESS
             store.keep_express(serial, packet)
@@ -155,6 +158,9 @@ class StoreTransaction:
             self.operations.append((key, value, store.position_handle))
             self.size += size
             self.sync = True
+        if died_of:
+            index.count_moves(lookup_identifier, NO_MOVES._replace(message_class=died_of))
+            self.steps.append((None, _count_moves, index, lookup_identifier, NO_MOVES))
         self.messages += 1
         return serial
 

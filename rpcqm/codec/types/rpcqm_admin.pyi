@@ -377,3 +377,11 @@ class R_DeleteTokenRequest(OperationRequest[R_DeleteTokenResponse]):
 class R_DeleteTokenResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
+
+class R_GetOverviewRequest(OperationRequest[R_GetOverviewResponse]):
+    def __init__(self) -> None: ...
+
+class R_GetOverviewResponse(Value):
+    ppwszOverview: str | None
+    result: int
+    def __init__(self, *, ppwszOverview: str | None = ..., result: int) -> None: ...

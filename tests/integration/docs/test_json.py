@@ -126,6 +126,16 @@ def test_the_page_has_the_members_of_messages_and_of_what_became_of_them(
         assert members(objects) == inner("rpcqm explain ID", member)
 
 
+def test_the_page_has_the_members_of_the_overview(served: Commands) -> None:
+    served.run("send", "orders", "--body", "x", "--ttbr", "0", "--dead-letter")
+    heading = "rpcqm status --overview"
+    (told,) = printed(served, "status", "--overview")
+    assert set(told) == described(heading)
+    attention = told["attention"]
+    assert isinstance(attention, list)
+    assert members(attention) == inner(heading, "attention")
+
+
 def test_the_page_has_the_members_of_dead_letters(served: Commands) -> None:
     served.run("send", "orders", "--body", "x", "--ttbr", "0", "--dead-letter")
     served.run("queue", "create", "short")

@@ -131,6 +131,7 @@ def test_what_accounts_refuse_is_told(
         ("R_CreateToken", {"pwszName": "t", "pwszAccount": "alice", "Rights": 1, "Life": 0}),
         ("R_ListTokens", {}),
         ("R_DeleteToken", {"pwszName": "t"}),
+        ("R_GetOverview", {}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
         ("R_Compact", {}),
         ("R_SetEventTrail", {"pQueueFormat": queue_format_of(NOWHERE), "fOn": 1}),

@@ -1,0 +1,73 @@
+"""The overview of a queue manager as text."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from rpcqm.base.text import visible
+from rpcqm.base.units import duration_text
+from rpcqm.cli.output import counted, print_fields, size_text
+
+
+def print_overview(told: Mapping[str, Any]) -> None:
+    """Print an overview as `/api/v1/overview` tells it: what needs attention comes first."""
+    for each in told["attention"]:
+        print(f"{'!' if each['urgent'] else '-'} {visible(each['text'])}")
+    if told["attention"]:
+        print()
+    print_fields(_fields(told))
+
+
+def _fields(told: Mapping[str, Any]) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "Running for": f"{_since(told, 'started')} ({told['name']}, rpcqm {told['version']})",
+        "Messages": f"{told['messages']:,} in {counted(told['queues'], 'queue')}, "
+        f"{size_text(told['bytes'])}",
+        "A second": f"{told['in_per_second']:.1f} in, {told['out_per_second']:.1f} out",
+        "Oldest": _oldest(told),
+        "Dead letters": _dead_letters(told),
+        "Connections": told["connections"],
+        "Reads that wait": told["waiting_reads"],
+        "Being read": f"{told['locked_messages']:,}, {counted(told['leases'], 'lease')}",
+        "Transactions": _transactions(told),
+        "To others": _outgoing(told),
+        "Disk": f"{size_text(told['disk_free'])} free, the store takes "
+        f"{size_text(told['store_bytes'])}",
+        "Failed logons": f"{told['failed_logons']:,} within the hour",
+    }
+    return fields
+
+
+def _since(told: Mapping[str, Any], name: str) -> str:
+    now, then = (datetime.fromisoformat(told[each]) for each in ("now", name))
+    return duration_text(max((now - then).total_seconds(), 0))
+
+
+def _oldest(told: Mapping[str, Any]) -> str:
+    if not told["oldest"]:
+        return "no message"
+    return f"for {_since(told, 'oldest')} in {visible(told['oldest_queue'])}"
+
+
+def _dead_letters(told: Mapping[str, Any]) -> str:
+    if not told["dead_letters"]:
+        return "none"
+    reasons = told["dead_letters_by_reason"].items()
+    why = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+    return f"{told['dead_letters']:,} ({why}), {told['dead_letters_unread']:,} not looked at"
+
+
+def _transactions(told: Mapping[str, Any]) -> str:
+    if not told["transactions"]:
+        return "none"
+    return f"{told['transactions']:,}, the oldest for {_since(told, 'oldest_transaction')}"
+
+
+def _outgoing(told: Mapping[str, Any]) -> str:
+    if not told["sessions"]:
+        return "none"
+    states = ", ".join(f"{count:,} {state}" for state, count in sorted(told["sessions"].items()))
+    waiting = f"{counted(told['outgoing_messages'], 'message')} in queues: {states}"
+    if not told["outgoing_oldest"]:
+        return waiting
+    return f"{waiting}; the oldest for {_since(told, 'outgoing_oldest')}"

@@ -1,0 +1,117 @@
+"""What needs somebody's attention, what is worst first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.base.units import duration_text
+from rpcqm.qm.totals import StuckQueue
+
+if TYPE_CHECKING:
+    from rpcqm.operations.overview import Overview
+
+OLD_MESSAGE = 3_600_000
+OLD_TRANSACTION = 600_000
+STUCK_AFTER = 60_000
+"""Milliseconds after which a message, a transaction and an outgoing queue need attention."""
+
+FAILED_LOGONS = 5
+"""Within an hour: a password that was mistyped is fewer."""
+
+LOW_DISK = 4
+"""So many times the reserve, below which no message is taken, should be free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something to look after: a code for programs, a sentence, and the path of where it is.
+
+    `target` is a path below /api/v1; pages have their own of the same nouns. `urgent` is what keeps
+    messages from being taken or sent.
+    """
+
+    code: str
+    text: str
+    target: str
+    urgent: bool = False
+
+
+def attention_of(overview: "Overview", stuck: list[StuckQueue]) -> tuple[Attention, ...]:
+    """What an overview calls for; `stuck` are outgoing queues that have messages and no session."""
+    found = [
+        *_disk(overview),
+        *_network(overview),
+        *(_stuck(queue, overview.now) for queue in stuck if _is_stuck(queue, overview.now)),
+        *_dead_letters(overview),
+        *_old(overview),
+        *_logons(overview),
+    ]
+    return tuple(sorted(found, key=lambda each: not each.urgent))
+
+
+def _disk(overview: "Overview") -> Iterator[Attention]:
+    free = f"{overview.disk_free >> 20} MiB are free on the disk of the store"
+    if overview.disk_refusing:
+        text = f"{free}: no new message is taken until there is more."
+        yield Attention("disk_full", text, "/queue-manager", urgent=True)
+    elif overview.disk_free < LOW_DISK * overview.disk_reserve:
+        below = f"below {overview.disk_reserve >> 20} MiB no new message is taken"
+        yield Attention("disk_low", f"Only {free}; {below}.", "/queue-manager", urgent=True)
+
+
+def _network(overview: "Overview") -> Iterator[Attention]:
+    if not overview.connected:
+        text = "The queue manager is disconnected: nothing is sent to others."
+        yield Attention("disconnected", text, "/queue-manager", urgent=True)
+
+
+def _is_stuck(queue: StuckQueue, now: int) -> bool:
+    """Whether it has failed to connect, or somebody has stopped it, with messages that wait."""
+    held = queue.state in (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
+    return held or bool(queue.error) or now - queue.oldest >= STUCK_AFTER
+
+
+def _stuck(queue: StuckQueue, now: int) -> Attention:
+    waiting = _number(queue.messages, "message waits", "messages wait")
+    since = duration_text(max(now - queue.oldest, 0) / 1000)
+    target = f"/outgoing-queues/{quote(queue.name, safe='')}"
+    if queue.state is OutgoingQueueState.ON_HOLD:
+        text = f"{queue.name} is paused; {waiting}, the oldest for {since}."
+        return Attention("outgoing_paused", text, target)
+    if queue.state is OutgoingQueueState.LOCKED:
+        text = f"{queue.name} is locked by hardened_security; {waiting}."
+        return Attention("outgoing_locked", text, target)
+    text = f"{queue.name} cannot connect; {waiting}, the oldest for {since}."
+    return Attention("outgoing_stuck", text, target, urgent=True)
+
+
+def _dead_letters(overview: "Overview") -> Iterator[Attention]:
+    if overview.dead_letters_unread:
+        number = _number(overview.dead_letters_unread, "dead letter", "dead letters")
+        text = f"Nobody has looked at {number} yet."
+        yield Attention("dead_letters_unread", text, "/dead-letters")
+
+
+def _old(overview: "Overview") -> Iterator[Attention]:
+    age = overview.now - overview.oldest
+    if overview.oldest and age >= OLD_MESSAGE:
+        since = duration_text(age / 1000)
+        text = f"The oldest message has been in {overview.oldest_queue} for {since}."
+        name = quote(overview.oldest_queue.rpartition("\\")[2], safe="")
+        yield Attention("old_message", text, f"/queues/{name}")
+    age = overview.now - overview.oldest_transaction
+    if overview.oldest_transaction and age >= OLD_TRANSACTION:
+        text = f"A transaction has been open for {duration_text(age / 1000)}."
+        yield Attention("old_transaction", text, "/transactions")
+
+
+def _logons(overview: "Overview") -> Iterator[Attention]:
+    if overview.failed_logons >= FAILED_LOGONS:
+        text = f"{overview.failed_logons} logons have failed within the last hour."
+        yield Attention("failed_logons", text, "/accounts")
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

@@ -1,0 +1,98 @@
+"""The last hour of a queue manager: a sample every ten seconds, in a ring.
+
+A sample reads a few totals that are kept anyway, so that it costs a timer and a microsecond.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rpcqm.base.clock import Timer
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.message_counts import ARRIVED, GONE
+
+SAMPLE_EVERY = 10_000
+"""Milliseconds."""
+POINTS = 360
+"""An hour of them."""
+
+FAILED_LOGONS = ("rpc.authentications_failed", "http.logons_failed")
+"""Counters of logons that have failed, by any protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was so at a time (milliseconds since 1970), and the rates since the point before."""
+
+    time: int
+    in_per_second: float
+    out_per_second: float
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    time: int
+    moment: int
+    arrived: int
+    gone: int
+    messages: int
+    failed_logons: int
+
+
+class History:
+    """Takes samples from `start` to `stop`."""
+
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self._clock, self._timers, self._store = engine.clock, engine.timers, engine.store
+        self._samples: deque[_Sample] = deque([self._sample()], maxlen=POINTS + 1)
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Take a sample from time to time."""
+        self._timer = self._timers.call_later(SAMPLE_EVERY, self._look)
+
+    def stop(self) -> None:
+        """Take none any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._samples.append(self._sample())
+        self.start()
+
+    def _sample(self) -> _Sample:
+        counts: Mapping[str, int] = self._store.metrics.counts
+        return _Sample(
+            self._clock.now(),
+            self._clock.monotonic(),
+            counts[ARRIVED],
+            sum(counts[name] for name in GONE),
+            self._store.total.count,
+            sum(counts[name] for name in FAILED_LOGONS),
+        )
+
+    def points(self) -> tuple[Point, ...]:
+        """The last hour, the oldest point first."""
+        return tuple(_point(before, after) for before, after in pairwise(self._samples))
+
+    def now(self) -> Point:
+        """What is so now; the rates are those since the last sample but one."""
+        before = self._samples[-2] if len(self._samples) > 1 else self._samples[-1]
+        return _point(before, self._sample())
+
+    def failed_logons(self) -> int:
+        """How many logons have failed within the hour."""
+        return self._sample().failed_logons - self._samples[0].failed_logons
+
+
+def _point(before: _Sample, after: _Sample) -> Point:
+    seconds = max(after.moment - before.moment, 1) / 1000
+    return Point(
+        after.time,
+        round((after.arrived - before.arrived) / seconds, 3),
+        round((after.gone - before.gone) / seconds, 3),
+        after.messages,
+    )

@@ -1,0 +1,148 @@
+"""The queue manager at a glance: its totals, its last hour, and what needs attention first."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from rpcqm.base.admission import Admission
+from rpcqm.base.completion import Completion, completed, start
+from rpcqm.base.identity import Identity
+from rpcqm.base.text import iso_time
+from rpcqm.operations.attention import Attention, attention_of
+from rpcqm.operations.history import History, Point
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.totals import SLICE, QueueTotals, queue_totals
+
+KEPT_FOR = 1_000
+"""Milliseconds for which the totals of many queues are told again."""
+
+_TIMES = ("now", "started", "oldest", "oldest_transaction", "outgoing_oldest")
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a queue manager does; times are milliseconds since 1970 (0: none), sizes bytes.
+
+    `messages` and `bytes` are all that is kept; `queues`, `oldest` and `oldest_queue` are of the
+    queues of applications here. `sessions` are outgoing queues by their state. `failed_logons` are
+    those within the hour. Rates are messages a second.
+    """
+
+    name: str
+    version: str
+    now: int
+    started: int
+    connected: bool
+    queues: int
+    messages: int
+    bytes: int
+    in_per_second: float
+    out_per_second: float
+    oldest: int
+    oldest_queue: str
+    dead_letters: int
+    dead_letters_unread: int
+    dead_letters_by_reason: Mapping[str, int]
+    connections: int
+    waiting_reads: int
+    locked_messages: int
+    leases: int
+    transactions: int
+    oldest_transaction: int
+    sessions: Mapping[str, int]
+    outgoing_messages: int
+    outgoing_bytes: int
+    outgoing_oldest: int
+    disk_free: int
+    disk_reserve: int
+    disk_refusing: bool
+    store_bytes: int
+    failed_logons: int
+    history: tuple[Point, ...] = ()
+    attention: tuple[Attention, ...] = ()
+
+
+class OverviewOperations:
+    """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
+
+    def __init__(
+        self, engine: QueueManagerEngine, started: int, admission: Admission | None = None
+    ) -> None:
+        self._engine = engine
+        self._started = started
+        self._admission = admission
+        self.history = History(engine)
+        self._totals: tuple[int, QueueTotals] | None = None
+
+    def overview(self, identity: Identity) -> Completion[Overview]:
+        """What the queue manager does now, and has done in the last hour."""
+        require_administrator(identity)
+        return start(self._overview())
+
+    async def _overview(self) -> Overview:
+        totals = await self._queue_totals()
+        told = self._told(totals)
+        return replace(told, attention=attention_of(told, totals.stuck))
+
+    def _queue_totals(self) -> Completion[QueueTotals]:
+        """The totals of all queues; those of many are told for a moment to all who ask."""
+        now, engine = self._engine.clock.monotonic(), self._engine
+        if len(engine.queue_manager.queue_collection) <= SLICE:
+            return queue_totals(engine.queue_manager, engine.timers)
+        if self._totals is not None and now - self._totals[0] < KEPT_FOR:
+            return completed(self._totals[1])
+        found = queue_totals(engine.queue_manager, engine.timers)
+        found.add_done_callback(self._keep)
+        return found
+
+    def _keep(self, found: Completion[QueueTotals]) -> None:
+        if found.error is None:
+            self._totals = self._engine.clock.monotonic(), found.result()
+
+    def _told(self, totals: QueueTotals) -> Overview:
+        engine, machine, store = self._engine, self._engine.queue_manager, self._engine.store
+        transactions, dead_letters = machine.transaction_collection, engine.dead_letters
+        point = self.history.now()
+        return Overview(
+            name=machine.computer_name,
+            version=machine.queue_manager_version,
+            now=engine.clock.now(),
+            started=self._started,
+            connected=machine.connection_active,
+            queues=totals.queues,
+            messages=store.total.count,
+            bytes=store.total.bytes,
+            in_per_second=point.in_per_second,
+            out_per_second=point.out_per_second,
+            oldest=totals.oldest,
+            oldest_queue=totals.oldest_queue,
+            dead_letters=dead_letters.count(),
+            dead_letters_unread=dead_letters.unread(),
+            dead_letters_by_reason=dead_letters.by_reason(),
+            connections=0 if self._admission is None else self._admission.count,
+            waiting_reads=totals.waiting_reads,
+            locked_messages=totals.locked_messages,
+            leases=engine.leases.count,
+            transactions=len(transactions),
+            oldest_transaction=next((each.begun for each in transactions.values()), 0),
+            sessions={state.value: count for state, count in totals.sessions.items()},
+            outgoing_messages=totals.outgoing_messages,
+            outgoing_bytes=totals.outgoing_bytes,
+            outgoing_oldest=totals.outgoing_oldest,
+            disk_free=store.space.free,
+            disk_reserve=store.space.reserve,
+            disk_refusing=store.space.refusing,
+            store_bytes=store.disk_bytes(),
+            failed_logons=self.history.failed_logons(),
+            history=self.history.points(),
+        )
+
+
+def described_overview(overview: Overview) -> dict[str, object]:
+    """An overview in what JSON has; times are as in ISO 8601, null for none."""
+    told = asdict(overview)
+    for name in _TIMES:
+        told[name] = iso_time(told[name] / 1000)
+    for point in told["history"]:
+        point["time"] = iso_time(point["time"] / 1000)
+    return told

@@ -1,0 +1,42 @@
+"""Names of the counters of what happens to messages; `Metrics` counts since the start."""
+
+from rpcqm.codec.packet.enums import MessageClass
+
+ARRIVED = "messages.arrived"
+RECEIVED = "messages.received"
+EXPIRED = "messages.expired"
+PURGED = "messages.purged"
+FAILED = "messages.failed"
+LEFT = "messages.left"
+MOVED = "messages.moved"
+DEAD_LETTERS = "dead_letters."
+"""Followed by what `why_dead` says."""
+
+GONE = (RECEIVED, EXPIRED, PURGED, FAILED, LEFT)
+"""Why messages are in no queue any more, or in a journal or a dead-letter queue."""
+
+_COUNTERS = {
+    MessageClass.MQMSG_CLASS_ACK_RECEIVE: RECEIVED,
+    MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT: EXPIRED,
+    MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT: EXPIRED,
+    MessageClass.MQMSG_CLASS_NACK_Q_PURGED: PURGED,
+    MessageClass.MQMSG_CLASS_NACK_Q_DELETED: PURGED,
+    MessageClass.MQMSG_CLASS_NACK_DELETED: PURGED,
+}
+_PREFIX = "MQMSG_CLASS_NACK_"
+
+UNKNOWN = "unknown"
+"""Why a dead letter is one that a former version has kept."""
+
+
+def counter_of(reason: MessageClass) -> str:
+    """Which counter counts a message that is removed for a reason."""
+    return _COUNTERS.get(reason, FAILED)
+
+
+def why_dead(message_class: int) -> str:
+    """The reason of a dead letter in a word, such as `receive_timeout`."""
+    try:
+        return MessageClass(message_class).name.removeprefix(_PREFIX).lower()
+    except ValueError:
+        return f"class_{message_class:04x}"

@@ -434,6 +434,13 @@ BOUNDS: tuple[Bound, ...] = (
         "templates",
     ),
     Bound(
+        "rpc.open_queues_of_a_lane",
+        "all of them are forgotten, and found again",
+        "Open queues that a connection sends to by templates without looking for them.",
+        "rpcqm.interfaces._send_lane:OF_LANE",
+        "open queues",
+    ),
+    Bound(
         "rpc.request_templates_learned_at_once",
         "requests are carried out one by one",
         "Templates that are made in one moment.",

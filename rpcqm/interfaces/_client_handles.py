@@ -25,7 +25,8 @@ from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 
 if TYPE_CHECKING:
     from rpcqm.codec.ndr.shapes import StubShape
-    from rpcqm.interfaces._send_templates import Names, SendTemplate
+    from rpcqm.interfaces._send_templates import Names
+    from rpcqm.interfaces._sent_values import SendTemplate
 
 
 class LocalQueueContextHandle:

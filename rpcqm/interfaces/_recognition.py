@@ -21,15 +21,15 @@ class Recognition:
         self._turn = turn
         handles = operation.context_handles
         self._parameter = handles[0] if handles else None
-        self._shapes = StubShapes(partial(operation.tracing, syntax), holes)
+        self.shapes = StubShapes(partial(operation.tracing, syntax), holes)
 
     def of(self, call: Call) -> tuple[StubShape, tuple[Any, ...]] | None:
         """The shape of a call and the values of its holes; others are learned from."""
         if not self._turn.is_on:
             return None
-        found = self._shapes.find(call.stub_data)
+        found = self.shapes.find(call.stub_data)
         if found is None:
-            self._shapes.note(call.stub_data)
+            self.shapes.note(call.stub_data)
         return found
 
     def handle(self, call: Call, wire: bytes) -> ContextHandle | None:

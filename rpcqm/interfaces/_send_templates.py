@@ -7,7 +7,6 @@ since, and carried out with the others of its turn (docs/request-templates.md).
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -17,25 +16,24 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.codec.interface import NULL, Operation, OperationCodec, TransferSyntax
+from rpcqm.codec.interface import Operation, OperationCodec, TransferSyntax
 from rpcqm.codec.ndr.shapes import Holes, StubShape
-from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
+from rpcqm.codec.packet.sent_template import SentTemplate
 from rpcqm.codec.types.mqmq import OBJECTID
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMessageExResponse
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
 from rpcqm.interfaces._recognition import Recognition
-from rpcqm.interfaces._sent_buffer import MAXIMUM_PRIORITY, message_attributes, time_to_reach_queue
+from rpcqm.interfaces._send_lane import SendLane
+from rpcqm.interfaces._sent_buffer import message_attributes
+from rpcqm.interfaces._sent_values import SendTemplate, TemplatedSend, values_of
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
-from rpcqm.qm.timers import expiry_at
 from rpcqm.qm.turn import Kind, Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
-from rpcqm.rpc.templated import TemplatedCall
 
 TEMPLATES = 512
 """Templates that are kept; each has about two kilobytes."""
@@ -43,7 +41,6 @@ OF_HANDLE = 8
 """Templates that an open queue remembers as its own, without looking among all."""
 LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
 """Learning costs as much as some twenty requests: who sends ever new shapes gets nothing by it."""
-_NOTHING = bytes(20)
 _MARK = 0x5AA5_C33C
 """Stands for the number of a message in a response; few other octets are like it."""
 
@@ -82,88 +79,6 @@ class _Key(NamedTuple):
     names: Names
     destination: str
     sender: str
-
-
-@dataclass(slots=True)
-class _Values:
-    """The holes of a request, as the careful path would understand them."""
-
-    time_to_reach_queue: int
-    time_to_be_received: int
-    priority: int
-    application_tag: int
-    correlation: bytes
-    label: bytes
-    body: bytes
-
-
-class SendTemplate(NamedTuple):
-    """What the careful path has made of a request."""
-
-    kind: Kind
-    packet: SentTemplate
-    before_number: bytes
-    behind_number: bytes = b""
-    """The response around the number of the message; without a number if this is empty."""
-
-    def response(self, ordinal: int) -> bytes:
-        if not self.behind_number:
-            return self.before_number
-        return self.before_number + ordinal.to_bytes(4, "little") + self.behind_number
-
-
-class TemplatedSend(TemplatedCall):
-    """A message on its way into a queue, and the call that brings it (`qm.turn`)."""
-
-    __slots__ = ("_ordinal", "_template", "_values", "priority", "size")
-
-    def __init__(
-        self,
-        call: Call,
-        path: CarefulPath,
-        handle: ContextHandle,
-        template: SendTemplate,
-        values: _Values,
-    ) -> None:
-        super().__init__(call, path, handle)
-        self._template, self._values, self._ordinal = template, values, 0
-        self.priority, self.size = values.priority, len(values.body)
-
-    beside = 0
-    changes = None
-
-    def compose(self, ordinal: int, now: int) -> bytes:
-        """Its packet."""
-        self._ordinal = ordinal
-        own = self._values
-        return self._template.packet.filled(
-            ordinal,
-            now,
-            time_to_reach_queue(own.time_to_reach_queue, now),
-            own.time_to_be_received,
-            own.priority,
-            own.application_tag,
-            own.correlation,
-            own.label,
-            own.body,
-        )
-
-    def expiry(self, now: int) -> int:
-        """When it expires, if it is sent now."""
-        return expiry_at(now // 1000, self._values.time_to_be_received, now)
-
-    def accepted(self) -> None:
-        """Keep nothing that is as long as the body: it waits for its sync in the store."""
-        self.call.stub_data = self._values.body = b""
-
-    @property
-    def response(self) -> bytes:
-        """The answer."""
-        return self._template.response(self._ordinal)
-
-    def stored(self) -> None:
-        """Answer the call."""
-        self.answer(self.response)
 
 
 class SendTemplates:
@@ -299,7 +214,7 @@ class SendRecogniser:
         if record.__class__ is not LocalQueueContextHandle:
             return False
         queue = _destination(record.open_queue_descriptor_reference)
-        values = _values(holes)
+        values = values_of(holes)
         if queue is None or values is None:
             return False
         template = self._templates.find(call, record, (shape, holes[1:3]), self._codec)
@@ -307,7 +222,17 @@ class SendRecogniser:
             return False
         message = TemplatedSend(call, path, handle, template, values)
         self._turn.add(queue, template.kind, message)
+        self._lane(call, path).remember(holes[0], handle, queue)
         return True
+
+    def _lane(self, call: Call, path: CarefulPath) -> SendLane:
+        """The lane of a call's connection, which takes the next ones."""
+        lane = call.association.lanes.get(call.opnum)
+        if not isinstance(lane, SendLane) or not lane.fits(call):
+            shapes = self._recognition.shapes
+            lane = SendLane(call, path, self._turn, shapes, self._handles)
+            call.association.lanes[call.opnum] = lane
+        return lane
 
 
 def _destination(descriptor: OpenQueueDescriptor) -> Queue | None:
@@ -320,18 +245,3 @@ def _destination(descriptor: OpenQueueDescriptor) -> Queue | None:
         and descriptor.format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
     )
     return queue if usual and not isinstance(queue, OutgoingQueue) else None
-
-
-def _values(holes: tuple[Any, ...]) -> _Values | None:
-    """The holes of a request as the careful path understands them; None where it would not."""
-    _, _, _, reach, received, priority, tag, correlation, body, title = holes
-    if priority is None:
-        priority = DEFAULT_PRIORITY
-    label = b"" if title is None or title is NULL else label_octets(title)
-    if priority > MAXIMUM_PRIORITY or label is None:
-        return None
-    if correlation is None or correlation is NULL:
-        correlation = _NOTHING
-    if body is None or body is NULL:
-        body = b""
-    return _Values(reach, received, priority, tag or 0, correlation, label, body)

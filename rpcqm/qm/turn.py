@@ -333,7 +333,10 @@ def takes_as_usual(queue: Queue, flags: int) -> bool:
 
 def _stored(run: _Arrivals) -> None:
     for message in run.messages:
-        _guarded(message.stored)
+        try:
+            message.stored()
+        except Exception:
+            _unanswered()
 
 
 def _go_carefully(requests: "Iterable[TemplatedMessage | TemplatedRemoval]") -> None:
@@ -344,5 +347,10 @@ def _go_carefully(requests: "Iterable[TemplatedMessage | TemplatedRemoval]") -> 
 def _guarded(answer: Callable[[], None]) -> None:
     try:
         answer()
-    except Exception:  # the others of the turn must be answered
-        _log.exception("a request of a turn could not be answered")
+    except Exception:
+        _unanswered()
+
+
+def _unanswered() -> None:
+    """Tell of it, and go on: the others of the turn must be answered."""
+    _log.exception("a request of a turn could not be answered")

@@ -21,6 +21,7 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup
@@ -64,6 +65,9 @@ from rpcqm.rpc.request_receiver import RequestReceiver
 from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
 from rpcqm.rpc.security.table import SecurityRefusal
 
+if TYPE_CHECKING:
+    from rpcqm.rpc.interface_registry import Lane
+
 _WHOLE = int(WHOLE)
 
 
@@ -96,6 +100,7 @@ def _nothing(*_: object) -> None:
 class ServerAssociation:
     """The protocol machine of one connection.
 
+    `lanes` are those of operations by their opnums, kept here for the dispatcher.
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
     the empty output gets its first PDU, unless `watching` says that the caller looks by itself.
@@ -115,6 +120,7 @@ class ServerAssociation:
         "_wanted",
         "deliveries",
         "endpoint",
+        "lanes",
         "local_address",
         "on_call",
         "on_event",
@@ -153,6 +159,7 @@ class ServerAssociation:
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
         self._joined_group: AssociationGroup | None = None
+        self.lanes: dict[int, Lane] = {}
         self._begin()
         self.output: list[bytes] = []
         self._partial = bytearray()
@@ -161,6 +168,7 @@ class ServerAssociation:
 
     def _begin(self) -> None:
         """Agree on nothing as yet."""
+        self.lanes.clear()
         negotiation = Negotiation(self.endpoint, self._client, self._base, self._note_logon)
         self._negotiation = negotiation
         self._requests = RequestReceiver(self, self._calls, negotiation, self._limits)

@@ -99,8 +99,12 @@ class ContextHandle:
     def leave(self) -> None:
         """End a call that has joined."""
         self._joined -= 1
-        if not self._joined:
+        if self._joined:
+            return
+        if self._waiting:
             self.release()
+        else:
+            self._busy = False
 
     def release(self) -> None:
         """End the serialized call that runs, and start the next."""

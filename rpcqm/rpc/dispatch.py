@@ -108,6 +108,9 @@ class Dispatcher:
     def dispatch(self, call: Call) -> None:
         """Run one call; it is answered now, or when its handler's completion is resolved."""
         self.calls += 1
+        lane = call.association.lanes.get(call.opnum)
+        if lane is not None and self._may_follow(call) and lane.take(call):
+            return
         operations = call.context.operations
         opnum = call.opnum
         entry: OperationEntry | None = operations[opnum] if opnum < len(operations) else None
@@ -144,8 +147,7 @@ class Dispatcher:
         association.unrecognised += 1
         if association.unrecognised > PATIENCE and association.unrecognised % LOOKED_AT:
             return False
-        signed = call.security.auth_type and SIGNATURE in call.stub_data[-LARGEST:]
-        if call.big_endian or signed or not templated.take(call, self):
+        if _is_unusual(call) or not templated.take(call, self):
             return False
         association.unrecognised = 0
         return True
@@ -187,6 +189,17 @@ class Dispatcher:
         if not isinstance(outcome, entry.response_class):
             outcome = entry.response_of_status(request, outcome)
         return entry.encode(outcome)
+
+    def _may_follow(self, call: Call) -> bool:
+        """Whether the connection's last call was taken by a template, and one more may wait."""
+        association = call.association
+        pending = association.pending
+        return (
+            not association.unrecognised
+            and not _is_unusual(call)
+            and pending < self._most_of_one
+            and (not pending or self.pending < self._most_pending)
+        )
 
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""
@@ -376,6 +389,13 @@ def find_handle(call: Call, parameter: ContextHandleParameter, wire: bytes) -> C
 
 def _nothing() -> None:
     """Nothing waits."""
+
+
+def _is_unusual(call: Call) -> bool:
+    """Whether no template reads a call, whatever is in it: its octets are in another order, or
+    there may be a verification trailer."""
+    auth_type = call.security.auth_type
+    return call.big_endian or (auth_type != 0 and SIGNATURE in call.stub_data[-LARGEST:])
 
 
 def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:

@@ -79,6 +79,16 @@ class TemplatedOperation(Protocol):
         """Take a call, to be answered later; False leaves it as it was, for the careful path."""
 
 
+class Lane(Protocol):
+    """What calls of one operation on one connection have in common, once one has been taken.
+
+    It looks again at all that may have changed since, and at nothing else.
+    """
+
+    def take(self, call: Call) -> bool:
+        """As `TemplatedOperation.take`; the dispatcher has looked at nothing of the call."""
+
+
 TemplatesOf = Callable[[ServedOperation, TransferSyntax], TemplatedOperation | None]
 """Gives the templates of an operation in one syntax; None where it has none."""
 

@@ -1,6 +1,5 @@
 """From an HTTP request to an operation, and from its outcome to an answer."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusa
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.http.exchange import HttpRequest, HttpResponse
+from rpcqm.http.origins import is_local_name
 from rpcqm.operations.audit import ORIGIN
 from rpcqm.operations.operations import Operations
 
@@ -107,18 +107,7 @@ class Api:
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "pages of other hosts may not ask")
 
     def _is_ours(self, authority: str) -> bool:
-        try:
-            host = urlsplit(f"//{authority}").hostname or ""
-        except ValueError:
-            return False
-        host = host.removesuffix(".")
-        if host == "localhost" or host.endswith(".localhost") or host in self.settings.hosts:
-            return True
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            return False
-        return True
+        return is_local_name(authority, self.settings.hosts)
 
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name

@@ -1,19 +1,17 @@
 """A request as the functions of the interface see it, and what they give back."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
+from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, format_names
 from rpcqm.http.exchange import HttpStream
 from rpcqm.operations.operations import Operations
 
-T = TypeVar("T")
+__all__ = ["Asked", "Reply", "settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +59,3 @@ class Reply:
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
     stream: HttpStream | None = None
-
-
-async def settled(outcome: Completion[T]) -> T:
-    """The value of a completion, for a task; the task may be cancelled meanwhile."""
-    if not outcome.done:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        outcome.add_done_callback(partial(_tell, done))
-        await done
-    return outcome.result()
-
-
-def _tell(done: "asyncio.Future[None]", _: object) -> None:
-    if not done.done():
-        done.set_result(None)

@@ -9,14 +9,12 @@ from typing import Protocol
 from rpcqm.api.problems import Refusal
 from rpcqm.base.errors import HResult
 from rpcqm.base.identity import Identity
+from rpcqm.http import origins
 from rpcqm.http.exchange import HttpRequest
+from rpcqm.operations.logons import GuessedTooOftenError
 
 _CHALLENGE = (("WWW-Authenticate", 'Basic realm="rpcqm", charset="UTF-8"'),)
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
-
-
-class GuessedTooOftenError(Exception):
-    """Too many wrong passwords were given for that account from that address."""
 
 
 class Accounts(Protocol):
@@ -59,16 +57,9 @@ def _proved(accounts: Accounts, given: str, address: str) -> Identity | None:
 
 
 def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
-    """The address that a request comes from, and whether it came by TLS.
-
-    A proxy that is trusted tells both; nobody else is believed.
-    """
-    if not trusted_proxy or request.peer != trusted_proxy:
-        return request.peer, request.secure
-    forwarded = (request.header("X-Forwarded-For") or "").rpartition(",")[2].strip()
-    secure = (request.header("X-Forwarded-Proto") or "").lower() == "https"
+    """The address that a request comes from, and whether it came by TLS; raises Refusal."""
     try:
-        return str(ipaddress.ip_address(forwarded)), secure
+        return origins.origin_of(request, trusted_proxy)
     except ValueError:
         raise Refusal(HTTPStatus.BAD_REQUEST, _DENIED, "X-Forwarded-For is no address") from None
 

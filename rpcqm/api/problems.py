@@ -1,41 +1,16 @@
-"""Refusals as programs see them: application/problem+json, with the name of an HRESULT as `code`.
-
-The statuses are a table, so that one code has one status wherever it comes from.
-"""
+"""Refusals as programs see them: problem+json, with the name of an HRESULT as `code`."""
 
 import json
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import visible
 from rpcqm.http.exchange import HttpResponse
+from rpcqm.http.statuses import status_of
 
 RETRY_SECONDS = 5
 """When a program tries again that was told to come later: disks and networks take that long."""
-
-_H, _N = HResult, NtStatus
-STATUSES: dict[HResult | NtStatus, HTTPStatus] = {
-    _H.MQ_ERROR_ACCESS_DENIED: HTTPStatus.FORBIDDEN,
-    _H.MQ_ERROR_PRIVILEGE_NOT_HELD: HTTPStatus.FORBIDDEN,
-    _H.MQ_ERROR_QUEUE_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    _H.MQ_ERROR_MESSAGE_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    _N.STATUS_NO_SUCH_USER: HTTPStatus.NOT_FOUND,
-    _H.MQ_ERROR_QUEUE_EXISTS: HTTPStatus.CONFLICT,
-    _N.STATUS_USER_EXISTS: HTTPStatus.CONFLICT,
-    _H.MQ_ERROR_SHARING_VIOLATION: HTTPStatus.CONFLICT,
-    _H.MQ_ERROR_TRANSACTION_USAGE: HTTPStatus.CONFLICT,
-    _H.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: HTTPStatus.CONFLICT,
-    _H.MQ_ERROR_UNSUPPORTED_OPERATION: HTTPStatus.CONFLICT,
-    _H.MQ_ERROR_QUEUE_DELETED: HTTPStatus.GONE,
-    _H.MQ_ERROR_STALE_HANDLE: HTTPStatus.GONE,
-    _H.MQ_ERROR_INSUFFICIENT_RESOURCES: HTTPStatus.SERVICE_UNAVAILABLE,
-    _H.MQ_ERROR_SERVICE_NOT_AVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    _H.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    _H.MQ_ERROR_NO_DS: HTTPStatus.SERVICE_UNAVAILABLE,
-    _H.MQ_ERROR_OPERATION_CANCELLED: HTTPStatus.SERVICE_UNAVAILABLE,
-}
-"""Every other code is 400: the program has asked for what cannot be."""
 
 WITH_RETRY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
@@ -52,7 +27,7 @@ class Refusal(Exception):
 
 def refusal_of(error: MQError) -> Refusal:
     """What a program is told of an error of the queue manager."""
-    status = STATUSES.get(error.status, HTTPStatus.BAD_REQUEST)
+    status = status_of(error)
     if type(error).__name__ == "KeyReusedError":  # its code has another status elsewhere
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     return Refusal(status, error.status.name, error.detail or error.status.meaning)

@@ -55,6 +55,7 @@ COMMANDS = {
     "restore": "backup",
     "compact": "compact",
     "config": "config",
+    "console": "console",
     "service": "service",
     "capture": "capture",
     "pipeline": "pipeline",

@@ -56,3 +56,11 @@ class AccountsClient:
             )
             for account in response.ppAccounts or ()
         )
+
+    async def create_logon(self) -> tuple[str, str]:
+        """A token with which a browser logs on once as the caller, and the page that takes it.
+
+        The page is "" where none is served; the token lasts for a minute.
+        """
+        response = await self._connections.call(rpcqm_admin.R_CreateLogonRequest())
+        return response.ppwszToken or "", response.ppwszPage or ""

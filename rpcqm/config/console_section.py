@@ -1,4 +1,4 @@
-"""The table [console]: the interface for programs."""
+"""The table [console]: the interface for programs, and the operator's pages."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ def check_address(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSection:
-    """The interface for programs, on `console_port`."""
+    """The interface for programs and the operator's pages, on `console_port`."""
 
     host: Annotated[
         str, About("Address to listen on, whatever `host` is; from elsewhere it needs TLS.")
@@ -51,3 +51,6 @@ class ConsoleSection:
     longest_wait: Annotated[
         int, About("How long a receive waits at most.", (0, 86_400), unit="s")
     ] = 60
+    session_hours: Annotated[
+        int, About("How long one stays logged on at the pages.", (1, 720), unit="h")
+    ] = 12

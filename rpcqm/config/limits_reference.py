@@ -961,6 +961,70 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.service.tokens:LONGEST_LIFE",
         "milliseconds",
     ),
+    # Pages.
+    Bound(
+        "console.sessions",
+        "the oldest session ends",
+        "Logons at the pages at a time.",
+        "rpcqm.console.sessions:MOST_SESSIONS",
+        "sessions",
+    ),
+    Bound(
+        "console.sessions_of_account",
+        "the oldest session of the account ends",
+        "Logons of one account at the pages at a time.",
+        "rpcqm.console.sessions:SESSIONS_OF_ACCOUNT",
+        "sessions",
+    ),
+    Bound(
+        "console.logons_waiting",
+        "the oldest one cannot be used any more",
+        "One-time logons that nobody has used yet.",
+        "rpcqm.operations.logons:MOST_WAITING",
+        "tokens",
+    ),
+    Bound(
+        "console.logon_life",
+        "it cannot be used any more",
+        "How long a one-time logon can be used.",
+        "rpcqm.operations.logons:LIFE",
+        "milliseconds",
+    ),
+    Bound(
+        "console.listeners",
+        "a page does not follow what happens",
+        "Pages that follow what happens at a time.",
+        "rpcqm.console.changes:MOST_LISTENERS",
+        "pages",
+    ),
+    Bound(
+        "console.listeners_of_session",
+        "a page does not follow what happens",
+        "Pages of one logon that follow what happens at a time.",
+        "rpcqm.console.changes:LISTENERS_OF_SESSION",
+        "pages",
+    ),
+    Bound(
+        "console.form_bytes",
+        "the form is refused",
+        "A form of somebody who is logged on.",
+        "rpcqm.console.forms:FORM_BYTES",
+        "bytes",
+    ),
+    Bound(
+        "console.logon_bytes",
+        "the form is refused",
+        "A form of somebody who is not logged on.",
+        "rpcqm.console.forms:LOGON_BYTES",
+        "bytes",
+    ),
+    Bound(
+        "console.fields",
+        "the form is refused",
+        "Fields of a form, or of a query.",
+        "rpcqm.console.forms:MOST_FIELDS",
+        "fields",
+    ),
 )
 
 

@@ -56,8 +56,8 @@ class HttpServer:
     """Serves requests of some `methods` on any number of ports; all of them go to one handler.
 
     `admission` says who may connect; listeners of other protocols share it. Every answer has
-    `headers`; `explain` says what is answered to requests that are refused here. With `cancels`
-    a handler whose client has gone is cancelled.
+    `headers`, unless it has others of these names; `explain` says what is answered to requests that
+    are refused here. With `cancels` a handler whose client has gone is cancelled.
     """
 
     def __init__(
@@ -187,13 +187,17 @@ class HttpServer:
         )
         if answer.stream is not None:
             return await self._send_stream(request, answer, answer.stream)
-        return Answer(answer.status, answer.body, answer.headers + self._headers)
+        return Answer(answer.status, answer.body, self._with_ours(answer.headers))
+
+    def _with_ours(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        names = {name for name, _ in headers}
+        return headers + tuple(each for each in self._headers if each[0] not in names)
 
     async def _send_stream(
         self, request: web.BaseRequest, answer: HttpResponse, stream: HttpStream
     ) -> StreamedAnswer:
         """Send what comes until it ends, the client has gone, or the server stops."""
-        told = StreamedAnswer(answer.status, answer.headers + self._headers)
+        told = StreamedAnswer(answer.status, self._with_ours(answer.headers))
         self._streams[stream] = None
         try:
             await told.prepare(request)

@@ -20,6 +20,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_AddAccountResponse,
     R_CompactRequest,
     R_CompactResponse,
+    R_CreateLogonRequest,
+    R_CreateLogonResponse,
     R_CreatePublicQueueRequest,
     R_CreateTokenRequest,
     R_CreateTokenResponse,
@@ -89,6 +91,7 @@ class Admin:
     def __init__(self, operations: Operations) -> None:
         self._accounts = operations.accounts
         self._tokens = operations.tokens
+        self._logons = operations.logons
         self._machine = operations.machine
         self._queues = operations.queues
         self._messages = operations.messages
@@ -290,6 +293,11 @@ class Admin:
         overview = await self._overview.overview(call.identity)
         told = json.dumps(described_overview(overview), separators=(",", ":"))
         return R_GetOverviewResponse(ppwszOverview=told, result=0)
+
+    def R_CreateLogon(self, call: Call, request: R_CreateLogonRequest) -> R_CreateLogonResponse:
+        """A token with which a browser logs on once as the caller (Opnum 25)."""
+        text, page = self._logons.create(call.identity), self._logons.page
+        return R_CreateLogonResponse(ppwszToken=text, ppwszPage=page, result=0)
 
 
 def _token(token: TokenView) -> TOKEN:

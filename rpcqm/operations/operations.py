@@ -3,6 +3,7 @@
 from rpcqm.base.admission import Admission
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
 from rpcqm.operations.events import Events
+from rpcqm.operations.logons import LogonOperations
 from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.outgoing import OutgoingOperations
@@ -28,6 +29,7 @@ class Operations:
         self.tokens = TokenOperations(tokens)
         self.machine = MachineOperations(engine, make_backup)
         self.overview = OverviewOperations(engine, self.machine.started, admission)
+        self.logons = LogonOperations(engine.clock)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)
         self.outgoing = OutgoingOperations(engine)

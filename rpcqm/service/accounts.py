@@ -4,6 +4,7 @@ The NT hashes stand in one smbpasswd-format file, readable by its owner only; na
 identifiers and groups are records of the store. An account exists once both have it.
 """
 
+import hashlib
 import hmac
 import json
 import os
@@ -174,6 +175,22 @@ class Accounts:
         """
         record = self._records.get(folded_name(name))
         return None if record is None else self._identity_of(record)
+
+    def standing(self, identity: Identity) -> tuple[Identity, bytes] | None:
+        """Who somebody is now that has logged on, None if the account is there no more.
+
+        The octets are others once its password has changed; who is known by the local socket alone
+        has none.
+        """
+        if identity.sid == f"{self.machine_sid}-{ADMINISTRATOR_IDENTIFIER}":
+            return identity, b""
+        name = folded_name(identity.name)
+        record, credential = self._records.get(name), self._credentials.get(name)
+        if record is None or self._sid(record) != identity.sid:
+            return None
+        stamp = b"" if credential is None else f"{credential.changed}:".encode()
+        known = b"" if credential is None else credential.nt_hash
+        return self._identity_of(record), hashlib.sha256(stamp + known).digest()
 
     def local_identity(self, uid: int) -> Identity:
         """Who a process of this machine is.

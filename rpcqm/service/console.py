@@ -1,14 +1,18 @@
-"""The port of the interface for programs: it listens from the start, and loads when it is used.
+"""The port of the interface for programs and of the pages; it loads when it is used.
 
 aiohttp and pydantic take as long to load as the rest of the queue manager together.
 """
 
 import asyncio
+import hashlib
+import ipaddress
+import re
 import socket
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rpcqm.base.acceptor import tcp_socket
 from rpcqm.base.admission import Admission
@@ -40,6 +44,7 @@ class ConsoleParts:
     admission: Admission
     metrics: Metrics
     configuration: Configuration
+    instance: str
     context: "ssl.SSLContext | None" = None
 
 
@@ -59,7 +64,18 @@ class ConsoleDoor:
         listening = self._listening = tcp_socket(host, port)
         listening.setblocking(False)
         asyncio.get_running_loop().add_reader(listening, self._begin)
-        return int(listening.getsockname()[1])
+        bound = int(listening.getsockname()[1])
+        self._parts.operations.logons.home = self._home(host, bound)
+        return bound
+
+    def _home(self, host: str, port: int) -> str:
+        """Where browsers of this machine find the pages; "" where nobody here can log on."""
+        address = ipaddress.ip_address(host)
+        is_here = address.is_loopback or address.is_unspecified
+        if self._parts.context is None:
+            return f"http://{self._parts.instance}:{port}" if is_here else ""
+        name = f"[{host}]" if address.version == 6 else host
+        return f"https://{'localhost' if is_here else name}:{port}"
 
     def _begin(self) -> None:
         """Somebody connects for the first time."""
@@ -96,6 +112,17 @@ class ConsoleDoor:
             self._listening.close()
         if self._server is not None:
             await self._server.stop()
+
+
+def instance_name(name: str, identifier: UUID) -> str:
+    """The name of this host that no other program is called by, for browsers on it (G354).
+
+    They take every name below `localhost` for this machine. The digits keep it from strangers'
+    pages, and apart from a queue manager of the same name.
+    """
+    plain = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    digits = hashlib.sha256(b"console" + identifier.bytes).hexdigest()[:12]
+    return f"{plain}-{digits}.localhost" if plain else f"rpcqm-{digits}.localhost"
 
 
 def read_context(configuration: Configuration) -> "ssl.SSLContext | None":

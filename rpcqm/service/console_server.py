@@ -1,12 +1,14 @@
-"""What answers on the port of the interface for programs, once somebody asks."""
+"""What answers on the port of the interface for programs and of the pages, once somebody asks."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from rpcqm.api.application import HEADERS, Api, ApiSettings
-from rpcqm.api.logging_on import GuessedTooOftenError
 from rpcqm.api.problems import explained
 from rpcqm.api.routes import METHODS
 from rpcqm.base.identity import Identity, folded_name
@@ -14,12 +16,21 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.config import Configuration
+from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.server import HttpServer
-from rpcqm.operations.tokens import TokenOperations
+from rpcqm.operations.logons import GuessedTooOftenError
+from rpcqm.operations.operations import Operations
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.console import ConsoleParts
 from rpcqm.service.http_limits import http_limits
+
+if TYPE_CHECKING:
+    from rpcqm.console.application import Console, ConsoleSettings
+    from rpcqm.console.sessions import Standing
+
+PAGES = "/console"
+"""Below this path are pages; `/` is one, too."""
 
 _log = get_logger("service")
 
@@ -28,14 +39,16 @@ class ConsoleServer:
     """Answers on a socket that is bound."""
 
     def __init__(self, parts: ConsoleParts, listening: socket.socket) -> None:
+        self._parts = parts
+        self._console: Console | None = None
         self._api = Api(
             parts.operations,
-            LogOns(parts.accounts, parts.operations.tokens, parts.metrics),
+            LogOns(parts.accounts, parts.operations, parts.metrics),
             api_settings(parts.configuration),
             version("rpcqm"),
         )
         self._server = HttpServer(
-            self._api.answer,
+            self._answer,
             parts.clock,
             parts.admission,
             http_limits(parts.configuration.limits),
@@ -47,9 +60,30 @@ class ConsoleServer:
         )
         self._server.listen_on(listening, parts.context)
 
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        path = request.target.partition("?")[0]
+        if path in ("/", PAGES) or path.startswith(f"{PAGES}/"):
+            return await (await self._pages()).answer(request)
+        return await self._api.answer(request)
+
+    async def _pages(self) -> "Console":
+        """The pages, which are loaded when somebody asks for one, in a thread."""
+        if self._console is None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, import_module, "rpcqm.console.application")
+            from rpcqm.console.application import Console
+        if self._console is None:  # another request may have waited for the same
+            operations = self._parts.operations
+            accounts = LogOns(self._parts.accounts, operations, self._parts.metrics)
+            settings = console_settings(self._parts)
+            self._console = Console(operations, accounts, self._parts.clock, settings)
+        return self._console
+
     def adjust(self, parts: ConsoleParts) -> None:
         """Go on with other settings, and with another certificate for new connections."""
         self._api.settings = api_settings(parts.configuration)
+        if self._console is not None:
+            self._console.adjust(console_settings(parts))
         self._server.adjust(http_limits(parts.configuration.limits), parts.context)
 
     async def stop(self) -> None:
@@ -60,8 +94,9 @@ class ConsoleServer:
 class LogOns:
     """Checks passwords and tokens; guesses count together with those over RPC."""
 
-    def __init__(self, accounts: Accounts, tokens: TokenOperations, metrics: Metrics) -> None:
-        self._accounts, self._tokens, self._metrics = accounts, tokens, metrics
+    def __init__(self, accounts: Accounts, operations: Operations, metrics: Metrics) -> None:
+        self._accounts, self._tokens = accounts, operations.tokens
+        self._logons, self._metrics = operations.logons, metrics
 
     def log_on(self, name: str, password: str, address: str) -> Identity | None:
         """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
@@ -77,6 +112,24 @@ class LogOns:
         name = text.rpartition("_")[0]  # what is behind it is the secret
         verify = partial(self._tokens.verify, text)
         return self._slowed(name, address, verify, "a wrong token, or one that is over")
+
+    def show_logon(self, text: str, address: str) -> Identity | None:
+        """Who shows a one-time token, None if it is wrong or over.
+
+        Guesses are not counted: no page of a stranger may use up those of this address.
+        """
+        identity = self._logons.redeem(text)
+        if identity is None:
+            reason = "a wrong one-time logon, or one that is over"
+            _log.info("a program could not log on", peer=address, account="", reason=reason)
+        return identity
+
+    def standing(self, identity: Identity) -> "Standing | None":
+        """How somebody stands who has logged on, None if the account is there no more."""
+        from rpcqm.console.sessions import Standing  # only where pages are served
+
+        known = self._accounts.standing(identity)
+        return None if known is None else Standing(*known)
 
     def _slowed(
         self, name: str, address: str, proved: Callable[[], Identity | None], reason: str
@@ -102,9 +155,18 @@ class LogOns:
 def api_settings(configuration: Configuration) -> ApiSettings:
     """What the interface takes of a configuration."""
     section = configuration.console
-    names = {configuration.name, *section.allow_hosts}
-    return ApiSettings(
-        frozenset(name.lower().removesuffix(".") for name in names),
-        section.trusted_proxy,
-        section.longest_wait,
-    )
+    return ApiSettings(_hosts(configuration), section.trusted_proxy, section.longest_wait)
+
+
+def console_settings(parts: ConsoleParts) -> "ConsoleSettings":
+    """What the pages take of a configuration."""
+    from rpcqm.console.application import ConsoleSettings  # only where pages are served
+
+    section = parts.configuration.console
+    hosts = _hosts(parts.configuration)
+    return ConsoleSettings(parts.instance, hosts, section.trusted_proxy, section.session_hours)
+
+
+def _hosts(configuration: Configuration) -> frozenset[str]:
+    names = {configuration.name, *configuration.console.allow_hosts}
+    return frozenset(name.lower().removesuffix(".") for name in names)

@@ -40,7 +40,13 @@ from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.backups import Backups
-from rpcqm.service.console import CONSOLE_PORT, ConsoleDoor, ConsoleParts, read_context
+from rpcqm.service.console import (
+    CONSOLE_PORT,
+    ConsoleDoor,
+    ConsoleParts,
+    instance_name,
+    read_context,
+)
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.recording import binary as recording_binary
@@ -119,6 +125,11 @@ class QueueManagerService:
     async def stop(self) -> None:
         """Answer whoever waits, close every door and the store, and withdraw the ready file."""
         await self._undo.aclose()
+
+    @property
+    def pages(self) -> str:
+        """Where browsers of this machine find the operator's pages; "" where they find none."""
+        return self._operations.logons.home
 
     @property
     def templated(self) -> dict[str, int]:
@@ -300,7 +311,7 @@ class QueueManagerService:
 
     def _make_console(self) -> None:
         """What it serves is loaded when somebody asks it for the first time."""
-        configuration = self._configuration
+        configuration, machine = self._configuration, self._engine.queue_manager
         parts = ConsoleParts(
             self._operations,
             self._accounts,
@@ -308,6 +319,7 @@ class QueueManagerService:
             self._admission,
             self._metrics,
             configuration,
+            instance_name(machine.computer_name, machine.identifier),
         )
         self._console = ConsoleDoor(parts)
         self._undo.push_async_callback(self._console.stop)

@@ -74,6 +74,7 @@ async def _serve(
             "ready",
             name=service.ready.name,
             data=str(configuration.data_dir),
+            pages=service.pages,
             **{door: f"{host}:{port}" for door, (host, port) in service.ready.endpoints.items()},
         )
         await stopping.wait()

@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "binary.connection": {"base", "codec", "adm", "store", "qm", "binary"},
     "http": {"base"},
     "api": {"base", "codec", "http", "operations"},
+    "console": {"base", "codec", "http", "operations"},
     "srmp": {"base", "codec", "adm", "http"},
     "srmp.connection": {"base", "codec", "adm", "store", "qm", "http", "srmp"},
     "dcom": {"base", "codec", "rpc"},

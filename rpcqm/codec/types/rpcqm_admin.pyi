@@ -385,3 +385,14 @@ class R_GetOverviewResponse(Value):
     ppwszOverview: str | None
     result: int
     def __init__(self, *, ppwszOverview: str | None = ..., result: int) -> None: ...
+
+class R_CreateLogonRequest(OperationRequest[R_CreateLogonResponse]):
+    def __init__(self) -> None: ...
+
+class R_CreateLogonResponse(Value):
+    ppwszToken: str | None
+    ppwszPage: str | None
+    result: int
+    def __init__(
+        self, *, ppwszToken: str | None = ..., ppwszPage: str | None = ..., result: int
+    ) -> None: ...

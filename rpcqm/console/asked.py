@@ -1,0 +1,100 @@
+"""A request as the pages see it, and what they give back."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.operations.operations import Operations
+
+LARGEST_NUMBER = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of a form or of a query, in order; a name may come again."""
+
+    values: tuple[tuple[str, str], ...] = ()
+
+    def text(self, name: str, default: str = "") -> str:
+        """The first value of a field, or the default."""
+        return next((value for each, value in self.values if each == name), default)
+
+    def all(self, name: str) -> list[str]:
+        """All values of a field."""
+        return [value for each, value in self.values if each == name]
+
+    def checked(self, name: str) -> bool:
+        """Whether a box is ticked."""
+        return bool(self.text(name))
+
+    def number(self, name: str, default: int = 0) -> int:
+        """A whole number; raises MQError for what is none."""
+        text = self.text(name).strip()
+        return whole_number(name, text) if text else default
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of somebody who has logged on; `now` is milliseconds since 1970.
+
+    `form` is empty unless the form that was sent is one of ours.
+    """
+
+    operations: Operations
+    identity: Identity
+    now: int
+    query: Fields = field(default_factory=Fields)
+    form: Fields = field(default_factory=Fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a template is filled with; `template` is another one than the page's own."""
+
+    values: Mapping[str, object]
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Where to go on, below /console, and what is said there."""
+
+    to: str
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file."""
+
+    octets: bytes
+    name: str
+    content_type: str = "application/octet-stream"
+
+
+Outcome = Shown | Redirect | Download
+Show = Callable[[Asked], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: `show` answers GET, `act` a form that was sent to the same path.
+
+    `entry` is the key of its text in the navigation, for those pages that are there; `title` that
+    of its title.
+    """
+
+    path: str
+    title: str
+    template: str
+    show: Show
+    act: Show | None = None
+    entry: str = ""
+
+
+def whole_number(name: str, text: str) -> int:
+    """A number that is not negative, of 64 bits; raises MQError."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < LARGEST_NUMBER):
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{name}: a whole number is wanted")
+    return int(text)

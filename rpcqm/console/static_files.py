@@ -1,0 +1,30 @@
+"""The style sheet and the script of the pages, under names that change with what is in them."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+BASE = "/console/static/"
+_DIRECTORY = Path(__file__).parent / "assets"
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+
+
+@cache
+def assets() -> dict[str, tuple[bytes, str]]:
+    """Octets and type by path: what is not among these paths is not served."""
+    return {
+        path: (octets, _TYPES[Path(path).suffix])
+        for name in ("console.css", "console.js")
+        for octets in [(_DIRECTORY / name).read_bytes()]
+        for path in [_path(name, octets)]
+    }
+
+
+def asset_path(name: str) -> str:
+    """The path of a file, as pages have it."""
+    return _path(name, (_DIRECTORY / name).read_bytes())
+
+
+def _path(name: str, octets: bytes) -> str:
+    stem, _, ending = name.partition(".")
+    return f"{BASE}{stem}.{hashlib.sha256(octets).hexdigest()[:16]}.{ending}"

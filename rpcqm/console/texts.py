@@ -1,0 +1,25 @@
+"""The words of the pages, from `texts.toml`, by keys like `logon.title`."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def texts() -> dict[str, str]:
+    """All of them."""
+    tables = tomllib.loads((Path(__file__).parent / "texts.toml").read_text("utf-8"))
+    found: dict[str, str] = {}
+    for name, value in tables.items():
+        given = {name: value} if isinstance(value, str) else _of_table(name, value)
+        found |= given
+    return found
+
+
+def _of_table(name: str, table: dict[str, str]) -> dict[str, str]:
+    return {f"{name}.{key}": str(value) for key, value in table.items()}
+
+
+def text(key: str, **filled: object) -> str:
+    """The words of a key; raises KeyError for one that there is not."""
+    return texts()[key].format(**filled)

@@ -1,0 +1,74 @@
+"""One-time logons: how the local user comes to the pages without a password.
+
+A token is made for who asks over the local socket, lasts for a minute and is good for one logon.
+Only a digest of it is kept, in memory.
+"""
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.identity import Identity
+from rpcqm.operations.audit import note
+from rpcqm.qm.access import require_administrator
+
+LIFE = 60_000
+"""Milliseconds in which the browser has to come up."""
+MOST_WAITING = 64
+"""Tokens that nobody has used yet; the oldest one is forgotten for the next."""
+
+
+class GuessedTooOftenError(Exception):
+    """Too many wrong passwords were given for that account from that address."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    identity: Identity
+    expires: int
+
+
+class LogonOperations:
+    """`home` is where browsers of this machine find the pages, "" where they find none."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: OrderedDict[bytes, _Waiting] = OrderedDict()
+        self.home = ""
+
+    def create(self, identity: Identity) -> str:
+        """A token with which a browser logs on once as who asks; for administrators."""
+        require_administrator(identity)
+        text = secrets.token_urlsafe(32)
+        expires = self._clock.monotonic() + LIFE
+        self._waiting[_digest(text)] = _Waiting(identity, expires)
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
+        note(identity, "make a one-time logon", "the console")
+        return text
+
+    @property
+    def page(self) -> str:
+        """The address at which a browser shows a token, "" where no pages are served."""
+        return f"{self.home}/console/one-time" if self.home else ""
+
+    def redeem(self, text: str) -> Identity | None:
+        """Who logs on with a token, which is used up; None for one that is wrong or over."""
+        found = self._waiting.pop(_digest(text), None)
+        if found is None or found.expires <= self._clock.monotonic():
+            return None
+        return found.identity
+
+    def logged_on(self, identity: Identity) -> None:
+        """Tell that somebody has come to the pages."""
+        note(identity, "log on", "the console")
+
+    def logged_off(self, identity: Identity) -> None:
+        """Tell that somebody has left them."""
+        note(identity, "log off", "the console")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

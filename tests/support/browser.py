@@ -1,0 +1,125 @@
+"""A browser without scripts: cookies, forms and redirects, over http.client."""
+
+import http.client
+import re
+from collections.abc import Iterable, Mapping
+from html.parser import HTMLParser
+from typing import NamedTuple
+from urllib.parse import urlencode, urljoin, urlsplit
+
+PATIENCE = 30.0
+MOST_REDIRECTS = 5
+
+
+class Answer(NamedTuple):
+    """What came back, as text."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    text: str
+
+    @property
+    def title(self) -> str:
+        found = re.search("<h1>(.*?)</h1>", self.text, re.DOTALL)
+        return found[1] if found else ""
+
+    @property
+    def words(self) -> str:
+        """The text that a person reads."""
+        reader = _Words()
+        reader.feed(self.text)
+        return " ".join(" ".join(reader.words).split())
+
+    @property
+    def tags(self) -> list[tuple[str, dict[str, str | None]]]:
+        """All elements with their attributes."""
+        reader = _Words()
+        reader.feed(self.text)
+        return reader.tags
+
+
+class _Words(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+class Browser:
+    """Somebody at `home`, the origin of the pages, which is at an address of loopback."""
+
+    def __init__(self, address: tuple[str, int], home: str) -> None:
+        self.address, self.home = address, home
+        self.host = urlsplit(home).netloc
+        self.cookies: dict[str, str] = {}
+        self.token = ""
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request; redirects are not followed."""
+        connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE)
+        more = {"Host": self.host, **dict(headers or {})}
+        if self.cookies and "Cookie" not in more:
+            more["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        try:
+            connection.request(method, path, body or None, more)
+            answer = connection.getresponse()
+            text = answer.read().decode("utf-8", "replace")
+        finally:
+            connection.close()
+        self._keep(answer.headers)
+        if found := re.search('name="token" value="([^"]+)"', text):
+            self.token = found[1]
+        return Answer(answer.status, answer.headers, text)
+
+    def get(self, path: str) -> Answer:
+        """A page, behind its redirects."""
+        answer = self.ask("GET", path)
+        for _ in range(MOST_REDIRECTS):
+            if answer.status != 303:
+                break
+            path = urljoin(self.home + path, answer.headers["Location"]).removeprefix(self.home)
+            answer = self.ask("GET", path)
+        return answer
+
+    def send(
+        self,
+        path: str,
+        fields: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """A form with the token of the last page; redirects are not followed."""
+        pairs = list(fields.items() if isinstance(fields, Mapping) else fields)
+        body = urlencode([("token", self.token), *pairs]).encode()
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self.home}
+        return self.ask("POST", path, body, form | dict(headers or {}))
+
+    def submit(
+        self, path: str, fields: Mapping[str, str] | Iterable[tuple[str, str]] = ()
+    ) -> Answer:
+        """The same, and the page behind it."""
+        answer = self.send(path, fields)
+        return self.get(answer.headers["Location"]) if answer.status == 303 else answer
+
+    def log_on(self, name: str, password: str = "secret") -> Answer:
+        """By the form."""
+        return self.submit("/console/logon", {"account": name, "password": password})
+
+    def _keep(self, headers: http.client.HTTPMessage) -> None:
+        for line in headers.get_all("Set-Cookie", []):
+            name, _, value = line.partition(";")[0].partition("=")
+            if value:
+                self.cookies[name] = value
+            else:
+                self.cookies.pop(name, None)

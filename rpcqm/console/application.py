@@ -300,7 +300,7 @@ class Console:
         said = ""
         if session is not None:
             said, session.said = session.said, ""
-        common = {
+        common: dict[str, object] = {
             "path": "",
             "title": text("title"),
             "said": said,

@@ -1,11 +1,15 @@
 """A browser without scripts: cookies, forms and redirects, over http.client."""
 
 import http.client
+import json
 import re
 from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode, urljoin, urlsplit
+
+from rpcqm.testing import PrivateQueueManager
 
 PATIENCE = 30.0
 MOST_REDIRECTS = 5
@@ -123,3 +127,18 @@ class Browser:
                 self.cookies[name] = value
             else:
                 self.cookies.pop(name, None)
+
+
+def open_browser(running: PrivateQueueManager) -> Browser:
+    """A browser at the pages of a queue manager that runs, not logged on."""
+    ready = next(line for line in running.log.splitlines() if '"ready"' in line)
+    return Browser(running.endpoint("console"), json.loads(ready)["pages"])
+
+
+def one_time_token(running: PrivateQueueManager) -> str:
+    """What `rpcqm console` gives the browser of who runs this."""
+    path = Path(running.run("console", "--no-open").stdout.strip())
+    found = re.search('name="logon" value="([^"]+)"', path.read_text("utf-8"))
+    path.unlink()
+    assert found
+    return found[1]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from rpcqm.testing import PrivateQueueManager
+from tests.support.waiting import until
 
 PATIENCE = 30.0
 MOST_REDIRECTS = 5
@@ -131,7 +132,8 @@ class Browser:
 
 def open_browser(running: PrivateQueueManager) -> Browser:
     """A browser at the pages of a queue manager that runs, not logged on."""
-    ready = next(line for line in running.log.splitlines() if '"ready"' in line)
+    until(lambda: '"pages"' in running.log)
+    ready = next(line for line in running.log.splitlines() if '"pages"' in line)
     return Browser(running.endpoint("console"), json.loads(ready)["pages"])
 
 

@@ -121,6 +121,7 @@ class LogOns:
         identity = self._logons.redeem(text)
         if identity is None:
             reason = "a wrong one-time logon, or one that is over"
+            self._metrics.count("http.logons_failed")
             _log.info("a program could not log on", peer=address, account="", reason=reason)
         return identity
 

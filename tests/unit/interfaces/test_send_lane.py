@@ -120,7 +120,9 @@ def test_a_handle_whose_level_was_raised_is_refused(qm: RunningQueueManager, ask
 
 
 def test_a_caller_who_may_call_no_longer_is_refused(qm: RunningQueueManager, asked: Any) -> None:
-    lane = Lane(qm, asked, level=LEVEL_NONE, security=RemoteReadSecurity(allow_unprotected_rpc=True))
+    lane = Lane(
+        qm, asked, level=LEVEL_NONE, security=RemoteReadSecurity(allow_unprotected_rpc=True)
+    )
     assert lane.status(lane.send()) == "MQ_OK"
     lane.admission.security = RemoteReadSecurity()
     assert lane.status(lane.send()) == "fault 0x00000005"

@@ -309,7 +309,7 @@ class Console:
             "entries": [(page.path, text(page.entry)) for page in PAGES if page.entry],
         }
         return HttpResponse(
-            int(status), render(template, common | values), (HTML, *HEADERS, *headers)
+            int(status), render(template, {**common, **values}), (HTML, *HEADERS, *headers)
         )
 
 

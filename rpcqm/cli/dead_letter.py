@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import iso_time
-from rpcqm.cli.codes import CLASS_PREFIX, CLASSES
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import (
@@ -25,6 +24,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.operations.codes import CLASS_PREFIX, CLASSES
 
 if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage

@@ -5,7 +5,6 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from rpcqm.cli import outgoing
-from rpcqm.cli.codes import Code, find_codes, similar_names
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.message_search import explain_message
 from rpcqm.cli.options import add_server_options, queue_name, target
@@ -15,6 +14,7 @@ from rpcqm.cli.session import with_server
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.operations.codes import Code, find_codes, similar_names
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

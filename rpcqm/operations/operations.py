@@ -2,6 +2,7 @@
 
 from rpcqm.base.admission import Admission
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
+from rpcqm.operations.dead_letters import DeadLetterOperations
 from rpcqm.operations.events import Events
 from rpcqm.operations.logons import LogonOperations
 from rpcqm.operations.machine import MachineOperations, MakeBackup
@@ -9,6 +10,8 @@ from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.outgoing import OutgoingOperations
 from rpcqm.operations.overview import OverviewOperations
 from rpcqm.operations.queues import QueueOperations
+from rpcqm.operations.routing import RoutingOperations
+from rpcqm.operations.sessions import SessionOperations
 from rpcqm.operations.tokens import TokenKeeper, TokenOperations
 from rpcqm.operations.traces import TraceOperations
 from rpcqm.qm.engine import QueueManagerEngine
@@ -34,4 +37,7 @@ class Operations:
         self.messages = MessageOperations(engine, self.queues)
         self.outgoing = OutgoingOperations(engine)
         self.traces = TraceOperations(engine)
+        self.sessions = SessionOperations(engine)
+        self.routing = RoutingOperations(engine)
+        self.dead_letters = DeadLetterOperations(engine)
         self.events = Events(engine, self.queues)

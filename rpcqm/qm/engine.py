@@ -35,6 +35,7 @@ from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.sent_keys import SentKeys
+from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
@@ -71,6 +72,8 @@ class QueueManagerEngine:
         self.flow_hooks: list[Callable[[bool], None]] = []
         """Told when flow control begins, and when it ends."""
         self.stopped_hooks: list[Callable[[], None]] = []
+        self.session_sources: list[SessionSource] = []
+        """The protocols that have sessions with other queue managers."""
         self.names = LocalNames(settings)
         self.dispatcher = SendDispatcher(machine)
         store.tell_together(self.dispatcher.gathering)

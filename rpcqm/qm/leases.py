@@ -218,6 +218,31 @@ class Leases:
         reception.outcome = start(self._receive(reception, wait))
         return reception
 
+    def hold(self, name: FormatName, identity: Identity, key: int, lease: int) -> Reception:
+        """Take one message, by its lookup identifier, under a lease of `lease` ms.
+
+        Raises as `receive` does, and MQ_ERROR_MESSAGE_NOT_FOUND, also for one that is locked.
+        """
+        _check_length(lease)
+        self._drain()
+        descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
+        try:
+            queue = descriptor.queue_reference
+            assert queue is not None
+            reception = Reception(self, descriptor, identity, lease, 1)
+            self._take(reception, queue, key)
+        finally:
+            self._opening.close_queue(descriptor)
+        return reception
+
+    def check(self, name: FormatName, identity: Identity) -> Queue:
+        """The queue that a caller may receive from; raises as `receive` does."""
+        self._drain()
+        descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
+        self._opening.close_queue(descriptor)
+        assert descriptor.queue_reference is not None
+        return descriptor.queue_reference
+
     async def _receive(self, reception: Reception, wait: int) -> list[LeasedMessage]:
         queue = reception.descriptor.queue_reference
         assert queue is not None

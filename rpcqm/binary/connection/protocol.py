@@ -3,7 +3,7 @@
 Nothing here knows sockets: a `PeerNetwork` resolves and connects, so that tests can simulate one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -39,6 +39,7 @@ from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import Identities
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
 from rpcqm.binary.trace import report
+from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
@@ -46,6 +47,7 @@ from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.message_history import MessageIDHistory
+from rpcqm.qm.sessions import SessionView
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ class BinaryProtocol:
         self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
+        engine.session_sources.append(self._sessions)
 
     def start(self) -> None:
         """[MS-MQQB] 3.1.4.1: connect for every queue that has messages."""
@@ -191,6 +194,24 @@ class BinaryProtocol:
         return self.dispatcher.gathering
 
     # Connections
+
+    def _sessions(self) -> Iterator[SessionView]:
+        """What administrators see of the sessions."""
+        for connection in self.connections:
+            session = connection.session
+            peer = session.remote_qm_guid
+            users = [each.queue for each in connection.users if isinstance(each, OutgoingTransfer)]
+            yield SessionView(
+                "binary",
+                connection.address,
+                "" if peer == NULL_GUID else str(peer),
+                connection.initiator,
+                session.state.value,
+                tuple(queue.destination_format_name for queue in users),
+                session.message_sent_count,
+                session.message_received_count,
+                session.un_acked_message_count,
+            )
 
     def accept(self) -> PeerConnection:
         """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed while offline."""

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
-from rpcqm.cli.codes import STATUSES, codes, find_codes
+from rpcqm.operations.codes import STATUSES, codes, find_codes
 from rpcqm.cli.main import main
 from rpcqm.codec.packet.enums import MessageClass
 

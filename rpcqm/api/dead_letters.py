@@ -1,0 +1,72 @@
+"""Dead letters: which there are and why, that somebody has looked, and sending them again."""
+
+from rpcqm.api import models
+from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.api.messages import lookup_id_of
+from rpcqm.api.problems import bad_request
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, HERE, format_name
+from rpcqm.operations.codes import CLASSES
+from rpcqm.operations.messages import Message
+from rpcqm.operations.shapes import shown
+
+
+async def list_dead_letters(asked: Asked) -> Reply:
+    """Messages that could not be delivered or were not received in time, of one queue."""
+    wanted: models.DeadLetters = asked.parameters
+    after = None if wanted.after is None else int(wanted.after)
+    name = _queue(wanted.transactional)
+    page = asked.operations.messages.peek(asked.identity, name, after, wanted.limit)
+    following = None if page.next is None else str(page.next)
+    return Reply(200, {"messages": [_told(each) for each in page.messages], "next": following})
+
+
+async def inspect_dead_letter(asked: Asked) -> Reply:
+    """One dead letter, with why it is one, and whether somebody has looked at it."""
+    wanted: models.WhichDeadLetters = asked.parameters
+    key = lookup_id_of(asked.path["lookup_id"])
+    name = _queue(wanted.transactional)
+    message = asked.operations.messages.look_up(asked.identity, name, key)
+    return Reply(200, _told(message))
+
+
+async def acknowledge_dead_letters(asked: Asked) -> Reply:
+    """Tell that somebody has looked at all that are there now; how many of them were new."""
+    return Reply(200, {"messages": asked.operations.dead_letters.acknowledge(asked.identity)})
+
+
+async def resend_dead_letters(asked: Asked) -> Reply:
+    """Send dead letters again: some, all, or all of one reason; each is one commit."""
+    wanted: models.Resend = asked.content
+    if (wanted.lookup_ids is not None) is wanted.all:
+        raise bad_request("either lookup_ids or all is wanted")
+    if wanted.reason is not None and not wanted.all:
+        raise bad_request("a reason chooses among all")
+    keys = None if wanted.lookup_ids is None else [lookup_id_of(x) for x in wanted.lookup_ids]
+    named = wanted.queue
+    name = _queue(wanted.transactional) if named is None else format_name(named, HERE)
+    to = None if wanted.to is None else format_name(wanted.to, HERE)
+    reason = None if wanted.reason is None else wanted.reason.upper()
+    done = await settled(
+        asked.operations.dead_letters.resend_all(
+            asked.identity, name, reason, to, wanted.ttbr, keys
+        )
+    )
+    failed = [
+        {
+            "lookup_id": str(each.lookup_identifier),
+            "code": each.error.status.name,
+            "detail": each.error.detail or each.error.status.meaning,
+        }
+        for each in done.failed
+    ]
+    return Reply(200, {"messages": done.messages, "failed": failed, "more": done.more})
+
+
+def _queue(transactional: bool) -> FormatName:
+    return format_name(DEAD_LETTER_QUEUES[transactional])
+
+
+def _told(message: Message) -> dict[str, object]:
+    told = shown(message)
+    return told | {"reason": CLASSES.get(str(told["class"]), "")}

@@ -1,0 +1,118 @@
+"""Sessions, transfers, transactions and routes in what JSON has."""
+
+from collections.abc import Mapping
+
+from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.text import iso_time
+from rpcqm.operations.routing import LinkEdge, MachineNode, RoutingGraph, SiteNode
+from rpcqm.operations.sessions import IncomingSequence
+from rpcqm.operations.shapes import described_outgoing
+from rpcqm.qm.sessions import SessionView
+
+
+def described_session(view: SessionView) -> dict[str, object]:
+    """A session with another queue manager."""
+    return {
+        "protocol": view.protocol,
+        "address": view.address,
+        "peer": view.peer or None,
+        "opened_here": view.opened_here,
+        "state": view.state,
+        "queues": list(view.queues),
+        "sent": view.sent,
+        "received": view.received,
+        "unacknowledged": view.unacknowledged,
+    }
+
+
+def described_transfer(queue: OutgoingQueue, info: OutgoingTransferInfo) -> dict[str, object]:
+    """The same as `rpcqm explain QUEUE --json` tells of a queue to elsewhere."""
+    return described_outgoing(queue) | {
+        "last_acknowledged": info.eod_last_ack.seq_no,
+        "last_acknowledged_time": iso_time(info.eod_last_ack_time or 0),
+        "next_sequence": info.eod_next_seq.seq_no,
+        "unacknowledged": info.eod_no_ack_count,
+        "unread": info.eod_no_read_count,
+        "resend_count": info.eod_resend_count,
+        "resend_time": iso_time(info.eod_resend_time or 0),
+        "connections": [described_connection(entry) for entry in queue.connection_history],
+    }
+
+
+def described_connection(entry: ConnectionHistoryEntry) -> dict[str, object]:
+    """What has happened to a connection, by the name of its status."""
+    return {
+        "status": entry.status.name,
+        "time": iso_time(entry.connection_history_time),
+        "addresses": list(entry.address_list),
+    }
+
+
+def described_incoming(sequence: IncomingSequence) -> dict[str, object]:
+    """How far the messages of one sender have come."""
+    info = sequence.info
+    return {
+        "queue": sequence.queue,
+        "format_name": info.format_name,
+        "sender": str(info.sender_identifier),
+        "sequence": str(info.sequence_identifier),
+        "number": info.sequence_number,
+        "last_arrival": iso_time(info.last_access_time or 0),
+        "refused": info.reject_count,
+    }
+
+
+def described_transaction(
+    transaction: Transaction, names: Mapping[str, str]
+) -> dict[str, object]:
+    """A transaction that is open; `names` are those of accounts by their SIDs."""
+    operations = transaction.transactional_operation_collection
+    owner = transaction.owner
+    return {
+        "id": str(transaction.identifier),
+        "begun": iso_time(transaction.begun / 1000),
+        "owner": None if owner is None else names.get(owner, owner),
+        "prepared": transaction.prepared,
+        "operations": len(operations),
+        "queues": sorted({each.queue.pathname or str(each.queue.label) for each in operations}),
+    }
+
+
+def described_graph(graph: RoutingGraph) -> dict[str, object]:
+    """Sites and queue managers as nodes, links as edges."""
+    return {
+        "sites": [_site(each) for each in graph.sites],
+        "queue_managers": [_machine(each) for each in graph.machines],
+        "links": [_link(each) for each in graph.links],
+    }
+
+
+def _site(site: SiteNode) -> dict[str, object]:
+    return {
+        "id": str(site.identifier),
+        "name": site.name,
+        "foreign": site.foreign,
+        "here": site.here,
+    }
+
+
+def _machine(machine: MachineNode) -> dict[str, object]:
+    return {
+        "id": str(machine.identifier),
+        "name": machine.name,
+        "sites": [str(each) for each in machine.sites],
+        "routing_server": machine.routing_server,
+        "here": machine.here,
+        "out_servers": [str(each) for each in machine.out_servers],
+        "in_servers": [str(each) for each in machine.in_servers],
+    }
+
+
+def _link(link: LinkEdge) -> dict[str, object]:
+    return {
+        "site1": str(link.site1),
+        "site2": str(link.site2),
+        "cost": link.cost,
+        "gates": [str(each) for each in link.gates],
+    }

@@ -6,14 +6,13 @@ from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.base.text import iso_time
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name
+from rpcqm.codec.names.written import format_name
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.operations.drafts import message_identifier
 from rpcqm.operations.shapes import (
     described_event,
     described_outgoing,
     described_place,
-    shown,
 )
 
 MOST_EVENTS = 10_000
@@ -33,16 +32,6 @@ async def change_machine(asked: Asked) -> Reply:
     wanted: models.MachineChanges = asked.content
     asked.operations.machine.connect(asked.identity, wanted.connected)
     return await show_machine(asked)
-
-
-async def list_dead_letters(asked: Asked) -> Reply:
-    """Messages that could not be delivered or were not received in time, of both queues."""
-    wanted: models.DeadLetters = asked.parameters
-    name = format_name(DEAD_LETTER_QUEUES[wanted.transactional])
-    after = None if wanted.after is None else int(wanted.after)
-    page = asked.operations.messages.peek(asked.identity, name, after, wanted.limit)
-    following = None if page.next is None else str(page.next)
-    return Reply(200, {"messages": [shown(each) for each in page.messages], "next": following})
 
 
 # Queues to elsewhere

@@ -46,7 +46,7 @@ async def resend_dead_letters(asked: Asked) -> Reply:
     named = wanted.queue
     name = _queue(wanted.transactional) if named is None else format_name(named, HERE)
     to = None if wanted.to is None else format_name(wanted.to, HERE)
-    reason = None if wanted.reason is None else wanted.reason.upper()
+    reason = None if wanted.reason is None else _word(wanted.reason)
     done = await settled(
         asked.operations.dead_letters.resend_all(
             asked.identity, name, reason, to, wanted.ttbr, keys
@@ -65,6 +65,11 @@ async def resend_dead_letters(asked: Asked) -> Reply:
 
 def _queue(transactional: bool) -> FormatName:
     return format_name(DEAD_LETTER_QUEUES[transactional])
+
+
+def _word(reason: str) -> str:
+    """A reason as overviews tell it, which may be given as the name of a class, too."""
+    return reason.lower().removeprefix("mqmsg_class_").removeprefix("nack_")
 
 
 def _told(message: Message) -> dict[str, object]:

@@ -1,22 +1,228 @@
-"""The queue manager itself: its state, permissions and data, what it counts, what its codes mean."""
+"""The queue manager itself: its permissions and data, what it counts, what its codes mean."""
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
-from rpcqm.api.problems import Refusal, bad_request
+from rpcqm.api.problems import Refusal
+from rpcqm.api.queues import PARTS
 from rpcqm.base.errors import HResult
 from rpcqm.base.text import iso_time
-from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation, parts_of
+from rpcqm.codec.security.descriptor import SecurityDescriptor, parts_of
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
+from rpcqm.http.statuses import status_of_code
 from rpcqm.operations.codes import find_codes
 from rpcqm.operations.shapes import described_happening
 from rpcqm.operations.trail import EventKind
-from rpcqm.qm.queue_status import QueueStatus
 
-_PARTS = (
-    SecurityInformation.OWNER_SECURITY_INFORMATION
-    | SecurityInformation.GROUP_SECURITY_INFORMATION
-    | SecurityInformation.DACL_SECURITY_INFORMATION
-)
+_STRICT = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class QueueCounts:
+    """What one queue does; counts of messages that came and left are since the start."""
+
+    name: str
+    messages: int
+    bytes: int
+    entered: int
+    left: int
+    oldest: str | None
+    open_handles: int
+    waiting_readers: int
+    open_to_all: bool
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What all queues do, those to elsewhere included, and what is open to strangers.
+
+    `exposed` are queues that Anonymous owns or may read.
+    """
+
+    now: str
+    started: str
+    queues: list[QueueCounts]
+    exposed: list[str]
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A directory of the queue manager's machine, which is new or empty, as an absolute path.
+
+    With `secrets` the files with keys and passwords that the configuration names are copied too.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    directory: Annotated[str, Field(min_length=1, max_length=4096, pattern="^/")]
+    secrets: bool = False
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What the store took on the disk before, and takes after."""
+
+    bytes_before: int
+    bytes_after: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a code means, and what to do about it; `http_status` is that of refusals here."""
+
+    kind: str
+    name: str
+    value: int
+    meaning: str
+    remedy: str | None
+    http_status: int | None
+
+
+@dataclass(frozen=True)
+class Explanations:
+    """Everything that a number or a name may stand for."""
+
+    codes: list[Explanation]
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event that is kept; what more is told depends on its kind."""
+
+    id: str | None
+    time: str
+    kind: str
+    about: str
+    more: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EventTrail:
+    """Events in order; `next` is the id to go on after, null at the end."""
+
+    events: list[Happening]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class WhichEvents:
+    """Which events are told: those after an id, of a kind."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    after: Annotated[str, Field(pattern="^[0-9]{1,20}$")] | None = None
+    kind: Literal["dead-letter", "session-state", "machine-state", "operator-acts"] | None = None
+    limit: models.Count = 100
+
+
+@dataclass(frozen=True)
+class PublicQueue:
+    """A public queue of any machine; `here` on this one, `fixed` if the directory file lists it."""
+
+    path_name: str
+    format_name: str
+    label: str
+    here: bool
+    fixed: bool
+
+
+@dataclass(frozen=True)
+class PublicQueues:
+    """All that are known."""
+
+    queues: list[PublicQueue]
+
+
+async def show_statistics(asked: Asked) -> Reply:
+    """What every queue does, as `rpcqm status` tells it."""
+    machine, identity = asked.operations.machine, asked.identity
+    queues = [
+        asdict(each) | {"oldest": iso_time(each.oldest / 1000)}
+        for each in machine.queue_statuses(identity)
+    ]
+    told = {
+        "now": iso_time(machine.now() / 1000),
+        "started": iso_time(machine.started / 1000),
+        "queues": queues,
+        "exposed": machine.exposed_queues(identity),
+    }
+    return Reply(200, told)
+
+
+async def show_machine_permissions(asked: Asked) -> Reply:
+    """Who may do what with the queue manager itself."""
+    security = asked.operations.machine.security(asked.identity, PARTS)
+    return Reply(200, {"sddl": format_sddl(SecurityDescriptor.decode(security))})
+
+
+async def set_machine_permissions(asked: Asked) -> Reply:
+    """Replace the parts of the queue manager's descriptor that are given."""
+    wanted: models.Permissions = asked.content
+    descriptor = parse_sddl(wanted.sddl)
+    parts = parts_of(descriptor) & PARTS
+    machine = asked.operations.machine
+    await settled(machine.set_security(asked.identity, parts, descriptor.encode()))
+    return Reply(204)
+
+
+async def compact_store(asked: Asked) -> Reply:
+    """Give the disk space of removed messages back."""
+    machine, identity = asked.operations.machine, asked.identity
+    before = machine.disk_bytes(identity)
+    await settled(machine.compact(identity))
+    return Reply(200, {"bytes_before": before, "bytes_after": machine.disk_bytes(identity)})
+
+
+async def make_backup(asked: Asked) -> Reply:
+    """Copy everything that is durable to a directory of the queue manager's machine."""
+    wanted: Backup = asked.content
+    made = asked.operations.machine.make_backup(asked.identity, wanted.directory, wanted.secrets)
+    problem = await settled(made)
+    if problem:
+        raise Refusal(HTTPStatus.CONFLICT, HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name, problem)
+    return Reply(204)
+
+
+async def explain_code(asked: Asked) -> Reply:
+    """What a code means, by its name or its number, as `rpcqm explain` tells it."""
+    found = find_codes(asked.path["code"])
+    if not found:
+        code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
+        raise Refusal(HTTPStatus.NOT_FOUND, code, "no code is known by that")
+    told = [
+        {
+            "kind": each.kind,
+            "name": each.name,
+            "value": each.value,
+            "meaning": each.meaning,
+            "remedy": each.remedy or None,
+            "http_status": status_of_code(each.name),
+        }
+        for each in found
+    ]
+    return Reply(200, {"codes": told})
+
+
+async def show_event_trail(asked: Asked) -> Reply:
+    """What operators did and what has happened lately, as far as it is kept in memory."""
+    wanted: WhichEvents = asked.parameters
+    kind = None if wanted.kind is None else EventKind(wanted.kind)
+    after = 0 if wanted.after is None else int(wanted.after)
+    page = asked.operations.events.latest(asked.identity, after, kind, wanted.limit + 1)
+    shown, more = page[: wanted.limit], len(page) > wanted.limit
+    told = []
+    for event in shown:
+        all_of_it = described_happening(event)
+        common = {name: all_of_it.pop(name) for name in ("id", "time", "kind", "about")}
+        told.append(common | {"more": all_of_it})
+    return Reply(200, {"events": told, "next": str(shown[-1].number) if more else None})
+
+
+async def list_public_queues(asked: Asked) -> Reply:
+    """The public queues of all machines, as far as they are known."""
+    found = asked.operations.queues.public(asked.identity)
+    return Reply(200, {"queues": [asdict(each) for each in found]})

@@ -68,7 +68,7 @@ async def receive_messages(asked: Asked) -> Reply:
 async def peek_messages(asked: Asked) -> Reply:
     """Look at messages in order; they stay."""
     wanted: models.PageOfMessages = asked.parameters
-    after = None if wanted.after is None else _lookup_id(wanted.after)
+    after = None if wanted.after is None else lookup_id_of(wanted.after)
     operations, identity = asked.operations.messages, asked.identity
     page = operations.peek(identity, asked.queue, after, wanted.limit)
     following = None if page.next is None else str(page.next)
@@ -99,7 +99,7 @@ async def import_message(asked: Asked) -> Reply:
 
 async def remove_message(asked: Asked) -> Reply:
     """Receive one message by its lookup identifier; it is removed, and told."""
-    key = _lookup_id(asked.path["lookup_id"])
+    key = lookup_id_of(asked.path["lookup_id"])
     taken = asked.operations.messages.take(asked.identity, asked.queue, key)
     return Reply(200, shown(await settled(taken)))
 
@@ -113,7 +113,7 @@ async def purge_queue(asked: Asked) -> Reply:
 async def move_messages(asked: Asked) -> Reply:
     """Move messages between a queue and its subqueues."""
     wanted: models.Move = asked.content
-    keys = None if wanted.lookup_ids is None else [_lookup_id(each) for each in wanted.lookup_ids]
+    keys = None if wanted.lookup_ids is None else [lookup_id_of(each) for each in wanted.lookup_ids]
     target = format_name(wanted.to, HERE)
     moved = asked.operations.messages.move(asked.identity, asked.queue, target, keys)
     return Reply(200, {"messages": await settled(moved)})
@@ -150,11 +150,12 @@ _OCTETS = "application/octet-stream"
 
 
 def _looked_up(asked: Asked) -> Message:
-    key = _lookup_id(asked.path["lookup_id"])
+    key = lookup_id_of(asked.path["lookup_id"])
     return asked.operations.messages.look_up(asked.identity, asked.queue, key)
 
 
-def _lookup_id(text: str) -> int:
+def lookup_id_of(text: str) -> int:
+    """A lookup identifier as it is told; raises Refusal."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64):
         raise bad_request("a lookup identifier is a number of 64 bits")
     return int(text)

@@ -218,6 +218,57 @@ class Messages:
 
 
 @dataclass(frozen=True)
+class DeadLetter(Message):
+    """A message that is dead, and why in words."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class DeadLetterPage:
+    """Dead letters in order; `next` is the lookup identifier to go on after, null at the end."""
+
+    messages: list[DeadLetter]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class Resend:
+    """Which dead letters are sent again: those of `lookup_ids`, or `all`, or all of a `reason`.
+
+    They go `to` another queue, or where they were for; `ttbr` (seconds) replaces their time to be
+    received. `queue` is another one than the two of the system.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    lookup_ids: Annotated[list[LookupId], Field(min_length=1, max_length=1000)] | None = None
+    all: bool = False
+    reason: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    to: Name | None = None
+    ttbr: Seconds | None = None
+    transactional: bool = False
+    queue: Name | None = None
+
+
+@dataclass(frozen=True)
+class NotSent:
+    """A dead letter that stays, and why."""
+
+    lookup_id: str
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class ResentLetters:
+    """How many were sent again; `more` are there that were meant."""
+
+    messages: int
+    failed: list[NotSent]
+    more: bool
+
+
+@dataclass(frozen=True)
 class Move:
     """Where messages go; without `lookup_ids` all that are there now."""
 
@@ -412,6 +463,14 @@ class DeadLetters:
     transactional: bool = False
     after: LookupId | None = None
     limit: Count = 100
+
+
+@dataclass(frozen=True)
+class WhichDeadLetters:
+    """Those of transactional messages, or of others."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    transactional: bool = False
 
 
 @dataclass(frozen=True)

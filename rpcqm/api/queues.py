@@ -23,11 +23,12 @@ _ATTRIBUTES = {
     "transactional": "transactional",
 }
 """Names here, and those of `adm.Queue`."""
-_PARTS = (
+PARTS = (
     SecurityInformation.OWNER_SECURITY_INFORMATION
     | SecurityInformation.GROUP_SECURITY_INFORMATION
     | SecurityInformation.DACL_SECURITY_INFORMATION
 )
+"""What of a descriptor is shown and set."""
 
 
 async def list_queues(asked: Asked) -> Reply:
@@ -91,7 +92,7 @@ async def delete_queue(asked: Asked) -> Reply:
 
 async def show_permissions(asked: Asked) -> Reply:
     """Who may do what with a queue."""
-    security = asked.operations.queues.security(asked.identity, asked.queue, _PARTS)
+    security = asked.operations.queues.security(asked.identity, asked.queue, PARTS)
     return Reply(200, {"sddl": format_sddl(SecurityDescriptor.decode(security))})
 
 
@@ -99,7 +100,7 @@ async def set_permissions(asked: Asked) -> Reply:
     """Replace the parts of a queue's descriptor that are given: owner, group, access list."""
     wanted: models.Permissions = asked.content
     descriptor = parse_sddl(wanted.sddl)
-    parts = parts_of(descriptor) & _PARTS
+    parts = parts_of(descriptor) & PARTS
     operations = asked.operations.queues
     changed = operations.set_security(asked.identity, asked.queue, parts, descriptor.encode())
     await settled(changed)

@@ -3,7 +3,19 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from rpcqm.api import administration, events, messages, models, overview, queues
+from rpcqm.api import (
+    administration,
+    dead_letters,
+    events,
+    machine,
+    messages,
+    models,
+    network,
+    network_models,
+    overview,
+    queues,
+    tokens,
+)
 from rpcqm.api.asked import Asked, Reply
 
 BASE = "/api/v1"
@@ -55,6 +67,37 @@ ROUTES = (
         administration.change_machine,
         {200: models.Machine},
         content=models.MachineChanges,
+    ),
+    Route(
+        "GET",
+        "/queue-manager/permissions",
+        machine.show_machine_permissions,
+        {200: models.Permissions},
+    ),
+    Route(
+        "PUT",
+        "/queue-manager/permissions",
+        machine.set_machine_permissions,
+        {204: None},
+        content=models.Permissions,
+    ),
+    Route("POST", "/queue-manager/compact", machine.compact_store, {200: machine.Compacted}),
+    Route(
+        "POST",
+        "/queue-manager/backups",
+        machine.make_backup,
+        {204: None},
+        content=machine.Backup,
+    ),
+    Route("GET", "/statistics", machine.show_statistics, {200: machine.Statistics}),
+    Route("GET", "/public-queues", machine.list_public_queues, {200: machine.PublicQueues}),
+    Route("GET", "/explanations/{code}", machine.explain_code, {200: machine.Explanations}),
+    Route(
+        "GET",
+        "/event-trail",
+        machine.show_event_trail,
+        {200: machine.EventTrail},
+        machine.WhichEvents,
     ),
     Route("GET", "/overview", overview.show_overview, {200: overview.Overview}),
     Route("GET", "/queues", queues.list_queues, {200: models.QueueList}, models.PageOfQueues),
@@ -150,9 +193,45 @@ ROUTES = (
         content=models.NewTransaction,
         keyed=True,
     ),
-    Route("GET", "/dead-letters", administration.list_dead_letters, _PAGE, models.DeadLetters),
+    Route("GET", "/transactions", network.list_transactions, {200: network_models.Transactions}),
+    Route(
+        "GET",
+        "/dead-letters",
+        dead_letters.list_dead_letters,
+        {200: models.DeadLetterPage},
+        models.DeadLetters,
+    ),
+    Route(
+        "GET",
+        "/dead-letters/{lookup_id}",
+        dead_letters.inspect_dead_letter,
+        {200: models.DeadLetter},
+        models.WhichDeadLetters,
+    ),
+    Route(
+        "POST",
+        "/dead-letters/resend",
+        dead_letters.resend_dead_letters,
+        {200: models.ResentLetters},
+        content=models.Resend,
+    ),
+    Route(
+        "POST",
+        "/dead-letters/acknowledge",
+        dead_letters.acknowledge_dead_letters,
+        {200: models.Affected},
+    ),
+    Route("GET", "/sessions", network.list_sessions, {200: network_models.Sessions}),
+    Route(
+        "GET",
+        "/incoming-sequences",
+        network.list_incoming_sequences,
+        {200: network_models.IncomingSequences},
+    ),
+    Route("GET", "/routing", network.show_routing, {200: network_models.Routing}),
     Route("GET", "/outgoing-queues", administration.list_outgoing, {200: models.OutgoingQueues}),
     Route("GET", _OUTGOING, administration.show_outgoing, {200: models.OutgoingQueue}),
+    Route("GET", f"{_OUTGOING}/transfer", network.show_transfer, {200: network_models.Transfer}),
     Route("POST", f"{_OUTGOING}/pause", administration.pause_outgoing, {200: models.OutgoingQueue}),
     Route(
         "POST", f"{_OUTGOING}/resume", administration.resume_outgoing, {200: models.OutgoingQueue}
@@ -184,6 +263,15 @@ ROUTES = (
         models.Listening,
         resumes=True,
     ),
+    Route("GET", "/tokens", tokens.list_tokens, {200: tokens.Tokens}),
+    Route(
+        "POST",
+        "/tokens",
+        tokens.create_token,
+        {201: tokens.MadeToken},
+        content=tokens.NewToken,
+    ),
+    Route("DELETE", "/tokens/{name}", tokens.delete_token, {204: None}),
     Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),
 )
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -8,12 +8,13 @@ from rpcqm.cli import outgoing
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.message_search import explain_message
 from rpcqm.cli.options import add_server_options, queue_name, target
-from rpcqm.cli.output import print_fields, print_json
+from rpcqm.cli.output import Table, print_fields, print_json
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.http.statuses import STATUSES, status_of_code
 from rpcqm.operations.codes import Code, find_codes, similar_names
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ message's class. Numbers are hexadecimal with 0x, or decimal, also signed as .NE
 EARLIER_DETAILS = f"""\
 This is the earlier spelling of `rpcqm explain`, which does the same and knows codes as well.
 {MESSAGES}"""
+STATUS_TABLE = "statuses"
 A_MESSAGE = (
     r"'{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1'",
     "a message, by what `rpcqm send` printed",
@@ -55,6 +57,7 @@ def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
         [
             ("rpcqm explain 0xC00E0025", "a result by its number"),
             ("rpcqm explain -- -1072824283", "the same, as .NET prints it"),
+            (f"rpcqm explain {STATUS_TABLE}", "the statuses by which /api/v1 tells them"),
             ("rpcqm explain nack_q_purged", "the class of an acknowledgement"),
             *((f"rpcqm explain {subject}", meaning) for subject, meaning in (A_MESSAGE, A_QUEUE)),
         ],
@@ -107,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if set(arguments.subject) & set("\\="):
         return _explain_queue(arguments)
+    if arguments.subject == STATUS_TABLE:
+        return _print_statuses(arguments.json)
     return _explain_code(arguments)
 
 
@@ -173,6 +178,7 @@ def _for_programs(code: Code) -> dict[str, object]:
         "value": code.value,
         "meaning": code.meaning,
         "remedy": code.remedy or None,
+        "http_status": status_of_code(code.name),
     }
 
 
@@ -181,7 +187,23 @@ def _for_people(code: Code) -> dict[str, object]:
     shown |= {"Kind": code.kind, "Meaning": code.meaning}
     if code.remedy:
         shown["What to do"] = code.remedy
+    status = status_of_code(code.name)
+    if status is not None:
+        shown["By HTTP"] = f"{status.value} {status.phrase} (/api/v1)"
     return shown
+
+
+def _print_statuses(as_json: bool) -> int:
+    """The table by which /api/v1 answers refusals."""
+    if as_json:
+        print_json([{"code": code.name, "http_status": int(s)} for code, s in STATUSES.items()])
+        return ExitStatus.OK
+    table = Table(["STATUS", "CODE", "MEANING"])
+    for code, status in STATUSES.items():
+        table.add(f"{status.value} {status.phrase}", code.name, code.meaning)
+    table.add("400 Bad Request", "every other one", "The request asks for what cannot be.")
+    table.print()
+    return ExitStatus.OK
 
 
 def _numbers(value: int) -> str:

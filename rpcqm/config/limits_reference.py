@@ -906,6 +906,27 @@ BOUNDS: tuple[Bound, ...] = (
         "keys",
     ),
     Bound(
+        "dead_letters.resent_at_once",
+        "the answer says that there are more",
+        "Dead letters that one request sends again.",
+        "rpcqm.operations.dead_letters:RESENT_AT_ONCE",
+        "messages",
+    ),
+    Bound(
+        "dead_letters.looked_at_once",
+        "those of the reason behind them are not found by that request",
+        "Dead letters that are looked at for those of a reason.",
+        "rpcqm.operations.dead_letters:LOOKED_AT_ONCE",
+        "messages",
+    ),
+    Bound(
+        "routing.nodes",
+        "the rest is not shown",
+        "Sites, queue managers and links each that one look at a directory shows.",
+        "rpcqm.operations.routing:MOST_NODES",
+        "objects",
+    ),
+    Bound(
         "events.kept",
         "the oldest of its kind is forgotten",
         "Events of each kind that are kept in memory, and acts of operators.",

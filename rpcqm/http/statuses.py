@@ -11,8 +11,10 @@ STATUSES: dict[HResult | NtStatus, HTTPStatus] = {
     _H.MQ_ERROR_QUEUE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     _H.MQ_ERROR_MESSAGE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     _N.STATUS_NO_SUCH_USER: HTTPStatus.NOT_FOUND,
+    _N.STATUS_OBJECT_NAME_NOT_FOUND: HTTPStatus.NOT_FOUND,
     _H.MQ_ERROR_QUEUE_EXISTS: HTTPStatus.CONFLICT,
     _N.STATUS_USER_EXISTS: HTTPStatus.CONFLICT,
+    _N.STATUS_OBJECT_NAME_COLLISION: HTTPStatus.CONFLICT,
     _H.MQ_ERROR_SHARING_VIOLATION: HTTPStatus.CONFLICT,
     _H.MQ_ERROR_TRANSACTION_USAGE: HTTPStatus.CONFLICT,
     _H.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: HTTPStatus.CONFLICT,
@@ -31,3 +33,17 @@ STATUSES: dict[HResult | NtStatus, HTTPStatus] = {
 def status_of(error: MQError) -> HTTPStatus:
     """The status of an error."""
     return STATUSES.get(error.status, HTTPStatus.BAD_REQUEST)
+
+
+def status_of_code(name: str) -> HTTPStatus | None:
+    """The status of a refusal by the name of its code; None for what is no refusal."""
+    found: HResult | NtStatus | None = HResult.__members__.get(name) or NtStatus.__members__.get(
+        name
+    )
+    if found is None or found < _FIRST_REFUSAL:
+        return None
+    return STATUSES.get(found, HTTPStatus.BAD_REQUEST)
+
+
+_FIRST_REFUSAL = 0x8000_0000
+"""Results below are successes, and information."""

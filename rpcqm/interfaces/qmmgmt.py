@@ -19,6 +19,7 @@ from rpcqm.codec.types.qmmgmt import (
     R_QMMgmtGetInfoResponse,
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks
+from rpcqm.operations.audit import note
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.management import Management
 from rpcqm.rpc.call import Call
@@ -72,9 +73,12 @@ class QmMgmt:
         subject, action = request.pObjectFormat, request.lpwszAction.upper()
         management = self._management
         if subject.type == MGMT_MACHINE and action in management.machine_actions:
+            note(call.identity, action.lower(), "the queue manager")
             return management.machine_actions[action]() or HResult.MQ_OK
         if subject.type == MGMT_QUEUE and action in management.queue_actions:
-            management.act_on_queue(self._find(subject), action)
+            queue = self._find(subject)
+            management.act_on_queue(queue, action)
+            note(call.identity, action.lower(), str(_name_in(subject)))
             return HResult.MQ_OK
         raise MQError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r} for an object of type {subject.type}"

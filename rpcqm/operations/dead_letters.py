@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
@@ -59,9 +60,7 @@ class DeadLetterOperations:
         opening = self._engine.opening
         for path in DEAD_LETTER_QUEUES:
             access = QueueAccessType.PEEK_ACCESS
-            opening.close_queue(
-                opening.open_queue(format_name(path), access, identity=identity)
-            )
+            opening.close_queue(opening.open_queue(format_name(path), access, identity=identity))
         return new
 
     # Sending again
@@ -126,7 +125,8 @@ class DeadLetterOperations:
         ttbr: int | None,
         keys: Sequence[int] | None,
     ) -> Resent:
-        chosen = list(keys) if keys is not None else self._chosen(identity, name, reason)
+        queue = self._engine.leases.check(name, identity)
+        chosen = list(keys) if keys is not None else self._chosen(queue, reason)
         count, failed = 0, []
         for key in chosen[:RESENT_AT_ONCE]:
             try:
@@ -137,11 +137,9 @@ class DeadLetterOperations:
                 count += 1
         return Resent(count, tuple(failed), len(chosen) > RESENT_AT_ONCE)
 
-    def _chosen(self, identity: Identity, name: FormatName, reason: str | None) -> list[int]:
+    def _chosen(self, queue: Queue, reason: str | None) -> list[int]:
         """What is there now with that reason; one more than is sent at once, if there is more."""
-        engine = self._engine
-        queue = engine.leases.check(name, identity)
-        index = engine.store.index(queue.queue_id)
+        index = self._engine.store.index(queue.queue_id)
         chosen: list[int] = []
         for key in queue.message_position_list.page(None, LOOKED_AT_ONCE):
             if reason is None or why_dead(index.moves(key).message_class) == reason:

@@ -171,6 +171,13 @@ class Events:
             return identity.is_administrator
         return identity.is_administrator or self._engine.access.may_peek(queue, identity)
 
+    def latest(
+        self, identity: Identity, after: int, kind: EventKind | None, limit: int
+    ) -> list[Event]:
+        """The events after a number that are kept, in order; for administrators."""
+        require_administrator(identity)
+        return list(islice(self.trail.after(after, kind), limit))
+
     def may_know(self, identity: Identity, queues: frozenset[Queue] | None, event: Event) -> bool:
         """Whether a listener is told; rights may have changed since it began."""
         if queues is None:

@@ -63,9 +63,7 @@ def described_incoming(sequence: IncomingSequence) -> dict[str, object]:
     }
 
 
-def described_transaction(
-    transaction: Transaction, names: Mapping[str, str]
-) -> dict[str, object]:
+def described_transaction(transaction: Transaction, names: Mapping[str, str]) -> dict[str, object]:
     """A transaction that is open; `names` are those of accounts by their SIDs."""
     operations = transaction.transactional_operation_collection
     owner = transaction.owner

@@ -239,9 +239,10 @@ class Leases:
         """The queue that a caller may receive from; raises as `receive` does."""
         self._drain()
         descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
+        queue = descriptor.queue_reference
         self._opening.close_queue(descriptor)
-        assert descriptor.queue_reference is not None
-        return descriptor.queue_reference
+        assert queue is not None
+        return queue
 
     async def _receive(self, reception: Reception, wait: int) -> list[LeasedMessage]:
         queue = reception.descriptor.queue_reference

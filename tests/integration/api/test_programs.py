@@ -274,12 +274,17 @@ ALLOWED = {
     "sender": {"show_queue", "send_message", "send_messages"},
     "nobody": set(),
 }
-OWN = {"list_leases", "complete_lease", "release_lease", "extend_lease", "work"}
-"""Everybody has leases of their own, and transactions are about queues that they name."""
+OWN = {"explain_code", "list_leases", "complete_lease", "release_lease", "extend_lease", "work"}
+"""Everybody has leases of their own and may know what codes mean, and transactions are about
+queues that they name."""
 BODIES: dict[str, object] = {
     "change_machine": {"connected": True},
     "change_queue": {"label": "changed"},
     "set_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
+    "set_machine_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
+    "make_backup": {"directory": "/nowhere/to/be/made"},
+    "resend_dead_letters": {"all": True},
+    "create_token": {"name": "mallory", "account": "boss"},
     "send_message": b"x",
     "send_messages": {"messages": [{}]},
     "move_messages": {"to": "guarded;late"},
@@ -317,7 +322,8 @@ def test_an_account_may_do_of_the_whole_interface_what_its_rights_say(
                 assert status < 300, (name, status)
                 done.add(name)
     expected = ALLOWED[account] | ({"work"} if account == "sender" else set())
-    assert done == expected | {"create_queue"}  # the machine lets all users make queues
+    # what the descriptor of the machine lets all users do
+    assert done == expected | {"create_queue", "show_machine_permissions"}
 
 
 def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) -> int:
@@ -325,6 +331,7 @@ def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) 
         "{name}": "guarded",
         "{lookup_id}": lookup_id,
         "{lease}": "x",
+        "{code}": "MQ_OK",
         "{id}": "%7B00000000-0000-0000-0000-000000000000%7D%5C1",
     }
     for part, value in values.items():

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
-from rpcqm.operations.codes import STATUSES, codes, find_codes
 from rpcqm.cli.main import main
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.operations.codes import STATUSES, codes, find_codes
 
 
 def explained(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:

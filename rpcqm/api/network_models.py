@@ -1,0 +1,131 @@
+"""Models of sessions, sequences, transactions and routes."""
+
+from dataclasses import dataclass
+
+from rpcqm.api.models import OutgoingQueue
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session with another queue manager; numbers of messages are those of this session."""
+
+    protocol: str
+    address: str
+    peer: str | None
+    opened_here: bool
+    state: str
+    queues: list[str]
+    sent: int
+    received: int
+    unacknowledged: int
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """All of them."""
+
+    sessions: list[Session]
+
+
+@dataclass(frozen=True)
+class ConnectionEvent:
+    """What has happened to a connection."""
+
+    status: str
+    time: str | None
+    addresses: list[str]
+
+
+@dataclass(frozen=True)
+class Transfer(OutgoingQueue):
+    """A queue to elsewhere with its connections; sequences are 0 without transactions."""
+
+    last_acknowledged: int
+    last_acknowledged_time: str | None
+    next_sequence: int
+    unacknowledged: int
+    unread: int
+    resend_count: int
+    resend_time: str | None
+    connections: list[ConnectionEvent]
+
+
+@dataclass(frozen=True)
+class IncomingSequence:
+    """How far the transactional messages of one sender for one queue have come."""
+
+    queue: str
+    format_name: str
+    sender: str
+    sequence: str
+    number: int
+    last_arrival: str | None
+    refused: int
+
+
+@dataclass(frozen=True)
+class IncomingSequences:
+    """All that are known."""
+
+    sequences: list[IncomingSequence]
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """A transaction that is open; `owner` is an account, null for the queue manager itself."""
+
+    id: str
+    begun: str | None
+    owner: str | None
+    prepared: bool
+    operations: int
+    queues: list[str]
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """All that are open, the oldest first."""
+
+    transactions: list[Transaction]
+
+
+@dataclass(frozen=True)
+class SiteNode:
+    """A site of the directory."""
+
+    id: str
+    name: str
+    foreign: bool
+    here: bool
+
+
+@dataclass(frozen=True)
+class MachineNode:
+    """A queue manager of the directory."""
+
+    id: str
+    name: str
+    sites: list[str]
+    routing_server: bool
+    here: bool
+    out_servers: list[str]
+    in_servers: list[str]
+
+
+@dataclass(frozen=True)
+class Link:
+    """What it costs to go from one site to another, and through whom."""
+
+    site1: str
+    site2: str
+    cost: int
+    gates: list[str]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The graph; empty without a directory."""
+
+    sites: list[SiteNode]
+    queue_managers: list[MachineNode]
+    links: list[Link]

@@ -1,0 +1,210 @@
+"""Whatever a command can do, a program can: what is not about the messages of one queue."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.programs import Program
+from tests.support.waiting import until
+
+CONSOLE = ("--console-port", "0")
+AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
+
+
+def add_boss(running: PrivateQueueManager) -> None:
+    words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
+    running.run(*words, input="secret\n")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(CONSOLE) as queue_manager:
+        add_boss(queue_manager)
+        yield queue_manager
+
+
+@pytest.fixture
+def boss(running: PrivateQueueManager) -> Iterator[Program]:
+    program = Program(running.endpoint("console"), "boss")
+    yield program
+    program.close()
+
+
+def dead(boss: Program, *bodies: bytes, queue: str = "orders") -> list[dict[str, object]]:
+    """Dead letters that somebody has purged."""
+    boss.ask("POST", "/queues", {"name": queue})
+    for body in bodies:
+        headers = {"Rpcqm-Dead-Letter": "true", "Rpcqm-Label": body.decode()}
+        assert boss.ask("POST", f"/queues/{queue}/messages", body, headers).status == 201
+    assert boss.ask("DELETE", f"/queues/{queue}/messages").status == 200
+    letters = boss.ask("GET", "/dead-letters?limit=1000").value["messages"]
+    return [each for each in letters if str(each["label"]).encode() in bodies]
+
+
+def bodies(boss: Program, queue: str) -> list[str]:
+    found = boss.ask("GET", f"/queues/{queue}/messages").value["messages"]
+    return [base64.b64decode(each["body_base64"]).decode() for each in found]
+
+
+def test_dead_letters_are_inspected_and_sent_again(boss: Program) -> None:
+    one, two, three = dead(boss, b"one", b"two", b"three")
+    told = boss.ask("GET", f"/dead-letters/{one['lookup_id']}").value
+    assert (told["class"], told["reason"]) == (
+        "NACK_Q_PURGED",
+        "The queue was purged before the message was received.",
+    )
+    wanted = {"lookup_ids": [one["lookup_id"], "123456"]}
+    sent = boss.ask("POST", "/dead-letters/resend", wanted)
+    assert sent.status == 200, sent
+    sent = sent.value
+    assert (sent["messages"], sent["more"]) == (1, False)
+    assert [(each["lookup_id"], each["code"]) for each in sent["failed"]] == [
+        ("123456", "MQ_ERROR_MESSAGE_NOT_FOUND")
+    ]
+    assert bodies(boss, "orders") == ["one"]
+    assert boss.ask("GET", f"/dead-letters/{one['lookup_id']}").status == 404
+    boss.ask("POST", "/queues", {"name": "others"})
+    other = {"all": True, "reason": "receive_timeout"}
+    assert boss.ask("POST", "/dead-letters/resend", other).value["messages"] == 0
+    rest = {"all": True, "reason": "NACK_Q_PURGED", "to": "others", "ttbr": 60}
+    assert boss.ask("POST", "/dead-letters/resend", rest).value["messages"] == 2
+    found = boss.ask("GET", "/queues/others/messages").value["messages"]
+    assert sorted(each["label"] for each in found) == ["three", "two"]
+    assert {each["ttbr"] for each in found} == {60}
+    assert {two["label"], three["label"]} == {"two", "three"}
+    for wrong in ({}, {"all": True, "lookup_ids": ["1"]}, {"lookup_ids": ["1"], "reason": "x"}):
+        assert boss.ask("POST", "/dead-letters/resend", wrong).status == 400
+
+
+def test_a_dead_letter_that_cannot_be_sent_stays(boss: Program) -> None:
+    (letter,) = dead(boss, b"stays", queue="short-lived")
+    assert boss.ask("DELETE", "/queues/short-lived").status == 204
+    wanted = {"lookup_ids": [letter["lookup_id"]]}
+    (failed,) = boss.ask("POST", "/dead-letters/resend", wanted).value["failed"]
+    assert failed["code"] == "MQ_ERROR_QUEUE_NOT_FOUND"
+    again = boss.ask("POST", "/dead-letters/resend", wanted | {"to": "orders"})
+    assert again.value["messages"] == 1
+
+
+def test_somebody_has_looked_at_the_dead_letters() -> None:
+    with private_queue_manager(CONSOLE) as running:
+        add_boss(running)
+        boss = Program(running.endpoint("console"), "boss")
+        boss.ask("POST", "/queues", {"name": "orders"})
+        boss.ask("POST", "/queues/orders/messages", b"x", {"Rpcqm-Dead-Letter": "true"})
+        boss.ask("DELETE", "/queues/orders/messages")
+        assert boss.ask("GET", "/overview").value["dead_letters_unread"] == 1
+        assert boss.ask("POST", "/dead-letters/acknowledge").value == {"messages": 1}
+        running.restart()
+        boss = Program(running.endpoint("console"), "boss")
+        assert boss.ask("GET", "/overview").value["dead_letters_unread"] == 0
+
+
+def test_tokens_are_made_used_listed_and_deleted(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    wanted = {"name": "meter", "account": "boss", "rights": ["manage"], "life": 3600}
+    made = boss.ask("POST", "/tokens", wanted)
+    assert made.status == 201
+    bearer = Program(running.endpoint("console"))
+    bearer.headers["Authorization"] = f"Bearer {made.value['token']}"
+    assert bearer.ask("GET", "/leases").status == 200
+    assert bearer.ask("GET", "/tokens").status == 403
+    (token,) = boss.ask("GET", "/tokens").value["tokens"]
+    assert (token["name"], token["rights"], token["queues"]) == ("meter", ["manage"], None)
+    assert token["expires"].endswith("Z")
+    assert made.value["token"] not in str(token)
+    assert boss.ask("DELETE", "/tokens/meter").status == 204
+    assert bearer.ask("GET", "/leases").status == 401
+    assert boss.ask("DELETE", "/tokens/meter").status == 404
+
+
+def test_open_transactions_and_who_holds_them_are_told(boss: Program) -> None:
+    assert boss.ask("GET", "/transactions").value == {"transactions": []}
+
+
+def test_transfers_to_elsewhere_are_told_with_their_connections(boss: Program) -> None:
+    name = quote(AWAY, safe="")
+    assert boss.ask("POST", f"/queues/-/messages?queue={name}", b"x").status == 201
+    told = boss.ask("GET", f"/outgoing-queues/{name}/transfer").value
+    assert (told["messages"], told["format_name"]) == (1, AWAY)
+    assert set(told) >= {"connections", "unacknowledged", "resend_count"}
+    assert boss.ask("GET", "/sessions").value["sessions"] == []
+    assert boss.ask("GET", "/incoming-sequences").value == {"sequences": []}
+
+
+def test_sessions_are_told_from_both_sides(running: PrivateQueueManager, boss: Program) -> None:
+    boss.ask("POST", "/queues", {"name": "inbox"})
+    host, port = running.endpoint("binary")
+    peers = f'[binary]\npeers = "other={host}:{port}"\n'
+    with private_queue_manager(CONSOLE, peers) as sender:
+        add_boss(sender)
+        theirs = Program(sender.endpoint("console"), "boss")
+        away = r"DIRECT=OS:other\private$\inbox"
+        name = quote(away, safe="")
+        assert theirs.ask("POST", f"/queues/-/messages?queue={name}", b"x").status == 201
+        until(lambda: boss.ask("GET", "/sessions").value["sessions"] != [])
+        until(lambda: boss.ask("GET", "/sessions").value["sessions"][0]["received"] == 1)
+        (there,) = theirs.ask("GET", "/sessions").value["sessions"]
+        (here,) = boss.ask("GET", "/sessions").value["sessions"]
+        assert (there["opened_here"], here["opened_here"]) == (True, False)
+        assert (there["state"], here["state"]) == ("OPEN", "OPEN")
+        assert (there["queues"], there["sent"], here["received"]) == ([away], 1, 1)
+        connections = theirs.ask("GET", f"/outgoing-queues/{name}/transfer").value["connections"]
+        assert connections[-1]["status"] == "ESTABLISHED"
+
+
+def test_the_machines_permissions_are_shown_and_set(boss: Program) -> None:
+    sddl = boss.ask("GET", "/queue-manager/permissions").value["sddl"]
+    assert "BA" in sddl
+    assert boss.ask("PUT", "/queue-manager/permissions", {"sddl": sddl}).status == 204
+    assert boss.ask("GET", "/queue-manager/permissions").value["sddl"] == sddl
+
+
+def test_a_backup_is_made_and_the_store_compacted(boss: Program, tmp_path: Path) -> None:
+    told = boss.ask("POST", "/queue-manager/compact").value
+    assert set(told) == {"bytes_before", "bytes_after"}
+    wanted = {"directory": str(tmp_path / "backup")}
+    assert boss.ask("POST", "/queue-manager/backups", wanted).status == 204
+    assert (tmp_path / "backup").is_dir()
+    again = boss.ask("POST", "/queue-manager/backups", wanted)
+    assert (again.status, again.value["detail"] != "") == (409, True)
+    assert boss.ask("POST", "/queue-manager/backups", {"directory": "here"}).status == 400
+
+
+def test_what_queues_do_is_counted(boss: Program) -> None:
+    boss.ask("POST", "/queues", {"name": "counted"})
+    boss.ask("POST", "/queues/counted/messages", b"x")
+    told = boss.ask("GET", "/statistics").value
+    (queue,) = (each for each in told["queues"] if each["name"].endswith("counted"))
+    assert (queue["messages"], queue["entered"], queue["left"]) == (1, 1, 0)
+    assert boss.ask("GET", "/public-queues").value == {"queues": []}
+    assert boss.ask("GET", "/routing").value == {"sites": [], "queue_managers": [], "links": []}
+
+
+def test_codes_are_explained_with_the_status_that_they_have(boss: Program) -> None:
+    (told,) = boss.ask("GET", "/explanations/MQ_ERROR_QUEUE_NOT_FOUND").value["codes"]
+    assert (told["value"], told["http_status"]) == (0xC00E0003, 404)
+    assert boss.ask("GET", "/explanations/0xC00E0003").value["codes"] == [told]
+    assert boss.ask("GET", "/explanations/nothing").status == 404
+
+
+def test_what_operators_did_is_told_in_order(running: PrivateQueueManager, boss: Program) -> None:
+    boss.ask("POST", "/accounts", {"name": "dave", "password": "x"})
+    running.run("network", "disconnect")
+    running.run("network", "connect")
+    acts = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
+    told = [(each["more"]["action"], each["about"], each["more"]["origin"]) for each in acts]
+    assert told[-3:] == [
+        ("add account", "dave", "127.0.0.1"),
+        ("disconnect", "the queue manager", "local"),
+        ("connect", "the queue manager", "local"),
+    ]
+    first = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1").value
+    assert first["next"] == first["events"][0]["id"]
+    following = boss.ask("GET", f"/event-trail?kind=operator-acts&after={first['next']}").value
+    assert following["events"][0] == acts[1]

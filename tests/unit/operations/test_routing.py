@@ -1,0 +1,58 @@
+"""The directory as a graph of sites, queue managers and links."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rpcqm.base.errors import MQError
+from rpcqm.config.directory import DirectoryFile
+from rpcqm.operations.network_shapes import described_graph
+from rpcqm.operations.routing import RoutingOperations
+from tests.support.callers import ADMINISTRATOR, ALICE
+from tests.support.directories import WORKSTATION, write_directory
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
+
+
+@pytest.fixture
+def routed(tmp_path: Path) -> Iterator[RunningQueueManager]:
+    (tmp_path / "data").mkdir()
+    settings = replace(SETTINGS, directory=DirectoryFile(write_directory(tmp_path)))
+    running = RunningQueueManager(tmp_path / "data", settings)
+    yield running
+    running.stop()
+
+
+def test_sites_queue_managers_and_links_are_a_graph(routed: RunningQueueManager) -> None:
+    graph = described_graph(RoutingOperations(routed.engine).graph(ADMINISTRATOR))
+    sites = {each["name"]: each for each in graph["sites"]}  # type: ignore[attr-defined]
+    assert {name: each["here"] for name, each in sites.items()} == {"Berlin": True, "Paris": False}
+    machines = {each["name"]: each for each in graph["queue_managers"]}  # type: ignore[attr-defined]
+    assert machines["WORKSTATION"]["id"] == str(WORKSTATION)
+    assert machines["WORKSTATION"]["out_servers"] == [machines["ROUTER"]["id"]]
+    (link,) = graph["links"]  # type: ignore[misc]
+    assert (link["site1"], link["site2"], link["cost"]) == (
+        sites["Berlin"]["id"],
+        sites["Paris"]["id"],
+        10,
+    )
+    assert link["gates"] == [machines["ROUTER"]["id"]]
+
+
+def test_only_administrators_see_it_and_without_a_directory_it_is_empty(
+    qm: RunningQueueManager,
+) -> None:
+    routing = RoutingOperations(qm.engine)
+    with pytest.raises(MQError):
+        routing.graph(ALICE)
+    assert routing.graph(ADMINISTRATOR).sites == ()
+
+
+@pytest.mark.bound("routing.nodes")
+def test_so_much_of_a_directory_is_shown(
+    routed: RunningQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routing = RoutingOperations(routed.engine)
+    monkeypatch.setattr("rpcqm.operations.routing.MOST_NODES", 2)
+    assert len(routing.graph(ADMINISTRATOR).machines) == 2

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,13 +26,13 @@ def routed(tmp_path: Path) -> Iterator[RunningQueueManager]:
 
 
 def test_sites_queue_managers_and_links_are_a_graph(routed: RunningQueueManager) -> None:
-    graph = described_graph(RoutingOperations(routed.engine).graph(ADMINISTRATOR))
-    sites = {each["name"]: each for each in graph["sites"]}  # type: ignore[attr-defined]
+    graph: Any = described_graph(RoutingOperations(routed.engine).graph(ADMINISTRATOR))
+    sites = {each["name"]: each for each in graph["sites"]}
     assert {name: each["here"] for name, each in sites.items()} == {"Berlin": True, "Paris": False}
-    machines = {each["name"]: each for each in graph["queue_managers"]}  # type: ignore[attr-defined]
+    machines = {each["name"]: each for each in graph["queue_managers"]}
     assert machines["WORKSTATION"]["id"] == str(WORKSTATION)
     assert machines["WORKSTATION"]["out_servers"] == [machines["ROUTER"]["id"]]
-    (link,) = graph["links"]  # type: ignore[misc]
+    (link,) = graph["links"]
     assert (link["site1"], link["site2"], link["cost"]) == (
         sites["Berlin"]["id"],
         sites["Paris"]["id"],

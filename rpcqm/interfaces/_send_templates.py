@@ -10,13 +10,13 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.message import ON_ARRIVAL
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, OperationCodec, TransferSyntax
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.ndr.shapes import Holes, StubShape
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.sent_template import SentTemplate
@@ -140,9 +140,10 @@ class SendTemplates:
         packet = SentTemplate.learn(message.packet)
         envelope = message.envelope
         kind = Kind(envelope.recoverable, message.position_flags(envelope))
-        if packet is None or kind.flags & ON_ARRIVAL or envelope.transactional:
+        if packet is None or envelope.transactional:
             return None
-        return self._with_response(kind, packet, request, codec)
+        administration = attributes.administration_queue_format_name
+        return self._with_response(kind, packet, administration, request, codec)
 
     def _attributes(
         self, request: rpc_ACSendMessageExRequest, descriptor: OpenQueueDescriptor
@@ -161,6 +162,7 @@ class SendTemplates:
         self,
         kind: Kind,
         packet: SentTemplate,
+        administration: FormatName | None,
         request: rpc_ACSendMessageExRequest,
         codec: OperationCodec,
     ) -> SendTemplate | None:
@@ -171,7 +173,7 @@ class SendTemplates:
         before, *behind = codec.response.encode(response).split(_MARK.to_bytes(4, "little"))
         if len(behind) != (identifier is not None):
             return None
-        return SendTemplate(kind, packet, before, *behind)
+        return SendTemplate(kind, packet, administration, before, *behind)
 
 
 class SendRecogniser:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from rpcqm.codec.interface import NULL
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
 from rpcqm.interfaces._sent_buffer import MAXIMUM_PRIORITY, time_to_reach_queue
@@ -28,6 +29,8 @@ class SendTemplate(NamedTuple):
 
     kind: Kind
     packet: SentTemplate
+    administration: FormatName | None
+    """Where acknowledgements go, if any are asked for."""
     before_number: bytes
     behind_number: bytes = b""
     """The response around the number of the message; without a number if this is empty."""
@@ -57,6 +60,10 @@ class TemplatedSend(TemplatedCall):
 
     beside = 0
     changes = None
+
+    @property
+    def administration(self) -> FormatName | None:
+        return self._template.administration
 
     def compose(self, ordinal: int, now: int) -> bytes:
         """Its packet."""

@@ -178,6 +178,10 @@ class Acknowledgements:
             return True
         return self._opening.is_sent_elsewhere(wanted.destination)
 
+    def tells_as_usual(self, administration: FormatName | None) -> bool:
+        """Whether an acknowledgement of what was sent here makes no queue."""
+        return administration is None or self._opening.makes_no_queue(administration)
+
     # Removals
 
     def message_removed(

@@ -4,7 +4,7 @@ A run does what `Arrivals.store` would do with each of its messages in order, wh
 follows from their arrival. What is unusual raises an exception before anything has happened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -63,16 +63,19 @@ class ArrivalRuns:
         self._store.metrics.count(ARRIVED, len(keys))
         change.call_after(partial(self._published, queue, keys, run.expiries))
 
-    def insert_each(self, change: StoreTransaction, order: Sequence[ArrivalRun]) -> None:
-        """Let messages of several runs belong to a commit one by one, with what follows from each.
+    def insert_each(
+        self, change: StoreTransaction, arriving: Iterable[tuple[Queue, bytes]]
+    ) -> None:
+        """Let messages belong to a commit one by one, with what follows from each.
 
-        `order` says whose the next message is. Raises MQError if there is no room for one of them.
+        `arriving` are their queues and their octets as they are kept; the next one is asked for
+        when all that follows from the one before has its numbers. Raises MQError if there is no
+        room for one of them.
         """
-        following = {run.queue.queue_id: iter(run.stored) for run in order}
-        for run in order:
-            message = Message.restored(next(following[run.queue.queue_id]), 0)
-            self._quotas.admit(run.queue, len(message.packet))
-            self._positions.arrive(change, run.queue, message, message.envelope)
+        for queue, stored in arriving:
+            message = Message.restored(stored, 0)
+            self._quotas.admit(queue, len(message.packet))
+            self._positions.arrive(change, queue, message, message.envelope)
 
     def _published(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:
         self._positions.published_many(queue, keys, expiries)

@@ -26,6 +26,8 @@ class ComposedMessage:
 
     response = b""
     """Its door answers by the outcome."""
+    administration = None
+    """One from whose arrival something follows goes alone."""
 
     def __init__(
         self,

@@ -111,6 +111,8 @@ class QueueManagerEngine:
             self.outgoing,
             self.directory,
         )
+        if self.turn.shadow is not None:
+            self.turn.shadow.beside.append(self.acknowledgement_queues.rehearsing)
         self.queues = QueueEvents(
             store,
             clock,

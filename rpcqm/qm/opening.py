@@ -267,6 +267,14 @@ class Opening:
             return self._acknowledgement_queues.create(name, change, source)
         return found or self._outgoing.create(name, change)
 
+    def makes_no_queue(self, name: FormatName) -> bool:
+        """Whether `resolve_for_sending` needs no new queue for a name, and remembers nothing."""
+        return not name.is_http and (
+            self._registry.find_by_format_name(name) is not None
+            or self._registry.is_here(name)
+            or self._outgoing.find(name) is not None
+        )
+
     def is_sent_elsewhere(self, name: FormatName) -> bool:
         """Whether messages of the queue manager's own to a name go by a queue that is there."""
         return (

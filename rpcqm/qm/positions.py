@@ -22,6 +22,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.qm.message_counts import (
@@ -88,6 +89,9 @@ class PositionConsequences(Protocol):
         self, transaction: StoreTransaction, queue: Queue, message: Message, flags: int
     ) -> None:
         """A message has been stored: acknowledge it, and journal it."""
+
+    def tells_as_usual(self, administration: FormatName | None) -> bool:
+        """Whether messages to that queue can be put somewhere without making a queue."""
 
     def message_removed(
         self,

@@ -8,7 +8,7 @@ store the same records, take the same numbers and give the same answers.
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import NamedTuple, Protocol
 
 from rpcqm.base.clock import Clock, HeldClock
@@ -74,6 +74,8 @@ class Shadow:
     ) -> None:
         self._store, self._clock, self._differs = store, clock, differs
         self.compared = 0
+        self.beside: list[Callable[[], AbstractContextManager[None]]] = []
+        """What keeps as it is, within a context, what a careful path changes beside the store."""
 
     def at_one_time(self) -> AbstractContextManager[None]:
         """Let no time pass within the block."""
@@ -86,7 +88,10 @@ class Shadow:
         refusal, store = None, self._store
         store.before_change()
         metrics = store.metrics.snapshot()
-        with store.rehearsing() as kept:
+        with ExitStack() as stack:
+            for keeping in self.beside:
+                stack.enter_context(keeping())
+            kept = stack.enter_context(store.rehearsing())
             try:
                 answers += [request.rehearse() for request in requests]
             except Exception as error:  # whatever it is, the run must not be carried out

@@ -8,7 +8,7 @@ queue's are admitted, stored and made visible as one.
 Where anything is unusual, nothing has happened yet, and each goes the careful way.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +20,7 @@ from rpcqm.adm.message import CONSEQUENCES, ON_ARRIVAL
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
 from rpcqm.qm.positions import Positions
@@ -70,6 +71,10 @@ class TemplatedMessage(Protocol):
     @property
     def changes(self) -> Changes | None:
         """Records of a protocol that belong to the same commit."""
+
+    @property
+    def administration(self) -> FormatName | None:
+        """Where acknowledgements go, if the message asks for any."""
 
     def compose(self, ordinal: int, now: int) -> bytes:
         """What is kept of it: its packet, sent `now` (seconds since 1970) with a number of this
@@ -166,7 +171,7 @@ class Turn:
 
     def takes(self, queue: Queue, kind: Kind) -> bool:
         """Whether messages of a kind may wait for the end of the turn."""
-        return self.is_on and takes_as_usual(queue, kind.flags)
+        return self.is_on and takes_as_usual(queue) and not kind.flags & ON_ARRIVAL
 
     def add(self, queue: Queue, kind: Kind, message: TemplatedMessage) -> None:
         """Put a message into a queue when the turn ends."""
@@ -215,7 +220,7 @@ class Turn:
 
     def _carry_out(self, arrivals: Collection[_Arrivals], removals: Collection[_Removals]) -> None:
         for arriving in arrivals:
-            if not takes_as_usual(arriving.queue, arriving.kind.flags) or not self._put(arriving):
+            if not self._takes_as_usual(arriving) or not self._put(arriving):
                 _go_carefully(arriving.requests)
         for leaving in removals:
             if not self._gives_as_usual(leaving) or not self._take_out(leaving):
@@ -232,18 +237,23 @@ class Turn:
 
     # Into a queue
 
+    def _takes_as_usual(self, run: _Arrivals) -> bool:
+        """Whether a queue takes a run, and what follows from the arrivals makes no queue."""
+        if not takes_as_usual(run.queue):
+            return False
+        if not run.kind.flags & ON_ARRIVAL:
+            return True
+        asked = {message.administration for message in run.messages}
+        return all(map(self._positions.consequences.tells_as_usual, asked))
+
     def _put(self, run: _Arrivals) -> bool:
         """Store a run as a whole; False if there is no room for it."""
         queue, store = run.queue, self._store
         now, places = self._clock.now(), store.counters.places()
         try:
             rehearsal = self._rehearsed(run)
-            arriving = self._composed(run, now)
             with store.transaction("enqueue a turn") as change:
-                self._runs.insert(change, arriving)
-                if run.kind.composed:
-                    for message in run.messages:
-                        apply_changes(change, message.changes)
+                self._insert(change, run, now)
                 self._compare(run, rehearsal, change)
                 change.requests = len(run.messages)
                 change.call_after(partial(_stored, run))
@@ -255,6 +265,21 @@ class Turn:
             message.accepted()
         store.metrics.count(SENT, len(run.messages))
         return True
+
+    def _insert(self, change: StoreTransaction, run: _Arrivals, now: int) -> None:
+        if run.kind.flags & ON_ARRIVAL:
+            self._runs.insert_each(change, self._one_by_one(run, now))
+            return
+        self._runs.insert(change, self._composed(run, now))
+        if run.kind.composed:
+            for message in run.messages:
+                apply_changes(change, message.changes)
+
+    def _one_by_one(self, run: _Arrivals, now: int) -> Iterator[tuple[Queue, bytes]]:
+        """Each message, which gets its number behind what follows from the one before (G301)."""
+        ordinals = self._store.counters.message_ordinal
+        for message in run.messages:
+            yield run.queue, message.compose(ordinals.take() & 0xFFFF_FFFF, now // 1000)
 
     def _composed(self, run: _Arrivals, now: int) -> ArrivalRun:
         messages, kind = run.messages, run.kind
@@ -318,8 +343,8 @@ def gives_as_usual(queue: Queue) -> bool:
     )
 
 
-def takes_as_usual(queue: Queue, flags: int) -> bool:
-    """Whether a queue takes messages with those FLAG_... bits with nothing to be noted."""
+def takes_as_usual(queue: Queue) -> bool:
+    """Whether a queue takes messages with nothing to be noted."""
     return not (
         queue.queue_manager is None
         or isinstance(queue, OutgoingQueue)
@@ -327,7 +352,6 @@ def takes_as_usual(queue: Queue, flags: int) -> bool:
         or queue.transactional
         or queue.authentication
         or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
-        or flags & ON_ARRIVAL
     )
 
 

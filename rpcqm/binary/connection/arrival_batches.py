@@ -151,6 +151,12 @@ class Batch:
         self.size += values.size
         self.direct |= shape.is_direct
 
+    def in_order(self) -> Iterator[tuple[Queue, bytes]]:
+        """The queue of each message, and its octets as they are kept, in the order of arrival."""
+        following = {queue_id: iter(run.stored) for queue_id, run in self.runs.items()}
+        for run in self.order:
+            yield run.queue, next(following[run.queue.queue_id])
+
     @property
     def is_full(self) -> bool:
         return self.count >= MOST_MESSAGES or self.size >= MOST_BYTES
@@ -305,7 +311,7 @@ class ArrivalBatches:
 
     def _insert(self, change: StoreTransaction, batch: Batch) -> None:
         if batch.each:
-            self._runs.insert_each(change, batch.order)
+            self._runs.insert_each(change, batch.in_order())
             return
         for run in batch.runs.values():
             self._runs.insert(change, run)

@@ -151,7 +151,6 @@ class ArrivalShadow:
         before = connection.session, connection.pending, connection._wire
         with ExitStack() as stack:
             stack.enter_context(protocol.history.rehearsing())
-            stack.enter_context(self._protocol.acknowledgement_queues.rehearsing())
             places = _places(batch)
             stack.enter_context(protocol.incoming_transfers.rehearsing(places))
             session = connection.session = copied(connection.session, stage)

@@ -18,6 +18,8 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer, Target
 from rpcqm.codec.interface import Interface, TransferSyntax
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AcknowledgementsRequested
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.rpc.client import Binding, RpcClient
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
@@ -99,6 +101,39 @@ def test_sends_by_each_door_in_each_syntax_are_recognised(
         told = send(sender)
     assert sent(queue_manager) - before >= MANY - LEARNED
     assert bodies(queue_manager, name) == told
+
+
+def correlations(queue_manager: PrivateQueueManager, name: str) -> list[MessageIdentifier]:
+    with queue_manager.client() as client, client.open_reader(format_name(name)) as reader:
+        return [message.correlation_identifier for message in reader.browse()]
+
+
+@pytest.mark.parametrize("configuration", [ON, OFF], ids=["templates", "careful"])
+def test_each_message_that_asks_for_it_is_acknowledged_in_its_order(
+    queue_manager: PrivateQueueManager, name: str, configuration: str
+) -> None:
+    answers = f"answers-{name}"
+    queue_manager.run("queue", "create", answers)
+    asking = OutgoingMessage(
+        b"x",
+        acknowledgements=AcknowledgementsRequested.ACK_POS_ARRIVAL,
+        administration_queue=format_name(answers),
+        journal=True,
+    )
+    before = sent(queue_manager, configuration)
+
+    async def story() -> list[MessageIdentifier]:
+        async with (
+            QueueManagerClient(queue_manager.target) as client,
+            client.open_sender(format_name(name)) as sender,
+        ):
+            learned = [await sender.send(asking) for _ in range(LEARNED)]
+            return learned + await asyncio.gather(*[sender.send(asking) for _ in range(MANY)])
+
+    identifiers = asyncio.run(story())
+    taken = sent(queue_manager, configuration) - before
+    assert taken >= MANY if configuration is ON else not taken
+    assert correlations(queue_manager, answers) == identifiers
 
 
 def test_a_sender_that_is_known_is_refused_by_a_changed_descriptor(

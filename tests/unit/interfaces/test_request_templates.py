@@ -21,6 +21,13 @@ RESPONSES = (
     r"DIRECT=OS:.\private$\answers",
     r"DIRECT=TCP:192.0.2.9\private$\answers",
 )
+ADMINISTRATIONS = (
+    r"DIRECT=OS:.\private$\administration",
+    r"DIRECT=OS:.\private$\orders",
+    r"DIRECT=OS:.\private$\nowhere",
+    r"DIRECT=TCP:192.0.2.9\private$\administration",
+    r"DIRECT=HTTP://192.0.2.9/msmq/private$/administration",
+)
 LABELS = st.sampled_from(
     ["", "a", "order", "\0", "x\0y", "é" * 40, "l" * 249, "l" * 250, "l" * 400]
 )
@@ -44,12 +51,26 @@ def messages(draw: Any) -> dict[str, Any]:
     if draw(st.integers(0, 9)) == 0:
         fields["pAuditing"] = draw(st.integers(0, 3))
     response = draw(st.sampled_from(RESPONSES))
-    if response is not None:
-        arm = CACTransferBufferV1_Send(
-            pResponseQueueFormat=queue_format_of(FormatName.parse(response))
-        )
-        fields["send"] = arm
+    administration = draw(st.sampled_from([None, *ADMINISTRATIONS]))
+    if draw(st.booleans()):
+        fields["pAcknowledge"] = draw(st.sampled_from([1, 2, 4, 5, 8, 15]))
+    if response is not None or administration is not None:
+        fields["send"] = named(response, administration)
     return fields
+
+
+def named(response: str | None, administration: str | None) -> CACTransferBufferV1_Send:
+    """What is sent to a queue, with the names of others."""
+    answers, told = (
+        None if name is None else queue_format_of(FormatName.parse(name))
+        for name in (response, administration)
+    )
+    return CACTransferBufferV1_Send(pResponseQueueFormat=answers, pAdminQueueFormat=told)
+
+
+def asking(administration: str, acknowledge: int = 1, **fields: Any) -> dict[str, Any]:
+    """What asks for acknowledgements."""
+    return {"send": named(None, administration), "pAcknowledge": acknowledge, **fields}
 
 
 BODIES = st.binary(max_size=40) | st.sampled_from([bytes(1023), bytes(5000)])
@@ -157,6 +178,17 @@ def _turn_of(stories: dict[Half, Story], actions: list[Any], half: Half) -> list
 @example([[*[("send", 1, bytes(5000), {})] * 2, ("quota", 2), ("send", 1, b"", {})]], {})
 @example([[*[("send", 1, b"", {})] * 3, ("trail",), *[("send", 1, b"", {})] * 3]], {})
 @example([[*[("send", 1, b"", {})] * 3, ("reopen", 1), *[("send", 1, b"", {})] * 3]], {})
+@example([[("send", 0, b"", asking(ADMINISTRATIONS[0]))] * 3] * 3, {})
+@example([[("send", 0, b"", asking(ADMINISTRATIONS[1], pAuditing=2))] * 3] * 3, {})
+@example([[("send", 0, b"", asking(ADMINISTRATIONS[3], 15))] * 3] * 3, {})
+@example([[("send", 0, b"", asking(ADMINISTRATIONS[4]))] * 3] * 3, {})
+@example(
+    [
+        *[[("send", 1, bytes(600), asking(ADMINISTRATIONS[1]))]] * 3,
+        [("quota", 8), *[("send", 1, bytes(600), asking(ADMINISTRATIONS[1]))] * 4],
+    ],
+    {},
+)
 def test_both_ways_have_one_outcome(
     syntax: TransferSyntax, turns: list[list[Any]], usual: dict[str, Any]
 ) -> None:

@@ -1,10 +1,16 @@
 """A shadow says where a turn does what the careful path would not, and it looks at each request."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.qm.shadow import Difference, Shadow
+from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
+from rpcqm.qm.shadow import VARIABLE, Difference, Shadow
 from rpcqm.rpc.interface_registry import NCALRPC
 from rpcqm.rpc.templated import TemplatedCall
 from tests.support.callers import ALICE
@@ -12,6 +18,7 @@ from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
 
 MANY, LEARNED = 8, 2
+ELSEWHERE = FormatName.parse(r"DIRECT=TCP:192.0.2.9\private$\administration")
 
 
 @pytest.fixture
@@ -23,10 +30,10 @@ def differences(qm: RunningQueueManager) -> list[Difference]:
     return found
 
 
-def send(qm: RunningQueueManager, count: int) -> list[str]:
+def send(qm: RunningQueueManager, count: int, **fields: Any) -> list[str]:
     client = Client(served_clients(qm).connect(ALICE, transport=NCALRPC))
     handle = client.open(qm.find(), QueueAccessType.SEND_ACCESS)[0]
-    return [client.sent(handle, b"%d" % number) for number in range(count)]
+    return [client.sent(handle, b"%d" % number, **fields) for number in range(count)]
 
 
 def test_each_request_that_a_template_has_recognised_is_compared(
@@ -54,3 +61,20 @@ def test_what_the_careful_path_would_refuse_is_a_difference(
     monkeypatch.setattr(TemplatedCall, "rehearse", refuse)
     send(qm, LEARNED + 1)
     assert [(each.what, each.careful) for each in differences] == [("refusal", refusal)]
+
+
+def test_a_rehearsal_leaves_what_waits_for_strangers_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = CACTransferBufferV1_Send(pAdminQueueFormat=queue_format_of(ELSEWHERE))
+    counted = []
+    for shadow in ("", "1"):
+        monkeypatch.setenv(VARIABLE, shadow)
+        qm = RunningQueueManager(tmp_path / f"shadow{shadow}")
+        qm.engine.turn.is_on = True
+        qm.create()
+        assert send(qm, MANY, send=asked, pAcknowledge=1) == ["MQ_OK"] * MANY
+        assert qm.store.metrics.of("templates") == {"sent": MANY - LEARNED}
+        counted.append(qm.engine.acknowledgement_queues._bytes)
+        qm.stop()
+    assert counted[0] == counted[1]

@@ -6,12 +6,16 @@ Each rule is tried with templates, where it is sure that they take the requests,
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rpcqm.adm.queue import Queue
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel
+from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, Fault, PendingCall
 from tests.support.dependent_client import Client, object_of, served_clients, variants
@@ -28,6 +32,7 @@ from tests.support.remote_reader import (
 
 SEND = QueueAccessType.SEND_ACCESS
 OTHER = r"private$\others"
+ELSEWHERE = r"DIRECT=TCP:192.0.2.9\private$\administration"
 
 
 class Desk:
@@ -485,3 +490,25 @@ def test_the_number_of_a_read_that_has_ended_can_be_used_again(desk: Desk) -> No
         assert desk.reader.read(desk.reading, request_id=7).result == 0
         assert desk.reader.end(desk.reading, 7) == "MQ_OK"
     assert desk.bodies() == []
+
+
+def test_the_way_to_an_administration_queue_is_made_once(desk: Desk) -> None:
+    """Also where the messages that need it first have not all room."""
+    name = FormatName.parse(ELSEWHERE)
+    asked = CACTransferBufferV1_Send(pAdminQueueFormat=queue_format_of(name))
+    asking: dict[str, Any] = {"send": asked, "pAcknowledge": 1}
+    desk.queue.quota = 0
+    for _ in range(3):
+        told = desk.sender.sent(desk.handle, bytes(400), **asking)
+        assert told == "MQ_ERROR_INSUFFICIENT_RESOURCES"
+    assert desk.qm.engine.outgoing.find(name) is None
+    desk.queue.quota = 2
+    calls = [desk.sender.start_send(desk.handle, bytes(400), **asking) for _ in range(6)]
+    assert desk.qm.engine.turn.waiting is desk.templates
+    taken = [desk.status(call) for call in calls].count("MQ_OK")
+    assert 0 < taken < len(calls)
+    assert len(desk.qm.engine.acknowledgement_queues) == 1
+    desk.qm.restart()
+    queue = desk.qm.engine.outgoing.find(name)
+    assert queue is not None
+    assert queue.message_count == taken

@@ -28,6 +28,7 @@ from rpcqm.codec.types.oautvalues import (
     VT_UI1,
     VT_UI2,
     VT_UI4,
+    VT_UI8,
     VT_UNKNOWN,
     VT_VARIANT,
 )
@@ -121,7 +122,8 @@ def test_a_variant_that_cannot_is_refused(variant: Variant, vt: int, status: HRe
 
 
 NUMBERS = st.one_of(
-    st.integers(-(1 << 63), (1 << 64) - 1).map(lambda value: Variant(VT_I8, value)),
+    st.integers(*INTEGERS[VT_I8]).map(lambda value: Variant(VT_I8, value)),
+    st.integers(*INTEGERS[VT_UI8]).map(lambda value: Variant(VT_UI8, value)),
     st.floats(width=64).map(lambda value: Variant(VT_R8, value)),
     st.decimals(allow_nan=False, allow_infinity=False).map(lambda value: Variant(VT_CY, value)),
     st.text(max_size=80).map(lambda value: Variant(VT_BSTR, value)),

@@ -12,8 +12,9 @@ from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
 
 LATER = 5 * LOOKED_AT
-JOURNALED = 2
-"""A message that is kept when it is lost goes the careful way."""
+TITLE = "l" * 251 + "\0"
+UNUSUAL = {"ppTitle": TITLE, "ulTitleBufferSizeInWCHARs": len(TITLE)}
+"""A message whose label is cut goes the careful way."""
 
 
 @pytest.fixture
@@ -38,10 +39,10 @@ def test_calls_that_no_template_takes_are_seldom_looked_at(
     handle = client.open(qm.create(), QueueAccessType.SEND_ACCESS)[0]
     before = client.caller.association.unrecognised
     for _ in range(PATIENCE - before):
-        client.sent(handle, b"unusual", pAuditing=JOURNALED)
+        client.sent(handle, b"unusual", **UNUSUAL)
     assert len(looked_at) == PATIENCE - before
     for _ in range(LATER):
-        client.sent(handle, b"unusual", pAuditing=JOURNALED)
+        client.sent(handle, b"unusual", **UNUSUAL)
     assert len(looked_at) == PATIENCE - before + LATER // LOOKED_AT
     for _ in range(LATER):  # two are learned from, and the third is recognised
         client.sent(handle, b"usual")

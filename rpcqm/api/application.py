@@ -1,6 +1,6 @@
 """From an HTTP request to an operation, and from its outcome to an answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -43,12 +43,18 @@ class Api:
     """Answers requests of /api/v1, and those that ask whether the process is well."""
 
     def __init__(
-        self, operations: Operations, accounts: Accounts, settings: ApiSettings, version: str
+        self,
+        operations: Operations,
+        accounts: Accounts,
+        settings: ApiSettings,
+        version: str,
+        is_ready: Callable[[], bool],
     ) -> None:
         self._operations = operations
         self._accounts = accounts
         self.settings = settings
         self._version = version
+        self._is_ready = is_ready
         self._openapi = b""
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
@@ -69,7 +75,7 @@ class Api:
         self._check_host(request)
         target, _, query = request.target.partition("?")
         if target in ("/healthz", "/readyz"):
-            return _only(request, "GET", Reply(octets=b"ok\n", content_type="text/plain"))
+            return _only(request, "GET", self._health(target == "/readyz"))
         if target == f"{routes.BASE}/openapi.json":
             return _only(request, "GET", Reply(octets=self._description()))
         route, names = _route(request.method, target)
@@ -91,6 +97,13 @@ class Api:
 
     def _identity_of(self, request: HttpRequest) -> Identity:
         return identity_of(request, self._accounts, self.settings.trusted_proxy)
+
+    def _health(self, ready: bool) -> Reply:
+        """That the process answers, or whether it does its work; everybody may ask."""
+        if ready and not self._is_ready():
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            return Reply(status, octets=b"not ready\n", content_type="text/plain")
+        return Reply(octets=b"ok\n", content_type="text/plain")
 
     def _description(self) -> bytes:
         if not self._openapi:

@@ -1046,6 +1046,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.console.forms:MOST_FIELDS",
         "fields",
     ),
+    Bound(
+        "console.head_without_server",
+        "the connection is answered 503 before its request has ended",
+        "Octets of a request that are read where the console cannot be loaded.",
+        "rpcqm.service.unavailable:HEAD_BYTES",
+        "bytes",
+    ),
 )
 
 

@@ -8,6 +8,7 @@ import hashlib
 import ipaddress
 import re
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,7 @@ from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.values import Mistake
 from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
+from rpcqm.service.unavailable import Unavailable
 
 if TYPE_CHECKING:
     import ssl
@@ -36,7 +38,7 @@ _log = get_logger("service")
 
 @dataclass(eq=False, repr=False)
 class ConsoleParts:
-    """What answers requests."""
+    """What answers requests; `is_ready` tells whether the queue manager does its work."""
 
     operations: Operations
     accounts: Accounts
@@ -45,6 +47,7 @@ class ConsoleParts:
     metrics: Metrics
     configuration: Configuration
     instance: str
+    is_ready: Callable[[], bool]
     context: "ssl.SSLContext | None" = None
 
 
@@ -58,6 +61,7 @@ class ConsoleDoor:
         self._listening: socket.socket | None = None
         self._loading: asyncio.Task[None] | None = None
         self._server: ConsoleServer | None = None
+        self._unavailable: Unavailable | None = None
 
     async def listen(self, host: str, port: int) -> int:
         """Listen, and return the port. Raises OSError."""
@@ -91,10 +95,18 @@ class ConsoleDoor:
             from rpcqm.service.console_server import ConsoleServer
         except Exception:  # the queue manager works without it, and whoever runs it must know
             _log.exception("the interface for programs cannot be loaded")
+            self._refuse()
             return
         listening, self._listening = self._listening, None
         if listening is not None:
             self._server = ConsoleServer(self._parts, listening)
+
+    def _refuse(self) -> None:
+        """Answer 503 from now on: those who connect should not wait for ever."""
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            parts = self._parts
+            self._unavailable = Unavailable(listening, parts.admission, parts.context)
 
     def adjust(self, configuration: Configuration, context: "ssl.SSLContext | None") -> None:
         """Go on with other settings and certificates; connections stay."""
@@ -110,6 +122,8 @@ class ConsoleDoor:
         if self._listening is not None:
             asyncio.get_running_loop().remove_reader(self._listening)
             self._listening.close()
+        if self._unavailable is not None:
+            self._unavailable.close()
         if self._server is not None:
             await self._server.stop()
 

@@ -46,6 +46,7 @@ class ConsoleServer:
             LogOns(parts.accounts, parts.operations, parts.metrics),
             api_settings(parts.configuration),
             version("rpcqm"),
+            parts.is_ready,
         )
         self._server = HttpServer(
             self._answer,

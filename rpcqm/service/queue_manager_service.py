@@ -106,6 +106,7 @@ class QueueManagerService:
         self._metrics = Metrics()
         self._srmp: SrmpDoor | None = None
         self._dcom: DcomDoor | None = None
+        self._started = False
 
     async def start(self) -> None:
         """Open every door, then say so; StartError, with everything closed again, on failure."""
@@ -124,6 +125,7 @@ class QueueManagerService:
 
     async def stop(self) -> None:
         """Answer whoever waits, close every door and the store, and withdraw the ready file."""
+        self._started = False
         await self._undo.aclose()
 
     @property
@@ -265,6 +267,7 @@ class QueueManagerService:
             {each: (self._host_of(each), port) for each, port in self._ports.items()},
         )
         self._publish()
+        self._started = True
 
     def _record(self, path: Path) -> Recorder:
         _log.warning("everything that is served is recorded, unsealed", capture=str(path))
@@ -320,6 +323,7 @@ class QueueManagerService:
             self._metrics,
             configuration,
             instance_name(machine.computer_name, machine.identifier),
+            lambda: self._started and not self._engine.store.has_stopped,
         )
         self._console = ConsoleDoor(parts)
         self._undo.push_async_callback(self._console.stop)

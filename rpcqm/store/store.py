@@ -127,6 +127,11 @@ class Store:
             raise
         return store
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether it is closed, or a write has failed: it takes nothing more."""
+        return self._closed or self._writer.failed is not None
+
     def transaction(self, name: str) -> StoreTransaction:
         """A synchronous block of changes, `with store.transaction("name") as txn:`.
 
@@ -142,7 +147,7 @@ class Store:
             raise RuntimeError(f"the transaction {inner} began inside {outer}")
         if self._rehearsal is None:
             self.before_change()
-        if self._closed or self._writer.failed is not None:
+        if self.has_stopped:
             raise StoreStoppedError("The store has stopped.")
         self._open_transaction = transaction
 

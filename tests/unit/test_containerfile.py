@@ -4,6 +4,8 @@ import fnmatch
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from rpcqm.binary.ping import PING_PORT
 from rpcqm.config import load
 from rpcqm.config.schema import settings
+from rpcqm.testing import private_queue_manager
 from tests.unit.test_packaging import ROOT
 
 CONTEXT = ("idl/remoteread.idl", "rpcqm/__main__.py", "README.md", "pyproject.toml", "setup.cfg")
@@ -75,7 +78,26 @@ def test_what_it_runs_is_a_command(instructions: list[tuple[str, str]]) -> None:
     (check,) = re.findall(r"CMD (\[.*\])", the(instructions, "HEALTHCHECK"))
     assert json.loads(the(instructions, "ENTRYPOINT")) == ["rpcqm"]
     assert json.loads(the(instructions, "CMD")) == ["serve"]
-    assert json.loads(check)[:1] == ["rpcqm"]
+    program, option, text = json.loads(check)
+    assert (program, option) == ("python", "-c")
+    compile(text, "the health check", "exec")
+
+
+def test_the_health_check_asks_the_console_whether_it_is_ready(
+    instructions: list[tuple[str, str]], environment: dict[str, str]
+) -> None:
+    """It is run as the image does, against a queue manager, and when that is gone."""
+    (check,) = re.findall(r"CMD (\[.*\])", the(instructions, "HEALTHCHECK"))
+    address = f"127.0.0.1:{environment['RPCQM_CONSOLE_PORT']}"
+    assert load({}, None, environment).console.host == "127.0.0.1"
+    text = json.loads(check)[2]
+    assert f"http://{address}/readyz" in text
+    with private_queue_manager(("--console-port", "0")) as running:
+        host, port = running.endpoint("console")
+        here = text.replace(address, f"{host}:{port}")
+        assert subprocess.run([sys.executable, "-c", here], check=False).returncode == 0
+    gone = subprocess.run([sys.executable, "-c", here], capture_output=True, check=False)
+    assert gone.returncode != 0
 
 
 def test_the_python_of_the_image_will_do(instructions: list[tuple[str, str]]) -> None:

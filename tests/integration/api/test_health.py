@@ -1,0 +1,97 @@
+"""/healthz and /readyz, and what answers where the interface cannot be loaded."""
+
+import asyncio
+import http.client
+import socket
+from pathlib import Path
+
+import pytest
+
+from rpcqm.config import load
+from rpcqm.service.queue_manager_service import QueueManagerService
+from rpcqm.service.unavailable import HEAD_BYTES
+from rpcqm.testing import private_queue_manager
+
+CONSOLE = ("--console-port", "0")
+PATIENCE = 30.0
+
+
+def ask(address: tuple[str, int], target: str, method: str = "GET") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
+    connection.request(method, target)
+    answer = connection.getresponse()
+    told = answer.status, answer.read()
+    connection.close()
+    return told
+
+
+class Asked(QueueManagerService):
+    """Asks whether it is ready before its start has ended, and after its stop has begun."""
+
+    def _publish(self) -> None:
+        super()._publish()
+        self._undo.push_async_callback(self.ask, "stopping")
+
+    async def _open_listeners(self, *parts: object) -> None:
+        await super()._open_listeners(*parts)  # type: ignore[arg-type]
+        await self.ask("starting")
+
+    async def ask(self, when: str) -> None:
+        address = "127.0.0.1", self._ports["console"]
+        for target in ("/readyz", "/healthz"):
+            status, _ = await asyncio.to_thread(ask, address, target)
+            self.told.append((when, target, status))
+
+    told: list[tuple[str, str, int]]
+
+
+def test_it_is_ready_from_the_end_of_its_start_to_the_beginning_of_its_stop(
+    tmp_path: Path,
+) -> None:
+    ports = {f"RPCQM_{door}_PORT": "0" for door in ("EPM", "RPC", "QM2QM", "BINARY", "CONSOLE")}
+    configuration = load({}, None, ports | {"RPCQM_DATA_DIR": str(tmp_path / "data")})
+
+    async def run() -> list[tuple[str, str, int]]:
+        service = Asked(configuration)
+        service.told = []
+        await service.start()
+        await service.ask("served")
+        await service.stop()
+        return service.told
+
+    assert asyncio.run(run()) == [
+        ("starting", "/readyz", 503),
+        ("starting", "/healthz", 200),
+        ("served", "/readyz", 200),
+        ("served", "/healthz", 200),
+        ("stopping", "/readyz", 503),
+        ("stopping", "/healthz", 200),
+    ]
+
+
+@pytest.mark.parametrize("library", ["pydantic", "aiohttp"])
+def test_where_a_library_is_missing_requests_are_answered_503_and_the_log_says_why(
+    tmp_path: Path, library: str
+) -> None:
+    (tmp_path / library).mkdir()
+    (tmp_path / library / "__init__.py").write_text(f"raise ImportError('no {library} here')\n")
+    with private_queue_manager(CONSOLE, environment={"PYTHONPATH": str(tmp_path)}) as running:
+        address = running.endpoint("console")
+        for target in ("/readyz", "/api/v1/queues"):
+            assert ask(address, target)[0] == 503
+        assert ask(address, "/api/v1/queues", "POST")[0] == 503
+        assert "the interface for programs cannot be loaded" in running.log
+        assert f"no {library} here" in running.log
+        running.run("queue", "create", "orders")  # everything else is served
+
+
+@pytest.mark.bound("console.head_without_server")
+def test_a_head_without_end_is_answered_where_nothing_could_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "pydantic").mkdir()
+    (tmp_path / "pydantic" / "__init__.py").write_text("raise ImportError('broken')\n")
+    with private_queue_manager(CONSOLE, environment={"PYTHONPATH": str(tmp_path)}) as running:
+        for size, answered in ((HEAD_BYTES - 1, False), (HEAD_BYTES, True)):
+            with socket.create_connection(running.endpoint("console"), PATIENCE) as stranger:
+                stranger.sendall(b"G" * size)
+                said = b"".join(iter(lambda: stranger.recv(1 << 16), b""))
+            assert said.startswith(b"HTTP/1.1 503") == answered

@@ -6,7 +6,7 @@ from functools import partial
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from rpcqm.api import models, openapi, routes
+from rpcqm.api import metrics, models, openapi, routes
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.logging_on import Accounts, identity_of, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
@@ -15,6 +15,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import is_local_name
 from rpcqm.operations.audit import ORIGIN
+from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
 
 HEADERS = (
@@ -32,11 +33,15 @@ MOST_PARAMETERS = 32
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """`hosts` are names beyond addresses and localhost; `longest_wait` is in seconds."""
+    """`hosts` are names beyond addresses and localhost; `longest_wait` is in seconds.
+
+    Without `metrics` none are told.
+    """
 
     hosts: frozenset[str] = frozenset()
     trusted_proxy: str = ""
     longest_wait: int = 60
+    metrics: MetricsSettings | None = None
 
 
 class Api:
@@ -78,6 +83,8 @@ class Api:
             return _only(request, "GET", self._health(target == "/readyz"))
         if target == f"{routes.BASE}/openapi.json":
             return _only(request, "GET", Reply(octets=self._description()))
+        if target == metrics.PATH and self.settings.metrics is not None:
+            return await self._metrics(request, self.settings.metrics)
         route, names = _route(request.method, target)
         identity = self._identity_of(request)
         address, _ = origin_of(request, self.settings.trusted_proxy)
@@ -94,6 +101,14 @@ class Api:
             _headers(request),
         )
         return await route.function(asked)
+
+    async def _metrics(self, request: HttpRequest, settings: MetricsSettings) -> Reply:
+        if request.method != "GET":
+            raise _not_allowed("GET")
+        identity = self._identity_of(request)
+        address, _ = origin_of(request, self.settings.trusted_proxy)
+        accept = request.header("Accept") or ""
+        return await metrics.show_metrics(self._operations, identity, address, accept, settings)
 
     def _identity_of(self, request: HttpRequest) -> Identity:
         return identity_of(request, self._accounts, self.settings.trusted_proxy)

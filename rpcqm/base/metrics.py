@@ -1,19 +1,61 @@
-"""Counters of events in the process, by name."""
+"""Counters of events in the process, by name, and how long things take."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import perf_counter_ns
+
+stopwatch = perf_counter_ns
+"""Nanoseconds from an arbitrary point, to tell how long something takes."""
+
+
+class Histogram:
+    """Counts integers by how many bits they have, at the cost of a list's element.
+
+    `counts[n]` are those below 2**n and not below 2**(n-1); `total` is the sum of all.
+    """
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * 65
+        self.total = 0
+
+    def add(self, value: int) -> None:
+        """Count a value, which is not negative and has 64 bits at most."""
+        self.counts[value.bit_length()] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self.counts)
 
 
 class Metrics:
-    """Named counters; `snapshot` gives them to an operator."""
+    """Named counters; `snapshot` gives them to an operator.
+
+    `histograms` are by name, which are words such as ("rpc", "qmcomm2", "rpc_QMGetObjectSecurity").
+    `gauges` are asked when somebody wants to know.
+    """
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
+        self.histograms: dict[tuple[str, ...], Histogram] = {}
+        self.gauges: dict[str, Callable[[], float]] = {}
 
     @property
     def counts(self) -> Mapping[str, int]:
         """All counters as they are now, and 0 for any other name; not to be changed."""
         return self._counts
+
+    def histogram(self, *name: str) -> Histogram:
+        """The histogram of that name, which is made when it is first asked for."""
+        return self.histograms.setdefault(name, Histogram())
+
+    def gauge(self, name: str) -> float:
+        """What a gauge says now, 0 if there is none of that name."""
+        ask = self.gauges.get(name)
+        return 0 if ask is None else ask()
 
     def count(self, name: str, amount: int = 1) -> None:
         self._counts[name] += amount

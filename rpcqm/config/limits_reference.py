@@ -870,6 +870,21 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.qm.leases:BYTES_AT_ONCE",
         "bytes",
     ),
+    Bound("metrics.queues", "they are one series together"),
+    Bound(
+        "overview.points",
+        "the oldest one is forgotten",
+        "Points of the history that an overview tells.",
+        "rpcqm.operations.history:POINTS",
+        "points",
+    ),
+    Bound(
+        "overview.most_stuck",
+        "those with younger messages are not told of",
+        "Outgoing queues without a session that an overview tells of.",
+        "rpcqm.qm.totals:MOST_STUCK",
+        "queues",
+    ),
     Bound(
         "program.page_bytes",
         "the others are on the next page",

@@ -17,6 +17,7 @@ from rpcqm.codec.names.path_name import COMPUTER_NAME
 from rpcqm.config.about import PORTS, About
 from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.dcom_section import DcomSection
+from rpcqm.config.metrics_section import MetricsSection
 from rpcqm.config.srmp_section import SrmpSection
 
 if TYPE_CHECKING:
@@ -447,6 +448,7 @@ class Configuration:
     srmp: SrmpSection = field(default_factory=SrmpSection)
     dcom: DcomSection = field(default_factory=DcomSection)
     console: ConsoleSection = field(default_factory=ConsoleSection)
+    metrics: MetricsSection = field(default_factory=MetricsSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,6 +487,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "srmp": SrmpSection,
         "dcom": DcomSection,
         "console": ConsoleSection,
+        "metrics": MetricsSection,
     }
 
 

@@ -19,7 +19,7 @@ from rpcqm.base.addresses import owner_of
 from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
-from rpcqm.base.metrics import Metrics
+from rpcqm.base.metrics import Metrics, stopwatch
 from rpcqm.http.answer import Answer, StreamedAnswer
 from rpcqm.http.connection import HttpConnection
 from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse, HttpStream
@@ -72,6 +72,7 @@ class HttpServer:
         headers: tuple[tuple[str, str], ...] = (),
         explain: Explain = HttpResponse,
         cancels: bool = False,
+        name: str = "messages",
     ) -> None:
         self.clock = clock
         self._headers = headers
@@ -80,6 +81,7 @@ class HttpServer:
         self.limits = limits or HttpLimits()
         self.metrics = metrics if metrics is not None else Metrics()
         self._handler = handler
+        self._durations = self.metrics.histogram("http", name)
         self._admission = admission
         self._manager = web.Server(self._handle, handler_cancellation=cancels)
         self.make_connection: Callable[..., HttpConnection] = HttpConnection
@@ -150,8 +152,12 @@ class HttpServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, HttpConnection)
+        began = stopwatch()
         try:
-            return await self._answer(request, connection)
+            answer = await self._answer(request, connection)
+            if not isinstance(answer, StreamedAnswer):
+                self._durations.add(stopwatch() - began)
+            return answer
         except Refused as error:
             connection.refused(error.reason, error.status)
             return self.refusal(error.status, connection, error.headers)

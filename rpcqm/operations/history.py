@@ -1,6 +1,7 @@
 """The last hour of a queue manager: a sample every ten seconds, in a ring.
 
-A sample reads a few totals that are kept anyway, so that it costs a timer and a microsecond.
+A sample reads a few totals that are kept anyway, so that it costs a timer and a microsecond. A
+timer each second tells how late the loop comes.
 """
 
 from collections import deque
@@ -14,6 +15,8 @@ from rpcqm.qm.message_counts import ARRIVED, GONE
 
 SAMPLE_EVERY = 10_000
 """Milliseconds."""
+LOOK_EVERY = 1_000
+
 POINTS = 360
 """An hour of them."""
 
@@ -47,11 +50,14 @@ class History:
     def __init__(self, engine: QueueManagerEngine) -> None:
         self._clock, self._timers, self._store = engine.clock, engine.timers, engine.store
         self._samples: deque[_Sample] = deque([self._sample()], maxlen=POINTS + 1)
+        self._lags = engine.store.metrics.histogram("loop", "lag")
         self._timer: Timer | None = None
+        self._due = 0
 
     def start(self) -> None:
         """Take a sample from time to time."""
-        self._timer = self._timers.call_later(SAMPLE_EVERY, self._look)
+        self._due = self._clock.monotonic() + LOOK_EVERY
+        self._timer = self._timers.call_later(LOOK_EVERY, self._look)
 
     def stop(self) -> None:
         """Take none any more."""
@@ -60,7 +66,10 @@ class History:
             self._timer = None
 
     def _look(self) -> None:
-        self._samples.append(self._sample())
+        moment = self._clock.monotonic()
+        self._lags.add(max(moment - self._due, 0) * 1_000_000)
+        if moment - self._samples[-1].moment >= SAMPLE_EVERY:
+            self._samples.append(self._sample())
         self.start()
 
     def _sample(self) -> _Sample:

@@ -7,6 +7,7 @@ from rpcqm.operations.events import Events
 from rpcqm.operations.logons import LogonOperations
 from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.messages import MessageOperations
+from rpcqm.operations.metrics import MetricsOperations
 from rpcqm.operations.outgoing import OutgoingOperations
 from rpcqm.operations.overview import OverviewOperations
 from rpcqm.operations.queues import QueueOperations
@@ -33,6 +34,7 @@ class Operations:
         self.machine = MachineOperations(engine, make_backup)
         self.overview = OverviewOperations(engine, self.machine.started, admission)
         self.logons = LogonOperations(engine.clock)
+        self.metrics = MetricsOperations(engine, self.overview)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)
         self.outgoing = OutgoingOperations(engine)

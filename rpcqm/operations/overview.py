@@ -77,9 +77,10 @@ class OverviewOperations:
     def overview(self, identity: Identity) -> Completion[Overview]:
         """What the queue manager does now, and has done in the last hour."""
         require_administrator(identity)
-        return start(self._overview())
+        return start(self.found())
 
-    async def _overview(self) -> Overview:
+    async def found(self) -> Overview:
+        """The same, for who may know it."""
         totals = await self._queue_totals()
         told = self._told(totals)
         return replace(told, attention=attention_of(told, totals.stuck))

@@ -12,7 +12,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import ANONYMOUS as ANONYMOUS_CALLER
-from rpcqm.base.identity import Identity
+from rpcqm.base.identity import Identity, TokenRight
 from rpcqm.base.log import get_logger
 from rpcqm.codec.security.access_check import (
     MQQMACCESSMASK,
@@ -351,6 +351,17 @@ class AccessControl:
 def require_administrator(identity: Identity) -> None:
     """Raise MQError(MQ_ERROR_ACCESS_DENIED) if the caller is not an administrator."""
     if not identity.is_administrator:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+
+
+def require_metrics_reader(identity: Identity) -> None:
+    """Raise MQ_ERROR_ACCESS_DENIED unless the caller may know what all queues do (G362).
+
+    That is an administrator, or the bearer of a token of one that leaves `peek` of every queue.
+    """
+    scope = identity.scope
+    narrow = scope is not None and (scope.queues is not None or TokenRight.PEEK not in scope.rights)
+    if narrow or not replace(identity, scope=None).is_administrator:
         raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
 
 

@@ -24,6 +24,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
+from rpcqm.base.metrics import stopwatch
 from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.call import ANSWERED, Call
 from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
@@ -475,6 +476,8 @@ class ServerAssociation:
         else:
             call.fate = ANSWERED
             del self._calls[call.call_id]
+        if call.durations is not None:
+            call.durations.add(stopwatch() - call.begun)
         security, length, output = call.security, len(stub), self.output
         if not (output or self.watching):
             self.output_ready()
@@ -522,6 +525,8 @@ class ServerAssociation:
     def send_fault(self, call: Call, status: int, executed: bool = True) -> None:
         """Queue a fault as the answer of a call."""
         if self._take(call):
+            if call.durations is not None:
+                call.durations.add(stopwatch() - call.begun)
             context_id = call.context.context_id
             self._queue(_fault(call.call_id, context_id, status, executed))
             if self.state is _STOPPING:

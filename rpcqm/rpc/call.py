@@ -6,6 +6,7 @@ from uuid import UUID
 
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Histogram
 from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle, Rundown
@@ -41,14 +42,17 @@ class Call:
     """One request with all of its stub data: the event by which an association reports it.
 
     It is answered once, by `respond` or `fault`; an answer after the client has gone, or has
-    orphaned the call, is not sent, and the callbacks of `on_delivery_failed` run instead.
+    orphaned the call, is not sent, and the callbacks of `on_delivery_failed` run instead. How long
+    it took since `begun` is added to `durations`.
     """
 
     __slots__ = (
         "association",
+        "begun",
         "big_endian",
         "call_id",
         "context",
+        "durations",
         "fate",
         "hooks",
         "object_octets",
@@ -76,6 +80,8 @@ class Call:
         self.big_endian = False
         self.fate = 0
         self.hooks: Hooks | None = None
+        self.begun = 0
+        self.durations: Histogram | None = None
 
     @property
     def object_uuid(self) -> UUID | None:

@@ -18,7 +18,7 @@ from functools import partial
 from rpcqm.base.completion import Completion, rehearsed, start
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.log import get_logger
-from rpcqm.base.metrics import Metrics
+from rpcqm.base.metrics import Metrics, stopwatch
 from rpcqm.codec.interface import ContextHandleParameter, Value
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
@@ -97,6 +97,8 @@ class Dispatcher:
         self.metrics = metrics if metrics is not None else Metrics()
         self.calls = 0
         self.pending = 0
+        self.metrics.gauges["rpc.calls"] = lambda: self.calls
+        self.metrics.gauges["rpc.pending"] = lambda: self.pending
         self.before_careful: Callable[[], None] = _nothing
         """Called before each call that no template has taken: none may overtake those that were."""
         self.limit(limits or Limits())
@@ -118,6 +120,7 @@ class Dispatcher:
             error = RpcFault(FaultStatus.nca_s_op_rng_error, f"opnum {opnum} is not served")
             self._fault(None, call, error, executed=False)
             return
+        call.begun, call.durations = stopwatch(), entry.durations
         if call.association.pending:
             busy = self._busy(call)
             if busy:
@@ -345,6 +348,7 @@ class Dispatcher:
             self._fault(entry, call, error)
         else:
             self.metrics.count("rpc.failures")
+            self.metrics.count("rpc.faults")
             _log.error(
                 "a call failed",
                 peer=call.peer,
@@ -358,6 +362,7 @@ class Dispatcher:
         self, entry: OperationEntry | None, call: Call, error: RpcFault, executed: bool = True
     ) -> None:
         self._log_refusal(entry, call, error)
+        self.metrics.count("rpc.faults")
         status = int(error.status)
         if status in _UNSENDABLE:
             status = FaultStatus.nca_s_fault_unspec

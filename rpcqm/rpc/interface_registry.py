@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
+from rpcqm.base.metrics import Histogram
 from rpcqm.codec.interface import (
     ContextHandleParameter,
     OperationCodec,
@@ -129,6 +130,7 @@ class OperationEntry:
         "_only_status",
         "check",
         "decode",
+        "durations",
         "encode",
         "handler",
         "handles_in",
@@ -161,6 +163,7 @@ class OperationEntry:
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level
+        self.durations = Histogram()
         self.check = check
         self.templated = templated
         self.returns_status = (

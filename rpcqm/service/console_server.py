@@ -19,6 +19,7 @@ from rpcqm.config import Configuration
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.server import HttpServer
 from rpcqm.operations.logons import GuessedTooOftenError
+from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.service.accounts import Accounts
@@ -58,6 +59,7 @@ class ConsoleServer:
             headers=HEADERS,
             explain=explained,
             cancels=True,
+            name="console",
         )
         self._server.listen_on(listening, parts.context)
 
@@ -157,7 +159,12 @@ class LogOns:
 def api_settings(configuration: Configuration) -> ApiSettings:
     """What the interface takes of a configuration."""
     section = configuration.console
-    return ApiSettings(_hosts(configuration), section.trusted_proxy, section.longest_wait)
+    return ApiSettings(
+        _hosts(configuration),
+        section.trusted_proxy,
+        section.longest_wait,
+        metrics_settings(configuration),
+    )
 
 
 def console_settings(parts: ConsoleParts) -> "ConsoleSettings":
@@ -172,3 +179,11 @@ def console_settings(parts: ConsoleParts) -> "ConsoleSettings":
 def _hosts(configuration: Configuration) -> frozenset[str]:
     names = {configuration.name, *configuration.console.allow_hosts}
     return frozenset(name.lower().removesuffix(".") for name in names)
+
+
+def metrics_settings(configuration: Configuration) -> MetricsSettings | None:
+    """What /metrics takes of a configuration; None if it is off."""
+    section = configuration.metrics
+    if not section.enabled:
+        return None
+    return MetricsSettings(section.queues, section.windows_names)

@@ -145,6 +145,8 @@ class GroupCommit:
         self._stopwatch = surroundings.stopwatch
         self._before_write = before_write
         self._metrics = metrics
+        self._sync_times = metrics.histogram("store", "sync")
+        self._sync_messages = metrics.histogram("store", "messages")
         self._groups: deque[CommitGroup] = deque([CommitGroup(database)])
         self._scheduled = self._waited = False
         self._writing: CommitGroup | None = None
@@ -240,6 +242,8 @@ class GroupCommit:
         count("store_bytes", group.size)
         if group.sync:
             count("store_syncs")
+            self._sync_times.add(nanoseconds)
+            self._sync_messages.add(group.messages)
             self.times.add(nanoseconds // 1000)
             self._choose_mode()
 

@@ -120,6 +120,7 @@ def test_the_last_hour_is_told_in_points_of_ten_seconds(
     assert second.time - first.time == SAMPLE_EVERY
 
 
+@pytest.mark.bound("overview.points")
 def test_the_history_is_an_hour_long_and_no_longer(
     qm: RunningQueueManager, operations: Operations
 ) -> None:
@@ -188,6 +189,25 @@ def test_a_queue_that_cannot_connect_comes_first(
     assert (dict(told.sessions), told.outgoing_messages) == ({"Waiting": 1}, 1)
     queue.state = OutgoingQueueState.CONNECTED
     assert codes(qm, operations) == ["dead_letters_unread"]
+
+
+@pytest.mark.bound("overview.most_stuck")
+def test_only_the_longest_stuck_queues_are_told(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    for number in range(totals.MOST_STUCK + 1):
+        name = format_name(rf"DIRECT=OS:h{number}\private$\q")
+        queue = qm.open(name, QueueAccessType.SEND_ACCESS).queue_reference
+        assert isinstance(queue, OutgoingQueue)
+        qm.send(queue, b"a")
+        queue.state = OutgoingQueueState.WAITING
+        qm.advance(1_000)
+        told = look(qm, operations)
+        assert told.sessions["Waiting"] == number + 1
+    qm.advance(60_000)
+    names = [each.text.split()[0] for each in look(qm, operations).attention]
+    wanted = [rf"DIRECT=OS:h{number}\private$\q" for number in range(totals.MOST_STUCK)]
+    assert names == wanted
 
 
 def test_a_disk_that_gets_full_is_told_before_it_is(

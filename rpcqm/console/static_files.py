@@ -4,8 +4,10 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from rpcqm.base.look import LOOK
+
 BASE = "/console/static/"
-_DIRECTORY = Path(__file__).parent / "assets"
+_FILES = {"console.css": LOOK, "console.js": Path(__file__).parent / "assets" / "console.js"}
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
 
@@ -14,15 +16,15 @@ def assets() -> dict[str, tuple[bytes, str]]:
     """Octets and type by path: what is not among these paths is not served."""
     return {
         path: (octets, _TYPES[Path(path).suffix])
-        for name in ("console.css", "console.js")
-        for octets in [(_DIRECTORY / name).read_bytes()]
+        for name, file in _FILES.items()
+        for octets in [file.read_bytes()]
         for path in [_path(name, octets)]
     }
 
 
 def asset_path(name: str) -> str:
     """The path of a file, as pages have it."""
-    return _path(name, (_DIRECTORY / name).read_bytes())
+    return _path(name, _FILES[name].read_bytes())
 
 
 def _path(name: str, octets: bytes) -> str:

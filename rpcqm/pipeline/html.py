@@ -1,31 +1,38 @@
-"""Reports: one HTML page with plots and tables that can be sorted, and the same as JSON."""
+"""Reports: one HTML page with plots and tables that can be sorted, and the same as JSON.
+
+The page is one file that asks for nothing from elsewhere, with the look of the console.
+"""
 
 import html
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; width: 100% }
-th, td { border-bottom: 1px solid #8884; padding: .25rem .6rem; text-align: left }
-th { cursor: pointer; white-space: nowrap } td.n { text-align: right }
-svg { width: 100%; max-width: 60rem }
-rect { fill: #3b76b8 } text { font-size: 12px; fill: currentColor }
-@media (prefers-color-scheme: dark) { body { background: #16181b; color: #e4e6e8 } }
-"""
+from rpcqm.base.look import style
+from rpcqm.base.text import visible
+
 _SCRIPT = """
-document.querySelectorAll("th").forEach(th => th.onclick = () => {
-  const body = th.closest("table").tBodies[0], column = th.cellIndex;
-  const up = th.dataset.up = th.dataset.up === "1" ? "0" : "1";
-  const key = row => row.cells[column].textContent;
-  [...body.rows].sort((a, b) => {
-    const x = key(a), y = key(b), n = x - y;
-    return (up === "1" ? 1 : -1) * (isNaN(n) ? x.localeCompare(y) : n);
-  }).forEach(row => body.append(row));
+document.querySelectorAll("thead th").forEach(th => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...th.childNodes);
+  th.append(button);
+  button.onclick = () => {
+    const table = th.closest("table"), body = table.tBodies[0], column = th.cellIndex;
+    const up = th.getAttribute("aria-sort") !== "ascending";
+    table.querySelectorAll("th").forEach(each => each.removeAttribute("aria-sort"));
+    th.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const key = row => row.cells[column].dataset.value ?? row.cells[column].textContent;
+    [...body.rows].sort((a, b) => {
+      const x = key(a), y = key(b), n = x - y;
+      return (up ? 1 : -1) * (isNaN(n) ? x.localeCompare(y) : n);
+    }).forEach(row => body.append(row));
+  };
 });
 """
 _BAR, _LABELS, _WIDTH = 22, 300, 900
+_WORDS = {"rows_in": "Read", "rows_out": "Written", "rejected": "Rejected", "seconds": "Seconds"}
+"""What the parts of a run's summary are called on the page."""
 
 Row = Mapping[str, object]
 
@@ -39,13 +46,13 @@ class Report:
         self.values: dict[str, object] = {}
 
     def summary(self, values: Mapping[str, object]) -> None:
-        """Names and values at the top."""
+        """Names and values at the top; a value may itself be numbers by what they count."""
         self.values["summary"] = dict(values)
-        cells = "".join(
-            f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>"
+        lines = "".join(
+            f"<dt>{_text(_WORDS.get(name, name))}</dt><dd>{_told(value)}</dd>"
             for name, value in values.items()
         )
-        self._parts.append(f"<table>{cells}</table>")
+        self._parts.append(f"<dl>{lines}</dl>")
 
     def plot(self, title: str, bars: Sequence[tuple[str, float]]) -> None:
         """A bar for each name, the longest for the largest value."""
@@ -56,11 +63,16 @@ class Report:
             width = value / most * (_WIDTH - _LABELS - 90)
             lines.append(
                 f'<text x="{_LABELS - 8}" y="{top + 15}" text-anchor="end">{_text(name)}</text>'
-                f'<rect x="{_LABELS}" y="{top + 3}" width="{width:.1f}" height="{_BAR - 6}"/>'
-                f'<text x="{_LABELS + width + 6:.1f}" y="{top + 15}">{value:g}</text>'
+                f'<rect class="bar" x="{_LABELS}" y="{top + 3}" width="{width:.1f}"'
+                f' height="{_BAR - 6}"/>'
+                f'<text x="{_LABELS + width + 6:.1f}" y="{top + 15}">{value:,.6g}</text>'
             )
         box = f'viewBox="0 0 {_WIDTH} {max(1, len(bars)) * _BAR}"'
-        self._parts.append(f'<h2>{_text(title)}</h2><svg {box} role="img">{"".join(lines)}</svg>')
+        told = "; ".join(f"{name}: {value:,.6g}" for name, value in bars)
+        self._parts.append(
+            f'<h2>{_text(title)}</h2><svg class="chart bars" {box} role="img"'
+            f' aria-label="{_text(told)}">{"".join(lines)}</svg>'
+        )
 
     def table(self, name: str, title: str, rows: Sequence[Row]) -> None:
         """A table; its rows are `name` in the JSON."""
@@ -69,32 +81,55 @@ class Report:
         if not rows:
             self._parts.append("<p>None.</p>")
             return
-        head = "".join(f"<th>{_text(column)}</th>" for column in rows[0])
+        head = "".join(
+            f'<th scope="col">{_text(column.replace("_", " "))}</th>' for column in rows[0]
+        )
         body = "".join("<tr>" + "".join(map(_cell, row.values())) + "</tr>" for row in rows)
-        self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        self._parts.append(
+            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
 
     def write(self, directory: Path) -> None:
+        """Write both files; the directory is made."""
         directory.mkdir(parents=True, exist_ok=True)
-        page = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{_text(self._title)}'
-            f"</title><style>{_STYLE}</style><h1>{_text(self._title)}</h1>"
-            + "".join(self._parts)
-            + f"<script>{_SCRIPT}</script></html>\n"
-        )
-        (directory / "report.html").write_text(page, "utf-8")
+        (directory / "report.html").write_text(self._page(), "utf-8")
         told = json.dumps(self.values, indent=2, default=str, ensure_ascii=False)
         (directory / "report.json").write_text(told + "\n", "utf-8")
 
+    def _page(self) -> str:
+        title = _text(self._title)
+        return (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<meta name="color-scheme" content="light dark">'
+            f"<title>{title} - rpcqm</title><style>{style()}</style></head><body>"
+            '<header class="top"><p class="brand">rpcqm</p></header>'
+            f"<main><h1>{title}</h1>{''.join(self._parts)}</main>"
+            f"<script>{_SCRIPT}</script></body></html>\n"
+        )
+
 
 def _text(value: object) -> str:
-    return html.escape("" if value is None else str(value))
+    return html.escape("" if value is None else visible(str(value)))
+
+
+def _told(value: object) -> str:
+    """A value of the summary, in words."""
+    if isinstance(value, Mapping):
+        counted = (f"{_number(number)} {_text(what)}" for what, number in value.items())
+        return ", ".join(counted) or "nothing"
+    return _number(value)
+
+
+def _number(value: object) -> str:
+    """A number as people write it; other values as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _text(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return (
-            f'<td class="n">{value:g}</td>'
-            if isinstance(value, float)
-            else f"<td class=n>{value}</td>"
-        )
+        return f'<td class="number" data-value="{value!r}">{_number(value)}</td>'
     return f"<td>{_text(value)}</td>"

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpcqm.base.look import style
 from rpcqm.pipeline.column_tables import file_tables
 from rpcqm.pipeline.compare import same_request
 from rpcqm.pipeline.conform import HandleStates, conformance_point
@@ -95,6 +96,20 @@ def test_a_report_is_a_page_and_json(tmp_path: Path) -> None:
     assert "&lt;x&gt;" in page
     told = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert told == {"summary": {"rows": 3}, "rows": [{"name": "<x>", "value": 1.5}]}
+
+
+def test_a_report_tells_what_was_read_in_words_and_looks_like_the_console(tmp_path: Path) -> None:
+    report = Report("Ingested captures")
+    report.summary({"rows_in": {"calls": 139148, "files": 3}, "rejected": {}, "seconds": 2.5})
+    report.table("rows", "Rows", [{"p50_ms": 1234567, "name": "left\u202eright"}])
+    report.write(tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "<dt>Read</dt><dd>139,148 calls, 3 files</dd>" in page
+    assert "<dt>Rejected</dt><dd>nothing</dd>" in page
+    assert '<td class="number" data-value="1234567">1,234,567</td>' in page
+    assert '<th scope="col">p50 ms</th>' in page
+    assert r"left\u202eright" in page
+    assert style() in page
 
 
 @given(st.lists(st.integers(-(1 << 62), (1 << 62) - 1), min_size=1))

@@ -1,0 +1,10 @@
+"""How all that people look at in a browser looks: the console's pages and the jobs' reports."""
+
+from pathlib import Path
+
+LOOK = Path(__file__).parent / "look.css"
+
+
+def style() -> str:
+    """The style sheet; it asks for nothing from elsewhere."""
+    return LOOK.read_text("utf-8")

@@ -49,6 +49,7 @@ COMMANDS = {
     "trace": "explain",
     "network": "network",
     "status": "status",
+    "top": "top",
     "doctor": "doctor",
     "fsck": "fsck",
     "backup": "backup",

@@ -15,19 +15,20 @@ def print_overview(told: Mapping[str, Any]) -> None:
         print(f"{'!' if each['urgent'] else '-'} {visible(each['text'])}")
     if told["attention"]:
         print()
-    print_fields(_fields(told))
+    print_fields(overview_fields(told))
 
 
-def _fields(told: Mapping[str, Any]) -> dict[str, object]:
-    fields: dict[str, object] = {
+def overview_fields(told: Mapping[str, Any]) -> dict[str, str]:
+    """What an overview tells, in words by what it is."""
+    return {
         "Running for": f"{_since(told, 'started')} ({told['name']}, rpcqm {told['version']})",
         "Messages": f"{told['messages']:,} in {counted(told['queues'], 'queue')}, "
         f"{size_text(told['bytes'])}",
         "A second": f"{told['in_per_second']:.1f} in, {told['out_per_second']:.1f} out",
         "Oldest": _oldest(told),
         "Dead letters": _dead_letters(told),
-        "Connections": told["connections"],
-        "Reads that wait": told["waiting_reads"],
+        "Connections": f"{told['connections']:,}",
+        "Reads that wait": f"{told['waiting_reads']:,}",
         "Being read": f"{told['locked_messages']:,}, {counted(told['leases'], 'lease')}",
         "Transactions": _transactions(told),
         "To others": _outgoing(told),
@@ -35,7 +36,6 @@ def _fields(told: Mapping[str, Any]) -> dict[str, object]:
         f"{size_text(told['store_bytes'])}",
         "Failed logons": f"{told['failed_logons']:,} within the hour",
     }
-    return fields
 
 
 def _since(told: Mapping[str, Any], name: str) -> str:

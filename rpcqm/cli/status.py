@@ -3,21 +3,21 @@
 import argparse
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rpcqm.base.text import folded, iso_time
+from rpcqm.base.text import iso_time
 from rpcqm.base.units import duration_text
 from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import add_local_options
-from rpcqm.cli.output import Table, counted, print_json, size_text, time_text
+from rpcqm.cli.output import counted, print_json, time_text
 from rpcqm.cli.overview import print_overview
 from rpcqm.cli.parser import Parser, add_command
+from rpcqm.cli.queue_rates import QueueRates, print_queues, queue_rates
 from rpcqm.cli.session import with_server
 from rpcqm.cli.watching import add_interval, add_pattern, is_wanted, show
 
 if TYPE_CHECKING:
-    from rpcqm.client.maintenance import QueueStatus, Status
+    from rpcqm.client.maintenance import Status
     from rpcqm.client.queue_manager import QueueManagerClient
 
 DETAILS = """\
@@ -56,15 +56,6 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_local_options(parser)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A queue with its rates in messages per second."""
-
-    queue: "QueueStatus"
-    rate_in: float
-    rate_out: float
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Look twice, and print what is there and what has changed; then after each interval."""
     if arguments.overview:
@@ -80,7 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
             nonlocal before
             now = await client.maintenance.status()
             rows = [
-                row for row in _rows(before, now) if is_wanted(arguments.pattern, row.queue.name)
+                row
+                for row in queue_rates(before, now)
+                if is_wanted(arguments.pattern, row.queue.name)
             ]
             before = now if arguments.interval else None
             return lambda: _print(arguments, now, rows)
@@ -105,19 +98,7 @@ def _run_overview(arguments: argparse.Namespace) -> int:
     return with_server(arguments, "tell what happens", work, administrators_only=True)
 
 
-def _rows(before: "Status | None", now: "Status") -> list[_Row]:
-    """Rates since `before`, or since the start of the queue manager or of a new queue."""
-    earlier = {} if before is None else {queue.name: queue for queue in before.queues}
-    seconds = max(now.now - (now.started if before is None else before.now), 0.001)
-    rows = []
-    for queue in now.queues:
-        known = earlier.get(queue.name)
-        came, left = (known.entered, known.left) if known else (0, 0)
-        rows.append(_Row(queue, (queue.entered - came) / seconds, (queue.left - left) / seconds))
-    return sorted(rows, key=lambda row: folded(row.queue.name))
-
-
-def _print(arguments: argparse.Namespace, now: "Status", rows: list[_Row]) -> None:
+def _print(arguments: argparse.Namespace, now: "Status", rows: list[QueueRates]) -> None:
     if arguments.json:
         print_json(_for_programs(now, rows))
         return
@@ -127,25 +108,10 @@ def _print(arguments: argparse.Namespace, now: "Status", rows: list[_Row]) -> No
         f"Running for {running}, since {time_text(now.started)}; {messages} in "
         f"{counted(len(rows), 'queue')}."
     )
-    table = Table(
-        ["QUEUE", ">MESSAGES", ">SIZE", ">IN/s", ">OUT/s", ">OLDEST", ">OPEN", ">WAITING"]
-    )
-    for row in rows:
-        queue = row.queue
-        table.add(
-            queue.name,
-            queue.messages,
-            size_text(queue.bytes),
-            f"{row.rate_in:.1f}",
-            f"{row.rate_out:.1f}",
-            duration_text(now.now - queue.oldest) if queue.oldest else "",
-            queue.open_handles,
-            queue.waiting_readers,
-        )
-    table.print()
+    print_queues(now, rows)
 
 
-def _for_programs(now: "Status", rows: list[_Row]) -> dict[str, object]:
+def _for_programs(now: "Status", rows: list[QueueRates]) -> dict[str, object]:
     return {
         "now": iso_time(now.now),
         "started": iso_time(now.started),

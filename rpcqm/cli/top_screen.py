@@ -1,0 +1,216 @@
+"""The screen of `rpcqm top`."""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Footer, Input, Static
+
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.cli.errors import NoServer, explain
+from rpcqm.cli.options import target
+from rpcqm.cli.top_picture import MOST_ROWS, Looks, Picture, View, attention, cells, summary
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import ServerUnreachableError
+
+COLUMNS = (
+    ("name", "QUEUE", 0),
+    ("messages", "MESSAGES", 11),
+    ("size", "SIZE", 11),
+    ("in", "IN/s", 9),
+    ("out", "OUT/s", 9),
+    ("oldest", "OLDEST", 12),
+    ("waiting", "WAIT", 6),
+)
+"""Order, heading and width of each column; the first one has the rest of the screen."""
+SORT_KEYS = {
+    "m": "messages",
+    "z": "size",
+    "i": "in",
+    "o": "out",
+    "a": "oldest",
+    "w": "waiting",
+    "n": "name",
+}
+"""The keys that sort at once."""
+NARROWEST_NAME = 16
+ATTENTION_LINES = 4
+
+
+class TopScreen(App[None]):
+    """Looks again and again, and draws what it sees; it ends with the key `q`.
+
+    `looks` counts the answers that came, `picture` is the last one that is shown.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #summary, #attention { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
+    #trouble { height: auto; color: $text-error; }
+    #queues { height: 1fr; }
+    #filter { display: none; height: 1; border: none; padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,ctrl+c", "quit", "Quit", key_display="q"),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("escape", "unfilter", "All", key_display="Esc"),
+        Binding("s", "sort_next", "Sort"),
+        Binding("r", "reverse", "Reverse"),
+        Binding("space", "hold", "Stop", key_display="space"),
+        *(Binding(key, f"sort('{order}')", show=False) for key, order in SORT_KEYS.items()),
+    ]
+
+    def __init__(self, arguments: argparse.Namespace, picture: Picture, view: View) -> None:
+        super().__init__()
+        self._arguments = arguments
+        self._interval = arguments.interval / 1000
+        self.picture = picture
+        self._view = view
+        self._held = False
+        self.looks = 0
+
+    def compose(self) -> ComposeResult:
+        """The parts of the screen, from top to bottom."""
+        yield Static(id="summary")
+        yield Static(id="attention")
+        yield Static(id="trouble")
+        yield DataTable(id="queues", cursor_type="none", cell_padding=0)
+        yield Input(self._view.pattern, placeholder="part of a queue's name", id="filter")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Draw what was seen first, and begin to look."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # So that the terminal is given back; in a thread of a test there are no signals.
+            with contextlib.suppress(RuntimeError, ValueError):
+                loop.add_signal_handler(number, self.exit)
+        self.table.focus()
+        self._draw()
+        self.run_worker(self._watch(), exit_on_error=True)
+
+    def on_resize(self) -> None:
+        """Let the names have the width that is there now."""
+        self.call_after_refresh(self._draw)
+
+    @property
+    def table(self) -> "DataTable[Text]":
+        """The table of queues."""
+        return self.query_one(DataTable)
+
+    async def _watch(self) -> None:
+        """Look until the program ends; each connection lasts as long as it can."""
+        while True:
+            try:
+                async with QueueManagerClient(target(self._arguments)) as client:
+                    await self._look_on(client)
+            except (ServerUnreachableError, NoServer):
+                self._tell("No queue manager answers: this is the last picture. Trying again.")
+            except (MQError, RpcFault, DecodeError) as error:
+                self._tell(explain(error, "It cannot be told what happens"))
+            await asyncio.sleep(self._interval)
+
+    async def _look_on(self, client: QueueManagerClient) -> None:
+        looks = Looks(client, self.picture.status)
+        while True:
+            picture = await looks.look()
+            self.looks += 1
+            if not self._held:
+                self.picture = picture
+                self._tell("")
+                self._draw()
+            await asyncio.sleep(self._interval)
+
+    def _tell(self, trouble: str) -> None:
+        place = self.query_one("#trouble", Static)
+        place.update(Text(trouble))
+        place.display = bool(trouble)
+
+    def _draw(self) -> None:
+        lines = summary(self.picture)
+        if self._held:
+            lines[0] += " (stopped: the space bar goes on)"
+        self.query_one("#summary", Static).update(_lines([(line, "") for line in lines]))
+        urgent = attention(self.picture, ATTENTION_LINES)
+        shown = [
+            (f"{'!' if bad else '-'} {text}", "bold red" if bad else "") for text, bad in urgent
+        ]
+        place = self.query_one("#attention", Static)
+        place.update(_lines(shown))
+        place.display = bool(shown)
+        self._draw_queues()
+
+    def _draw_queues(self) -> None:
+        """Put the queues into the table; it stays where it was scrolled to."""
+        table = self.table
+        width = max(self.size.width - sum(each for _, _, each in COLUMNS) - 2, NARROWEST_NAME)
+        left, top = table.scroll_offset
+        table.clear(columns=True)
+        for order, heading, columns in COLUMNS:
+            table.add_column(self._heading(order, heading), width=columns or width)
+        chosen = self._view.chosen(self.picture)
+        for row in chosen[:MOST_ROWS]:
+            name, *numbers = cells(self.picture, row)
+            table.add_row(Text(name), *(Text(text, justify="right") for text in numbers))
+        table.scroll_to(left, top, animate=False)
+
+    def _heading(self, order: str, heading: str) -> Text:
+        mark = ("▲" if self._view.reverse else "▼") if order == self._view.order else ""
+        return Text(f"{heading}{mark}", justify="left" if order == "name" else "right")
+
+    def action_sort(self, order: str) -> None:
+        """Sort by another column."""
+        self._view.sort_by(order)
+        self._draw()
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column."""
+        self._view.sort_by_next()
+        self._draw()
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        self._view.reverse = not self._view.reverse
+        self._draw()
+
+    def action_hold(self) -> None:
+        """Keep the picture as it is, or go on."""
+        self._held = not self._held
+        self._draw()
+
+    def action_filter(self) -> None:
+        """Ask which queues are wanted."""
+        asked = self.query_one(Input)
+        asked.display = True
+        asked.focus()
+
+    def action_unfilter(self) -> None:
+        """Show all queues again."""
+        self.query_one(Input).value = ""
+        self._leave_filter()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        self._view.pattern = event.value
+        self._draw()
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter."""
+        self._leave_filter()
+
+    def _leave_filter(self) -> None:
+        self.query_one(Input).display = False
+        self.table.focus()
+
+
+def _lines(lines: list[tuple[str, str]]) -> Text:
+    """Lines with their styles, each cut where the screen ends; nothing in them is markup."""
+    text = Text()
+    for number, (line, style) in enumerate(lines):
+        text.append("\n" if number else "").append(line, style or None)
+    return text

@@ -33,6 +33,7 @@ class SendLane:
         "_security",
         "_turn",
         "_under",
+        "durations",
     )
 
     def __init__(
@@ -42,6 +43,7 @@ class SendLane:
         self._context, self._security = call.context, call.security
         self._level = call.security.assured_level
         self._path, self._turn, self._handles = path, turn, handles
+        self.durations = call.durations
         self._find = shapes.find
         self._open: dict[bytes, tuple[ContextHandle, Queue]] = {}
 

@@ -111,8 +111,10 @@ class Dispatcher:
         """Run one call; it is answered now, or when its handler's completion is resolved."""
         self.calls += 1
         lane = call.association.lanes.get(call.opnum)
-        if lane is not None and self._may_follow(call) and lane.take(call):
-            return
+        if lane is not None and self._may_follow(call):
+            call.begun, call.durations = stopwatch(), lane.durations
+            if lane.take(call):
+                return
         operations = call.context.operations
         opnum = call.opnum
         entry: OperationEntry | None = operations[opnum] if opnum < len(operations) else None

@@ -14,7 +14,11 @@ from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_json
 from rpcqm.cli.parser import Parser, add_command, add_commands, one_of
-from rpcqm.cli.permissions import (
+from rpcqm.cli.session import with_server
+from rpcqm.codec.security.access_check import PreparedDescriptor
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.identifier import ANONYMOUS, EVERYONE, Sid
+from rpcqm.codec.security.permissions import (
     MACHINE,
     QUEUE,
     WELL_KNOWN,
@@ -26,10 +30,6 @@ from rpcqm.cli.permissions import (
     revoked,
     words_of,
 )
-from rpcqm.cli.session import with_server
-from rpcqm.codec.security.access_check import PreparedDescriptor
-from rpcqm.codec.security.descriptor import SecurityDescriptor
-from rpcqm.codec.security.identifier import ANONYMOUS, EVERYONE, Sid
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

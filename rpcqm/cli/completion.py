@@ -10,8 +10,8 @@ from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.options import add_local_options, target
 from rpcqm.cli.parser import Parser, add_command
-from rpcqm.cli.permissions import WELL_KNOWN
 from rpcqm.client.target import LocalServer
+from rpcqm.codec.security.permissions import WELL_KNOWN
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

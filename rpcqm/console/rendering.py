@@ -49,7 +49,10 @@ def _safe(value: object) -> object:
 
 def exactly(value: object) -> Markup:
     """A value that a form sends back as it is, where nobody reads it."""
-    return Markup.escape(str(value))
+    escaped = Markup.escape(str(value))
+    if escaped.isprintable():
+        return escaped
+    return Markup("".join(c if c.isprintable() else f"&#{ord(c)};" for c in escaped))
 
 
 def count(number: int) -> str:

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.cli.permissions import (
+from rpcqm.codec.security.access_check import QUEUE_MAPPING, PreparedDescriptor
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.security.permissions import (
     FULL,
     RIGHTS,
     WELL_KNOWN,
@@ -18,9 +21,6 @@ from rpcqm.cli.permissions import (
     revoked,
     words_of,
 )
-from rpcqm.codec.security.access_check import QUEUE_MAPPING, PreparedDescriptor
-from rpcqm.codec.security.descriptor import SecurityDescriptor
-from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.sddl import parse_sddl
 
 EVERYONE = WELL_KNOWN["everyone"]

@@ -1,0 +1,32 @@
+"""The fields of forms that pages are filled with."""
+
+from dataclasses import dataclass
+
+from rpcqm.console.texts import text
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: `line`, `number`, `text` of several lines, `check` or `choice`."""
+
+    name: str
+    words: str
+    value: object = ""
+    kind: str = "line"
+    hint: str = ""
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+def field(
+    page: str,
+    name: str,
+    value: object = "",
+    kind: str = "line",
+    hint: bool = False,
+    required: bool = False,
+    choices: tuple[str, ...] = (),
+) -> Field:
+    """A field whose words are those of a page, with a hint if that has one."""
+    said = text(f"{page}.{name}_hint") if hint else ""
+    return Field(name, text(f"{page}.{name}"), value, kind, said, required, choices)

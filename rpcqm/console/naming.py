@@ -1,0 +1,41 @@
+"""How pages call queues: by a name that people read, and by one that leads back to the queue."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import HERE, format_name, shown_name
+from rpcqm.console.asked import Asked, Fields
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)?")
+"""Names that nobody takes for a format name or a system queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A queue: what people read, and what links and forms have."""
+
+    shown: str
+    link: str
+
+
+def named(described: Mapping[str, object]) -> Named:
+    """The names of a queue that `operations.queues.shown` describes."""
+    name, path = str(described["name"]), str(described["path_name"])
+    link = name if _PLAIN.fullmatch(name) else str(described["format_name"])
+    shown = shown_name(path)
+    return Named(name if shown == path else shown, link)
+
+
+def queue_in(fields: Fields) -> FormatName:
+    """The queue that a query or a form names; raises MQError for what is no name."""
+    return format_name(fields.text("queue"), HERE)
+
+
+def look(asked: Asked, fields: Fields) -> tuple[FormatName, dict[str, object], Named]:
+    """A queue that is named, as far as the caller may see it."""
+    name = queue_in(fields)
+    queue = asked.operations.queues.look(asked.identity, name)
+    described = asked.operations.queues.shown(asked.identity, queue)
+    return name, described, named(described)

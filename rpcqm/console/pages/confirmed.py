@@ -1,0 +1,137 @@
+"""What is done to a queue or to some of its messages, after a page that says what will happen."""
+
+from collections.abc import Sequence
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.settling import settled
+from rpcqm.codec.names.written import HERE, format_name, subqueue_name
+from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown, whole_number
+from rpcqm.console.fields import Field, field
+from rpcqm.console.forms import link
+from rpcqm.console.naming import Named, look, queue_in
+from rpcqm.console.texts import text
+
+
+def _keys(fields: Fields) -> list[int]:
+    return [whole_number("key", each) for each in fields.all("key")]
+
+
+def _sure(
+    asked: Asked,
+    page: str,
+    name: Named,
+    question: str,
+    keys: Sequence[int] = (),
+    fields: Sequence[Field] = (),
+) -> Shown:
+    """The page that asks whether it shall be done."""
+    lines = [_line(asked, key) for key in keys]
+    return Shown(
+        {
+            "name": name,
+            "question": question,
+            "lines": lines,
+            "keys": keys,
+            "fields": fields,
+            "words": text(f"{page}.submit"),
+        },
+        "confirm.html",
+    )
+
+
+def _line(asked: Asked, key: int) -> str:
+    """A message that is meant, by its label."""
+    message = asked.operations.messages.look_up(asked.identity, queue_in(asked.query), key)
+    label = message.attributes.label or text("message.no_label")
+    return text("queue.meant", label=label, identifier=message.attributes.identifier)
+
+
+def _amount(told: object) -> str:
+    return text("unknown") if told is None else f"{told:,}"
+
+
+def _chosen(fields: Fields) -> list[int]:
+    keys = _keys(fields)
+    if not keys:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("queue.none_chosen"))
+    return keys
+
+
+def _back(asked: Asked, said: str) -> Redirect:
+    return Redirect(link("/console/queue", queue=asked.form.text("queue")), said)
+
+
+async def ask_purge(asked: Asked) -> Shown:
+    """How many messages a purge would remove."""
+    _, told, name = look(asked, asked.query)
+    number = _amount(told["messages"])
+    return _sure(asked, "purge", name, text("purge.sure", name=name.shown, number=number))
+
+
+async def purge(asked: Asked) -> Redirect:
+    """Remove all messages."""
+    removed = asked.operations.messages.purge(asked.identity, queue_in(asked.form))
+    number = await settled(removed)
+    return _back(asked, text("purge.done", number=f"{number:,}"))
+
+
+async def ask_delete(asked: Asked) -> Shown:
+    """What goes with a queue."""
+    _, told, name = look(asked, asked.query)
+    question = text(
+        "delete.sure",
+        name=name.shown,
+        number=_amount(told["messages"]),
+        journal=_amount(told["journal_messages"]),
+    )
+    return _sure(asked, "delete", name, question, (), [field("delete", "repeat", required=True)])
+
+
+async def delete(asked: Asked) -> Redirect:
+    """Delete a queue, if its name has been written once more."""
+    _, __, name = look(asked, asked.form)
+    if asked.form.text("repeat").strip() != name.shown:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("delete.repeat_wrong"))
+    await settled(asked.operations.queues.delete(asked.identity, queue_in(asked.form)))
+    return Redirect("/console/queues", text("delete.done", name=name.shown))
+
+
+async def ask_remove(asked: Asked) -> Shown:
+    """Which messages would be removed."""
+    _, __, name = look(asked, asked.query)
+    keys = _chosen(asked.query)
+    question = text("remove.sure", name=name.shown, number=f"{len(keys):,}")
+    return _sure(asked, "remove", name, question, keys)
+
+
+async def remove(asked: Asked) -> Redirect:
+    """Remove the messages that were chosen, one after the other."""
+    keys, name = _chosen(asked.form), queue_in(asked.form)
+    for key in keys:
+        await settled(asked.operations.messages.take(asked.identity, name, key))
+    return _back(asked, text("remove.done", number=f"{len(keys):,}"))
+
+
+async def ask_move(asked: Asked) -> Shown:
+    """Which messages would be moved; to where is still to be said."""
+    _, __, name = look(asked, asked.query)
+    keys = _chosen(asked.query)
+    question = text("move.sure", name=name.shown, number=f"{len(keys):,}")
+    return _sure(asked, "move", name, question, keys, [field("move", "to", hint=True)])
+
+
+async def move(asked: Asked) -> Redirect:
+    """Move the messages that were chosen to a subqueue, or back."""
+    keys, name = _chosen(asked.form), queue_in(asked.form)
+    target = format_name(str(subqueue_name(name, asked.form.text("to").strip())), HERE)
+    moved = asked.operations.messages.move(asked.identity, name, target, keys)
+    number = await settled(moved)
+    return _back(asked, text("move.done", number=f"{number:,}"))
+
+
+PAGES = (
+    Page("/console/queue/purge", "purge.title", "confirm.html", ask_purge, purge),
+    Page("/console/queue/delete", "delete.title", "confirm.html", ask_delete, delete),
+    Page("/console/queue/remove", "remove.title", "confirm.html", ask_remove, remove),
+    Page("/console/queue/move", "move.title", "confirm.html", ask_move, move),
+)

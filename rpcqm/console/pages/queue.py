@@ -1,0 +1,177 @@
+"""One queue: its properties, its permissions in words, its messages; and one message."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
+from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
+from rpcqm.console.forms import link
+from rpcqm.console.naming import Named, look, queue_in
+from rpcqm.console.texts import text
+from rpcqm.operations.messages import Message
+from rpcqm.operations.shapes import shown
+
+ROWS = 50
+LONGEST_BODY = 256 * 1024
+"""Characters of a body that a page shows; all of it can be downloaded."""
+_PARTS = (
+    SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
+)
+_REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
+_IN_BODY = ("value_type", "value", "body", "body_base64", "body_type", "body_size", "label")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What somebody may do with a queue, in words, and what that one is denied."""
+
+    who: str
+    allowed: str
+    denied: str
+
+
+async def show(asked: Asked) -> Shown:
+    """A queue with a page of its messages, as far as the caller may see them."""
+    name, described, called = look(asked, asked.query)
+    after = asked.query.number("after") or None
+    messages, following, may_peek = _messages(asked, name, after)
+    return Shown(
+        {
+            "title": called.shown,
+            "queue": described,
+            "name": called,
+            "owner_and_rights": _permissions(asked, name),
+            "messages": messages,
+            "may_peek": may_peek,
+            "next": following and link("/console/queue", queue=called.link, after=following),
+            "first": link("/console/queue", queue=called.link) if after else "",
+            "subqueues": [f"{called.link};{each}" for each in _texts(described["subqueues"])],
+            "journal": f"{called.link};JOURNAL"
+            if described["journal_messages"] is not None
+            else "",
+            "now": asked.now,
+        }
+    )
+
+
+def _journal(described: Mapping[str, object], called: Named) -> str:
+    """The name of the journal, "" for a queue that has none, or whose messages are not told."""
+    return "" if described["journal_messages"] is None else f"{called.link};JOURNAL"
+
+
+def _texts(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def _messages(
+    asked: Asked, name: FormatName, after: int | None
+) -> tuple[list[Message], int | None, bool]:
+    """A page of messages, where the next one begins, and whether the caller may look at all."""
+    try:
+        page = asked.operations.messages.peek(asked.identity, name, after, ROWS)
+    except MQError as error:
+        if error.status not in _REFUSED:
+            raise
+        return [], None, False
+    return page.messages, page.next, True
+
+
+def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:
+    """The owner, and who may do what; None where the caller may not know."""
+    try:
+        octets = asked.operations.queues.security(asked.identity, name, _PARTS)
+    except MQError:
+        return None
+    descriptor = SecurityDescriptor.decode(octets)
+    known = _names(asked)
+    rights = [
+        Allowed(
+            _who(each.sid, known),
+            words_of(each.allowed) if each.allowed else "",
+            words_of(each.denied) if each.denied else "",
+        )
+        for each in permissions(descriptor)
+    ]
+    owner = "" if descriptor.owner is None else _who(descriptor.owner, known)
+    return owner, rights
+
+
+def _names(asked: Asked) -> dict[str, str]:
+    """Names of security identifiers, those of accounts for administrators only."""
+    names = {str(sid): word for word, sid in WELL_KNOWN.items()}
+    names[asked.identity.sid] = asked.identity.name
+    if asked.identity.is_administrator:
+        names |= {each.sid: each.name for each in asked.operations.accounts.list(asked.identity)}
+    return names
+
+
+def _who(sid: Sid, known: dict[str, str]) -> str:
+    return known.get(str(sid), str(sid))
+
+
+async def show_message(asked: Asked) -> Shown:
+    """One message, which stays where it is."""
+    _, __, called = look(asked, asked.query)
+    message = _found(asked)
+    told = shown(message)
+    body = _readable(told)
+    return Shown(
+        {
+            "title": message.attributes.label or str(message.attributes.identifier),
+            "name": called,
+            "key": message.lookup_identifier,
+            "told": told,
+            "facts": [(key, _fact(value)) for key, value in told.items() if key not in _IN_BODY],
+            "body": body[:LONGEST_BODY],
+            "cut": len(body) > LONGEST_BODY,
+            "now": asked.now,
+        }
+    )
+
+
+def _readable(told: dict[str, object]) -> str:
+    """The body for people: its text, its value, or its octets in Base64."""
+    value = told["value"]
+    if isinstance(value, str) and told["value_type"] in ("text", "xml"):
+        return value
+    if "body" in told and isinstance(told["body"], str):
+        return told["body"]
+    if told["value_type"] == "bytes":
+        return str(told["body_base64"])
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _fact(value: object) -> str:
+    if value is None or value in ([], ""):
+        return text("none")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _found(asked: Asked) -> Message:
+    key = whole_number("id", asked.query.text("id"))
+    return asked.operations.messages.look_up(asked.identity, queue_in(asked.query), key)
+
+
+async def export_message(asked: Asked) -> Download:
+    """One message as a packet, which another queue manager can import."""
+    message = _found(asked)
+    return Download(message.packet, f"message-{message.lookup_identifier}.packet")
+
+
+async def export_body(asked: Asked) -> Download:
+    """The body of one message, as it is."""
+    message = _found(asked)
+    return Download(message.attributes.body, f"message-{message.lookup_identifier}.body")
+
+
+PAGES = (
+    Page("/console/queue", "queue.title", "queue.html", show),
+    Page("/console/message", "message.title", "message.html", show_message),
+    Page("/console/message/export", "message.title", "", export_message),
+    Page("/console/message/body", "message.title", "", export_body),
+)

@@ -1,0 +1,176 @@
+"""Forms in which something is written: a message to send, a queue to make or to change."""
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.settling import settled
+from rpcqm.codec.bodies.kinds import WRITERS, body_of
+from rpcqm.codec.names.written import HERE, path_name
+from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
+from rpcqm.console.fields import Field, field
+from rpcqm.console.forms import link
+from rpcqm.console.naming import look, named, queue_in
+from rpcqm.console.texts import text
+from rpcqm.operations.drafts import Draft
+from rpcqm.operations.shapes import PRIVACY
+
+_INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
+def _form(page: str, fields: list[Field], title: str, back: str) -> Shown:
+    values = {"title": title, "fields": fields, "back": back, "words": text(f"{page}.submit")}
+    return Shown(values, "form.html")
+
+
+# Sending
+
+
+async def ask_send(asked: Asked) -> Shown:
+    """An empty message."""
+    called = asked.query.text("queue")
+    priorities = tuple(map(str, range(8)))
+    fields = [
+        field("send", "label"),
+        field("send", "kind", "text", "choice", choices=tuple(WRITERS)),
+        field("send", "body", kind="text"),
+        field("send", "priority", "3", "choice", choices=priorities),
+        field("send", "ttbr", kind="number", hint=True),
+        field("send", "recoverable", True, "check"),
+        field("send", "dead_letter", True, "check"),
+        field("send", "journal", False, "check"),
+    ]
+    return _form("send", fields, text("send.to", name=called), called)
+
+
+async def send(asked: Asked) -> Redirect:
+    """Send what was written."""
+    form = asked.form
+    kind = form.text("kind")
+    if kind not in WRITERS:
+        raise MQError(_INVALID, f"kind: one of {', '.join(WRITERS)}")
+    try:
+        body, body_type = body_of(kind, form.text("body").encode())
+    except ValueError as error:
+        raise MQError(_INVALID, str(error)) from None
+    draft = Draft(
+        body,
+        form.text("label"),
+        form.number("priority"),
+        body_type,
+        recoverable=form.checked("recoverable"),
+        ttbr=form.number("ttbr") if form.text("ttbr").strip() else None,
+        journal=form.checked("journal"),
+        dead_letter=form.checked("dead_letter"),
+    )
+    sent = asked.operations.messages.send(asked.identity, (queue_in(form),), [draft])
+    (identifier,) = await settled(sent)
+    said = text("send.done", identifier=identifier)
+    return Redirect(link("/console/queue", queue=form.text("queue")), said)
+
+
+# Queues
+
+
+async def ask_create(asked: Asked) -> Shown:
+    """A queue with the properties of most."""
+    fields = [
+        field("create", "name", required=True),
+        field("change", "label"),
+        field("create", "transactional", False, "check"),
+        field("change", "journal", False, "check"),
+        field("change", "quota", kind="number", hint=True),
+    ]
+    return _form("create", fields, text("create.title"), "")
+
+
+async def create(asked: Asked) -> Redirect:
+    """Make the queue; its owner is who asks."""
+    form = asked.form
+    path = path_name(form.text("name").strip(), HERE)
+    if path.suffix:
+        raise MQError(_INVALID, text("create.no_subqueue"))
+    attributes: dict[str, object] = {
+        "label": form.text("label"),
+        "transactional": form.checked("transactional"),
+        "journaling": form.checked("journal"),
+    }
+    if form.text("quota").strip():
+        attributes["quota"] = form.number("quota")
+    created = asked.operations.queues.create(asked.identity, str(path), attributes)
+    told = asked.operations.queues.shown(asked.identity, await settled(created))
+    called = named(told)
+    said = text("create.done", name=called.shown)
+    return Redirect(link("/console/queue", queue=called.link), said)
+
+
+async def ask_change(asked: Asked) -> Shown:
+    """The properties as they are."""
+    name, told, called = look(asked, asked.query)
+    asked.operations.queues.may_change(asked.identity, name)
+    quota = "" if told["quota"] is None else told["quota"]
+    fields = [
+        field("change", "label", told["label"]),
+        field("change", "journal", told["journal"], "check"),
+        field("change", "quota", quota, "number", hint=True),
+        field("change", "authenticate", told["authenticate"], "check"),
+        field("change", "privacy", told["privacy"], "choice", choices=tuple(PRIVACY)),
+        field("change", "max_deliveries", told["max_deliveries"], "number", hint=True),
+        field("change", "poison", told["poison"]),
+    ]
+    if asked.identity.is_administrator:
+        fields.append(field("change", "trail", told["trail"], "check"))
+    return _form("change", fields, text("change.of", name=called.shown), called.link)
+
+
+async def change(asked: Asked) -> Redirect:
+    """Change what is different in the form."""
+    form, operations, identity = asked.form, asked.operations.queues, asked.identity
+    name, told, called = look(asked, form)
+    operations.may_change(identity, name)
+    changes = {key: value for key, value in _wanted(form).items() if told[key] != value}
+    attributes = {_ATTRIBUTES[key]: _attribute(key, changes[key]) for key in changes}
+    if attributes:
+        await settled(operations.set_properties(identity, name, attributes))
+    limit, subqueue = form.number("max_deliveries"), form.text("poison").strip()
+    if (limit, subqueue) != (told["max_deliveries"], told["poison"]):
+        await settled(operations.set_max_deliveries(identity, name, limit, subqueue))
+    trail = form.checked("trail")
+    if identity.is_administrator and trail != told["trail"]:
+        await settled(operations.switch_trail(identity, name, trail))
+    return Redirect(link("/console/queue", queue=called.link), text("change.done"))
+
+
+_ATTRIBUTES = {
+    "label": "label",
+    "journal": "journaling",
+    "quota": "quota",
+    "authenticate": "authentication",
+    "privacy": "privacy_level",
+}
+"""Fields of the form, and the attributes of `adm.Queue` that they change."""
+
+
+def _wanted(form: Fields) -> dict[str, object]:
+    return {
+        "label": form.text("label"),
+        "journal": form.checked("journal"),
+        "quota": form.number("quota") if form.text("quota").strip() else None,
+        "authenticate": form.checked("authenticate"),
+        "privacy": form.text("privacy"),
+    }
+
+
+def _attribute(key: str, value: object) -> object:
+    if key == "quota":
+        return INFINITE if value is None else value
+    if key != "privacy":
+        return value
+    if value not in PRIVACY:
+        raise MQError(_INVALID, f"privacy: one of {', '.join(PRIVACY)}")
+    return PRIVACY[str(value)]
+
+
+PAGES = (
+    Page("/console/queue/send", "send.title", "form.html", ask_send, send),
+    Page("/console/queues/new", "create.title", "form.html", ask_create, create),
+    Page("/console/queue/change", "change.title", "form.html", ask_change, change),
+)

@@ -1,0 +1,217 @@
+"""Queues and messages on the pages, as a person uses them."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.browser import Answer, Browser, open_browser
+
+CONSOLE = ("--console-port", "0")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(CONSOLE) as queue_manager:
+        for name, *groups in (("boss", "administrators"), ("peeker",)):
+            words = [word for group in groups for word in ("--group", group)]
+            queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
+        yield queue_manager
+
+
+@pytest.fixture
+def boss(running: PrivateQueueManager) -> Browser:
+    browser = open_browser(running)
+    browser.log_on("boss")
+    return browser
+
+
+@pytest.fixture
+def queue(boss: Browser, request: pytest.FixtureRequest) -> str:
+    name = f"q{abs(hash(request.node.name)) % 10**9}"
+    boss.get("/console/queues/new")
+    assert boss.submit("/console/queues/new", {"name": name}).title == name
+    return name
+
+
+def send(boss: Browser, queue: str, **fields: str) -> Answer:
+    given = {"queue": queue, "kind": "text", "body": "hello", "priority": "3", "recoverable": "1"}
+    return boss.submit("/console/queue/send", given | fields)
+
+
+def keys(page: Answer) -> list[str]:
+    return re.findall('name="key" value="([0-9]+)"', page.text)
+
+
+def test_a_queue_is_made_changed_and_deleted(boss: Browser, queue: str) -> None:
+    shown = boss.get(f"/console/queue/change?queue={queue}")
+    assert f"Change {queue}" in shown.title
+    changed = boss.submit(
+        "/console/queue/change",
+        {"queue": queue, "label": "Orders", "quota": "100", "journal": "1"}
+        | {"privacy": "optional", "max_deliveries": "3", "poison": "bad"},
+    )
+    assert "The properties were changed." in changed.words
+    assert "Quota (KiB) 100 KiB" in changed.words
+    assert "3, then to the subqueue bad" in changed.words
+    found = boss.get("/console/queues?find=" + queue)
+    assert "1 queues, page 1 of 1" in found.words
+    assert "Orders" in found.words
+    asked = boss.get(f"/console/queue/delete?queue={queue}")
+    assert f"The queue {queue} will be deleted for good, with its messages (0)" in asked.words
+    wrong = boss.send("/console/queue/delete", {"queue": queue, "repeat": "other"})
+    assert (wrong.status, "nothing was deleted" in wrong.text) == (400, True)
+    gone = boss.submit("/console/queue/delete", {"queue": queue, "repeat": queue})
+    assert f"The queue {queue} was deleted." in gone.words
+    assert boss.get(f"/console/queue?queue={queue}").status == 404
+
+
+def test_a_message_is_sent_and_looked_at_and_stays(boss: Browser, queue: str) -> None:
+    page = send(boss, queue, label="First", body="<b>héllo</b>", kind="xml", priority="6")
+    assert "The message was sent" in page.words
+    (key,) = keys(page)
+    for _ in range(2):
+        message = boss.get(f"/console/message?queue={queue}&id={key}")
+        assert message.title == "First"
+        assert "<b>héllo</b>" in message.words
+        assert "priority 6" in message.words
+    body = boss.ask("GET", f"/console/message/body?queue={queue}&id={key}")
+    assert body.text == "<b>héllo</b>"
+    assert body.headers["Content-Type"] == "application/octet-stream"
+    assert body.headers["Content-Disposition"].startswith("attachment;")
+    packet = boss.ask("GET", f"/console/message/export?queue={queue}&id={key}")
+    assert packet.status == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "shown"),
+    [
+        ("int", "7", "Read as int"),
+        ("json", '{"a": [1]}', "{"),
+        ("date", "2026-11-22T12:30:00", "2026"),
+    ],
+)
+def test_bodies_are_decoded(boss: Browser, queue: str, kind: str, body: str, shown: str) -> None:
+    (key,) = keys(send(boss, queue, body=body, kind=kind))
+    assert shown in boss.get(f"/console/message?queue={queue}&id={key}").words
+
+
+def test_a_body_that_is_not_what_it_says_is_refused(boss: Browser, queue: str) -> None:
+    boss.get("/console/queues/new")
+    given = {"queue": queue, "kind": "int", "body": "seven", "priority": "3"}
+    answer = boss.send("/console/queue/send", given)
+    assert answer.status == 400
+    assert "MQ_ERROR_INVALID_PARAMETER" in answer.words
+
+
+def test_messages_are_moved_and_removed_after_a_question(boss: Browser, queue: str) -> None:
+    for label in ("a", "b", "c"):
+        page = send(boss, queue, label=label)
+    first, second, _ = keys(page)
+    asked = boss.get(f"/console/queue/move?queue={queue}&key={first}&key={second}")
+    assert f"Of {queue}, so many messages will be moved: 2." in asked.words
+    assert len(keys(asked)) == 2
+    chosen = [("queue", queue), ("key", first), ("key", second)]
+    moved = boss.submit("/console/queue/move", [*chosen, ("to", "later")])
+    assert "2 messages were moved." in moved.words
+    assert f"{queue};later" in moved.words
+    later = f"{queue}%3Blater"
+    back = boss.submit(
+        "/console/queue/move", [("queue", f"{queue};later"), ("key", first), ("to", "")]
+    )
+    assert "1 messages were moved." in back.words
+    asked = boss.get(f"/console/queue/remove?queue={later}&key={second}")
+    assert "will be removed for good: 1." in asked.words
+    gone = boss.submit("/console/queue/remove", [("queue", f"{queue};later"), ("key", second)])
+    assert "1 messages were removed." in gone.words
+    assert keys(gone) == []
+
+
+def test_a_purge_says_how_many_messages_go(boss: Browser, queue: str) -> None:
+    for _ in range(3):
+        send(boss, queue)
+    asked = boss.get(f"/console/queue/purge?queue={queue}")
+    assert f"All messages of {queue} will be removed for good: 3 now." in asked.words
+    assert len(keys(boss.get(f"/console/queue?queue={queue}"))) == 3, "the question removes none"
+    assert "3 messages were removed." in boss.submit("/console/queue/purge", {"queue": queue}).words
+
+
+def test_many_messages_come_in_pages(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    running.run("send", queue, "--count", "60", "--body", "x")
+    first = boss.get(f"/console/queue?queue={queue}")
+    assert len(keys(first)) == 50
+    (following,) = re.findall('rel="next" href="([^"]+)"', first.text)
+    last = boss.get(following.replace("&amp;", "&"))
+    assert len(keys(last)) == 10
+    assert not set(keys(first)) & set(keys(last))
+
+
+def test_who_may_not_look_is_told_so_and_may_do_nothing_else(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    (key,) = keys(send(boss, queue, label="secret label"))
+    running.run("queue", "acl", "grant", queue, "peeker", "get-properties")
+    peeker = open_browser(running)
+    peeker.log_on("peeker")
+    peeker.get("/console/queues")
+    forms = {
+        "/console/queue/purge": {"queue": queue},
+        "/console/queue/delete": {"queue": queue, "repeat": queue},
+        "/console/queue/change": {"queue": queue, "label": "mine", "max_deliveries": "0"},
+        "/console/queue/remove": {"queue": queue, "key": key},
+        "/console/queue/move": {"queue": queue, "key": key, "to": "x"},
+    }
+    running.run("queue", "acl", "deny", queue, "peeker", "receive")
+    for path, fields in forms.items():
+        answer = peeker.send(path, fields)
+        assert answer.status == 403, path
+        assert "MQ_ERROR_ACCESS_DENIED" in answer.text
+    assert "You may not look" in peeker.get(f"/console/queue?queue={queue}").words
+    assert peeker.ask("GET", f"/console/message?queue={queue}&id={key}").status == 403
+    assert len(keys(boss.get(f"/console/queue?queue={queue}"))) == 1
+
+
+def test_the_list_is_for_administrators(running: PrivateQueueManager, queue: str) -> None:
+    peeker = open_browser(running)
+    peeker.log_on("peeker")
+    page = peeker.get("/console/queues")
+    assert queue not in page.text
+    assert "for administrators" in page.words
+
+
+def test_the_overview_says_what_there_is(boss: Browser, queue: str) -> None:
+    send(boss, queue)
+    page = boss.get("/console/overview")
+    for words in (
+        "What needs attention",
+        "The last hour",
+        "Dead letters",
+        "New messages are taken yes",
+    ):
+        assert words in page.words
+    assert [tag for tag, _ in page.tags].count("h1") == 1
+
+
+def test_every_input_has_a_label_and_every_heading_its_place(boss: Browser, queue: str) -> None:
+    (key,) = keys(send(boss, queue))
+    paths = ["queues", "queues/new", "overview"] + [
+        f"{page}?queue={queue}&key={key}&id={key}"
+        for page in ("queue", "message", "queue/send", "queue/change", "queue/move", "queue/delete")
+    ]
+    for path in paths:
+        page = boss.get(f"/console/{path}")
+        assert page.status == 200, path
+        labels = {attributes.get("for") for tag, attributes in page.tags if tag == "label"}
+        for tag, attributes in page.tags:
+            hidden = attributes.get("type") == "hidden"
+            if tag in ("input", "select", "textarea") and not hidden:
+                assert attributes.get("id") in labels or attributes.get("aria-label"), path
+            if tag == "th":
+                assert attributes.get("scope") in ("col", "row"), path
+        levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))

@@ -1,0 +1,119 @@
+"""What strangers write stays text on every page of the console: 200 known ways to write markup."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.browser import Answer, Browser, open_browser
+from tests.support.programs import Program
+
+CONSOLE = ("--console-port", "0")
+PAYLOADS: list[str] = json.loads(
+    (Path(__file__).parents[2] / "vectors" / "markup.json").read_text()
+)
+KNOWN = {
+    *("html", "head", "meta", "title", "link", "script", "body", "a", "header", "p", "nav", "ul"),
+    *("li", "form", "input", "span", "button", "main", "h1", "h2", "section", "div", "table"),
+    *("caption", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "pre", "strong", "label"),
+    *("select", "option", "textarea", "figure", "figcaption", "svg", "line", "polygon"),
+    *("polyline", "details", "summary"),
+}
+
+
+def is_safe(page: Answer) -> bool:
+    """Whether a page has only our own elements, and one script, of which we know where it is."""
+    scripts = [attributes for tag, attributes in page.tags if tag == "script"]
+    ours = all(str(each.get("src")).startswith("/console/static/") for each in scripts)
+    handlers = any(name.startswith("on") for _, given in page.tags for name in given)
+    links = [
+        str(given[name]) for _, given in page.tags for name in ("href", "action") if name in given
+    ]
+    local = all(each.startswith(("/", "#")) and not each.startswith("//") for each in links)
+    known = {tag for tag, _ in page.tags} <= KNOWN
+    hidden = re.search("[\u200b\u202e\u2066\u2028\ufeff\x7f\x01]", page.text)
+    return len(scripts) == 1 and ours and not handlers and local and known and not hidden
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(CONSOLE) as queue_manager:
+        words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
+        queue_manager.run(*words, input="secret\n")
+        yield queue_manager
+
+
+@pytest.fixture(scope="module")
+def boss(running: PrivateQueueManager) -> Browser:
+    browser = open_browser(running)
+    browser.log_on("boss")
+    return browser
+
+
+@pytest.fixture(scope="module")
+def program(running: PrivateQueueManager) -> Iterator[Program]:
+    made = Program(running.endpoint("console"), "boss")
+    yield made
+    made.close()
+
+
+def test_there_are_200_of_them() -> None:
+    assert len(set(PAYLOADS)) == 200
+
+
+def test_labels_and_bodies_stay_text(program: Program, boss: Browser) -> None:
+    assert program.ask("POST", "/queues", {"name": "hostile"}).status == 201
+    for payload in PAYLOADS:
+        headers = {"Rpcqm-Label": quote(payload, safe="")}
+        sent = program.ask("POST", "/queues/hostile/messages", payload.encode(), headers)
+        assert sent.status == 201
+    path, found = "/console/queue?queue=hostile", 0
+    while path:
+        page = boss.get(path)
+        assert is_safe(page), path
+        for key in re.findall('name="key" value="([0-9]+)"', page.text):
+            assert is_safe(boss.get(f"/console/message?queue=hostile&id={key}"))
+            found += 1
+        key_page = boss.get(f"/console/queue/move?queue=hostile&key={key}")
+        assert is_safe(key_page)
+        following = re.findall('rel="next" href="([^"]+)"', page.text)
+        path = following[0].replace("&amp;", "&") if following else ""
+    assert found == 200
+
+
+def test_names_and_labels_of_queues_stay_text(program: Program, boss: Browser) -> None:
+    made = 0
+    for payload in PAYLOADS:
+        name = re.sub(r'[\\;+,"\r\n\0/]', "'", payload)[:120]
+        path = f".\\private$\\{name}"
+        if len(PathName.parse(path).queue) != len(name):
+            continue
+        told = program.ask("POST", "/queues", {"name": path, "label": payload[:120]})
+        if told.status != 201:
+            assert told.status in (400, 409)
+            continue
+        made += 1
+        link = quote(told.value["format_name"], safe="")
+        for page in ("queue", "queue/purge", "queue/delete", "queue/change", "queue/send"):
+            shown = boss.get(f"/console/{page}?queue={link}")
+            assert shown.status == 200, (name, shown.words)
+            assert is_safe(shown), name
+    assert made > 100
+    for page in range(1, 5):
+        assert is_safe(boss.get(f"/console/queues?page={page}"))
+    for href in re.findall('scope="row"><a href="([^"]+)"', boss.get("/console/queues").text):
+        assert boss.get(href.replace("&amp;", "&")).status == 200, href
+
+
+def test_what_is_asked_for_stays_text(running: PrivateQueueManager, boss: Browser) -> None:
+    nobody = open_browser(running)
+    for payload in PAYLOADS:
+        text = quote(payload, safe="")
+        assert is_safe(boss.get(f"/console/queues?find={text}"))
+        assert is_safe(boss.get(f"/console/queue?queue={text}"))
+        assert is_safe(nobody.get(f"/console/logon?account={text}&to={text}"))

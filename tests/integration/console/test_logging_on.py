@@ -95,7 +95,7 @@ def test_another_password_and_the_end_of_an_account_log_off(
 
 
 def test_an_account_without_rights_is_told_so(browser: Browser) -> None:
-    assert "The overview is for administrators" in browser.log_on("peeker").words
+    assert "are for administrators" in browser.log_on("peeker").words
 
 
 def test_pages_need_nothing_from_elsewhere_and_nothing_in_line(browser: Browser) -> None:

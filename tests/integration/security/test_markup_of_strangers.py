@@ -104,8 +104,8 @@ def test_names_and_labels_of_queues_stay_text(program: Program, boss: Browser) -
             assert shown.status == 200, (name, shown.words)
             assert is_safe(shown), name
     assert made > 100
-    for page in range(1, 5):
-        assert is_safe(boss.get(f"/console/queues?page={page}"))
+    for number in range(1, 5):
+        assert is_safe(boss.get(f"/console/queues?page={number}"))
     for href in re.findall('scope="row"><a href="([^"]+)"', boss.get("/console/queues").text):
         assert boss.get(href.replace("&amp;", "&")).status == 200, href
 

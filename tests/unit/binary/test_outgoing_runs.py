@@ -61,6 +61,9 @@ class Half:
     def disconnect(self) -> None:
         self.peer.disconnect()
 
+    def set_ahead(self, milliseconds: int) -> None:
+        self.simulation.clock.set_ahead(milliseconds)
+
     def purge(self) -> None:
         for queue in self._queues():
             self.alice.engine.queues.purge_queue(queue)
@@ -194,6 +197,18 @@ def test_what_is_late_does_not_leave(twins: Twins) -> None:
     twins.do("send", ORDERS, 10, {"time_to_reach_queue": 20})
     twins.settle(30_000)
     twins.do("open")
+    assert twins.halves[0].peer.messages == []
+
+
+def test_what_has_become_late_does_not_leave_before_a_timer_removes_it(twins: Twins) -> None:
+    opened(twins, time_to_reach_queue=20)
+    twins.do("disconnect")
+    twins.do("send", ORDERS, 10, {"time_to_reach_queue": 20})
+    twins.do("set_ahead", 30_000)
+    twins.settle(6_000)
+    assert [half.alice.unsent for half in twins.halves] == [10, 10]
+    twins.do("open")
+    assert [half.alice.unsent for half in twins.halves] == [0, 0]
     assert twins.halves[0].peer.messages == []
 
 

@@ -1,7 +1,20 @@
 """The pages; those with an entry stand in the navigation, in this order."""
 
 from rpcqm.console.asked import Page
-from rpcqm.console.pages import confirmed, overview, queue, queues, written
+from rpcqm.console.pages import (
+    accounts,
+    confirmed,
+    explain,
+    flight,
+    outgoing,
+    overview,
+    queue,
+    queues,
+    routing,
+    trace,
+    trail,
+    written,
+)
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
@@ -9,4 +22,11 @@ PAGES: tuple[Page, ...] = (
     *queue.PAGES,
     *written.PAGES,
     *confirmed.PAGES,
+    *outgoing.PAGES,
+    *flight.PAGES,
+    *trace.PAGES,
+    *routing.PAGES,
+    *accounts.PAGES,
+    *trail.PAGES,
+    *explain.PAGES,
 )

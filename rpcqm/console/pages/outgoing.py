@@ -1,0 +1,108 @@
+"""Queues to other queue managers, their sessions, and what becomes of what they send."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import format_name
+from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
+from rpcqm.console.forms import link
+from rpcqm.console.pages.asking import sure
+from rpcqm.console.texts import text
+from rpcqm.operations.network_shapes import described_session, described_transfer
+from rpcqm.operations.shapes import described_outgoing
+
+LIST, ONE = "/console/outgoing", "/console/outgoing/queue"
+MOST_ROWS = 1_000
+"""Rows of a table."""
+ORDERS = ("pause", "resume", "resend")
+
+
+async def show(asked: Asked) -> Shown:
+    """All of them, those with most messages first, and the sessions."""
+    queues = asked.operations.outgoing.list(asked.identity)
+    queues.sort(key=lambda queue: -queue.message_count)
+    sessions = asked.operations.sessions.all(asked.identity)
+    incoming = asked.operations.sessions.incoming(asked.identity)
+    return Shown(
+        {
+            "queues": [_row(asked, queue) for queue in queues[:MOST_ROWS]],
+            "total": len(queues),
+            "sessions": [described_session(each) for each in sessions[:MOST_ROWS]],
+            "incoming": incoming[:MOST_ROWS],
+        }
+    )
+
+
+def _row(asked: Asked, queue: Any) -> dict[str, object]:
+    told = described_outgoing(queue)
+    oldest = queue.message_position_list.oldest()
+    return told | {
+        "words": state_in_words(str(told["state"])),
+        "to": link(ONE, queue=told["format_name"]),
+        "age": asked.now - oldest if oldest else None,
+    }
+
+
+def state_in_words(state: str) -> str:
+    """What a state means to who looks after it."""
+    return text(f"outgoing.state_{state.lower().replace(' ', '_')}")
+
+
+async def show_one(asked: Asked) -> Shown:
+    """One queue with its connections, and what may be done to it."""
+    name = _named(asked.query)
+    queue = asked.operations.outgoing.find(asked.identity, name)
+    told = described_transfer(queue, asked.operations.sessions.transfer(asked.identity, queue))
+    paused = told["state"] == "ONHOLD"
+    orders = ("resume", "resend") if paused else ("pause", "resend")
+    return Shown(
+        {
+            "title": told["format_name"],
+            "queue": told,
+            "words": state_in_words(str(told["state"])),
+            "orders": [
+                (link(f"{LIST}/{each}", queue=told["format_name"]), text(f"outgoing.{each}"))
+                for each in orders
+            ],
+        }
+    )
+
+
+def _named(fields: Fields) -> FormatName:
+    return format_name(fields.text("queue"))
+
+
+async def ask(order: str, asked: Asked) -> Shown:
+    """What an order would do to how many messages."""
+    queue = asked.operations.outgoing.find(asked.identity, _named(asked.query))
+    name = queue.destination_format_name
+    question = text(f"outgoing.{order}_sure", name=name, number=f"{queue.message_count:,}")
+    return sure(question, f"outgoing.{order}", link(ONE, queue=name), {"queue": name})
+
+
+async def do(order: str, asked: Asked) -> Redirect:
+    """Carry out an order."""
+    name = _named(asked.form)
+    outgoing = asked.operations.outgoing
+    orders: dict[str, Callable[[Any, FormatName], None]] = {
+        "pause": outgoing.pause,
+        "resume": outgoing.resume,
+        "resend": outgoing.resend,
+    }
+    orders[order](asked.identity, name)
+    return Redirect(link(ONE, queue=str(name)), text(f"outgoing.{order}_done", name=str(name)))
+
+
+def _page(order: str) -> Page:
+    shown: Callable[[Asked], Awaitable[Shown]] = partial(ask, order)
+    done: Callable[[Asked], Awaitable[Redirect]] = partial(do, order)
+    return Page(f"{LIST}/{order}", f"outgoing.{order}", "ask.html", shown, done)
+
+
+PAGES = (
+    Page(LIST, "outgoing.title", "outgoing.html", show, entry="outgoing.title"),
+    Page(ONE, "outgoing.one", "outgoing_queue.html", show_one),
+    *map(_page, ORDERS),
+)

@@ -1,0 +1,52 @@
+"""Sites, queue managers and the ways between them: a picture, and the same in tables."""
+
+from collections import Counter
+
+from rpcqm.console.asked import Asked, Page, Shown
+from rpcqm.console.drawing import MOST_SITES, graph_picture
+
+MOST_ROWS = 1_000
+"""Rows of a table."""
+
+
+async def show(asked: Asked) -> Shown:
+    """The graph of the directory."""
+    graph = asked.operations.routing.graph(asked.identity)
+    sites = {each.identifier: each.name for each in graph.sites}
+    machines = {each.identifier: each.name for each in graph.machines}
+    inside = Counter(site for each in graph.machines for site in each.sites)
+    picture = None
+    if 0 < len(graph.sites) <= MOST_SITES:
+        picture = graph_picture(
+            [
+                (str(each.identifier), each.name, inside[each.identifier], each.here)
+                for each in graph.sites
+            ],
+            [(str(each.site1), str(each.site2), each.cost) for each in graph.links],
+        )
+    return Shown(
+        {
+            "picture": picture,
+            "sites": [(each, inside[each.identifier]) for each in graph.sites[:MOST_ROWS]],
+            "machines": [
+                (
+                    each,
+                    [sites.get(site, str(site)) for site in each.sites],
+                    [machines.get(server, str(server)) for server in each.out_servers],
+                )
+                for each in graph.machines[:MOST_ROWS]
+            ],
+            "links": [
+                (
+                    sites.get(each.site1, str(each.site1)),
+                    sites.get(each.site2, str(each.site2)),
+                    each.cost,
+                    [machines.get(gate, str(gate)) for gate in each.gates],
+                )
+                for each in graph.links[:MOST_ROWS]
+            ],
+        }
+    )
+
+
+PAGES = (Page("/console/routing", "routing.title", "routing.html", show, entry="routing.title"),)

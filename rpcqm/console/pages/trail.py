@@ -1,0 +1,63 @@
+"""What operators did, and what has happened lately."""
+
+from rpcqm.console.asked import Asked, Page, Shown
+from rpcqm.console.texts import text
+from rpcqm.operations.codes import CLASSES
+from rpcqm.operations.trail import Event, EventKind
+
+ROWS = 500
+KINDS = (
+    EventKind.OPERATOR_ACTS,
+    EventKind.DEAD_LETTER,
+    EventKind.SESSION_STATE,
+    EventKind.MACHINE_STATE,
+)
+
+
+async def show(asked: Asked) -> Shown:
+    """The latest events, the last one first."""
+    chosen = asked.query.text("kind")
+    kind = next((each for each in KINDS if each.value == chosen), None)
+    events = asked.operations.events.latest(asked.identity, 0, kind, 1 << 20)
+    return Shown(
+        {
+            "rows": [(event, in_words(event)) for event in reversed(events[-ROWS:])],
+            "kinds": [(each.value, text(f"trail.{_key(each)}")) for each in KINDS],
+            "chosen": "" if kind is None else kind.value,
+        }
+    )
+
+
+def _key(kind: EventKind) -> str:
+    return kind.value.replace("-", "_")
+
+
+def in_words(event: Event) -> str:
+    """A sentence about an event."""
+    told = event.told
+    if event.kind is EventKind.OPERATOR_ACTS:
+        return text(
+            "trail.did",
+            who=told["who"],
+            action=told["action"],
+            about=event.about,
+            origin=told["origin"],
+        )
+    if event.kind is EventKind.DEAD_LETTER:
+        reason = str(told["reason"]).removeprefix("MQMSG_CLASS_")
+        return text(
+            "trail.died",
+            number=told["messages"],
+            about=event.about,
+            reason=CLASSES.get(reason, reason),
+        )
+    if event.kind is EventKind.MACHINE_STATE:
+        connected = text("yes") if told["connected"] else text("no")
+        refusing = text("yes") if told["refusing"] else text("no")
+        return text("trail.machine", connected=connected, refusing=refusing)
+    connection = told.get("connection")
+    what = text(f"connection.{str(connection).lower()}") if connection else ""
+    return text("trail.session", about=event.about, state=told["state"], what=what).rstrip(": ")
+
+
+PAGES = (Page("/console/trail", "trail.title", "trail.html", show, entry="trail.title"),)

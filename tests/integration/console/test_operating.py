@@ -1,0 +1,209 @@
+"""Pages about what is beyond the queues: others, what is in flight, accounts, the trail."""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.browser import Browser, open_browser
+from tests.support.directories import network_directory
+from tests.support.programs import Program
+
+CONSOLE = ("--console-port", "0")
+AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
+PAGES = ("outgoing", "flight", "trace", "routing", "accounts", "trail", "explain")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(CONSOLE) as queue_manager:
+        for name, *groups in (("boss", "administrators"), ("peeker",)):
+            words = [word for group in groups for word in ("--group", group)]
+            queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
+        yield queue_manager
+
+
+@pytest.fixture
+def boss(running: PrivateQueueManager) -> Iterator[Program]:
+    program = Program(running.endpoint("console"), "boss")
+    yield program
+    program.close()
+
+
+@pytest.fixture
+def browser(running: PrivateQueueManager) -> Browser:
+    opened = open_browser(running)
+    opened.log_on("boss")
+    return opened
+
+
+def test_a_queue_to_elsewhere_is_paused_and_resumed_after_a_question(
+    boss: Program, browser: Browser
+) -> None:
+    name = quote(AWAY, safe="")
+    assert boss.ask("POST", f"/queues/-/messages?queue={name}", b"x").status == 201
+    page = browser.get("/console/outgoing")
+    assert AWAY in html.unescape(page.text)
+    one = browser.get(f"/console/outgoing/queue?queue={name}")
+    assert one.title == html.escape(AWAY)
+    asked = browser.get(f"/console/outgoing/pause?queue={name}")
+    assert f"Nothing more is sent to {AWAY}" in asked.words
+    assert "1 messages wait there" in asked.words
+    assert boss.ask("GET", f"/outgoing-queues/{name}").value["state"] != "ONHOLD"
+    done = browser.submit("/console/outgoing/pause", {"queue": AWAY})
+    assert "is paused" in done.words
+    assert "paused by an operator" in done.words
+    assert boss.ask("GET", f"/outgoing-queues/{name}").value["state"] == "ONHOLD"
+    browser.get(f"/console/outgoing/resume?queue={name}")
+    assert "goes on" in browser.submit("/console/outgoing/resume", {"queue": AWAY}).words
+    assert boss.ask("GET", f"/outgoing-queues/{name}").value["state"] != "ONHOLD"
+    assert "sends again" in browser.submit("/console/outgoing/resend", {"queue": AWAY}).words
+
+
+def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
+    boss: Program, browser: Browser
+) -> None:
+    boss.ask("POST", "/queues", {"name": "orders"})
+    boss.ask("POST", "/queues/orders/messages", b"x")
+    (message,) = boss.ask("POST", "/queues/orders/receive?lease=600").value["messages"]
+    page = browser.get("/console/flight")
+    assert "boss" in page.words
+    assert message["lookup_id"] in page.words
+    asked = browser.get(f"/console/flight/release?lease={quote(message['lease'])}")
+    assert "that boss has received is given back" in asked.words
+    browser.submit("/console/flight/release", {"lease": message["lease"]})
+    assert boss.ask("GET", "/leases").value["leases"] == []
+
+
+def test_the_way_of_a_message_is_a_picture_and_a_table(boss: Program, browser: Browser) -> None:
+    boss.ask("POST", "/queues", {"name": "traced"})
+    boss.ask("PATCH", "/queues/traced", {"trail": True})
+    sent = boss.ask("POST", "/queues/traced/messages", b"x", {"Rpcqm-Label": "%3Cb%3E"}).value["id"]
+    page = browser.get(f"/console/trace?id={quote(sent, safe='')}")
+    assert ("svg", "img") in [(tag, each.get("role")) for tag, each in page.tags]
+    for words in ("sender", "arrived", "waiting", "private$\\traced", "<b>"):
+        assert words in page.words
+    assert "<b>" not in page.text
+    boss.ask("POST", "/queues/traced/receive?lease=0")
+    assert "reader" in browser.get(f"/console/trace?id={quote(sent, safe='')}").words
+    assert browser.get("/console/trace?id=nonsense").status == 400
+
+
+def test_accounts_are_made_changed_and_deleted(
+    running: PrivateQueueManager, boss: Program, browser: Browser
+) -> None:
+    browser.get("/console/accounts")
+    new = {"name": "carol", "password": "first", "again": "other", "group": "users"}
+    assert browser.submit("/console/accounts", new).status == 400
+    made = browser.submit("/console/accounts", new | {"again": "first"})
+    assert "The account carol was made." in made.words
+    browser.get("/console/accounts/password?name=carol")
+    browser.submit(
+        "/console/accounts/password", {"name": "carol", "password": "next", "again": "next"}
+    )
+    carol = Program(running.endpoint("console"), "carol", "next")
+    assert carol.ask("GET", "/leases").status == 200
+    asked = browser.get("/console/accounts/remove?name=carol")
+    assert "carol cannot log on any more, and 0 tokens" in asked.words
+    browser.submit("/console/accounts/remove", {"name": "carol"})
+    assert carol.ask("GET", "/leases").status == 401
+
+
+def test_a_token_is_shown_once(running: PrivateQueueManager, browser: Browser) -> None:
+    browser.get("/console/accounts")
+    wanted = [("name", "meter"), ("account", "boss"), ("right", "peek"), ("days", "1")]
+    made = browser.send("/console/accounts/tokens", wanted)
+    assert made.status == 200
+    assert made.headers["Cache-Control"] == "no-store"
+    text = re.search('id="token-text"[^>]*>([^<]+)<', made.text)
+    assert text
+    bearer = Program(running.endpoint("console"))
+    bearer.headers["Authorization"] = f"Bearer {text[1].strip()}"
+    assert bearer.ask("GET", "/leases").status == 200
+    listed = browser.get("/console/accounts")
+    assert "meter" in listed.words
+    assert text[1].strip() not in listed.text
+    assert text[1].strip() not in running.log
+    asked = browser.get("/console/accounts/tokens/delete?name=meter")
+    assert "Programs that show the token meter of boss are refused" in asked.words
+    browser.submit("/console/accounts/tokens/delete", {"name": "meter"})
+    assert bearer.ask("GET", "/leases").status == 401
+    refused = browser.send("/console/accounts/tokens", [("name", "x"), ("account", "boss")])
+    assert refused.status == 400
+
+
+def test_the_trail_tells_who_did_what(browser: Browser) -> None:
+    browser.get("/console/accounts")
+    browser.submit("/console/accounts", {"name": "dave", "password": "x", "again": "x"})
+    page = browser.get("/console/trail?kind=operator-acts")
+    assert "boss ordered: add account, dave (from 127.0.0.1)" in page.words
+
+
+def test_a_code_is_explained(browser: Browser) -> None:
+    page = browser.get("/console/explain?code=0xC00E0003")
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in page.words
+    assert "404 Not Found" in page.words
+    unknown = browser.get("/console/explain?code=%3Cscript%3EMQ_ERROR_QUEUE_NOT_FOUMD")
+    assert "<script>MQ" not in unknown.text
+
+
+def test_routes_are_a_picture_and_tables(tmp_path: Path) -> None:
+    path = tmp_path / "directory.toml"
+    sites = {"alice": ["Berlin"], "router": ["Berlin", "Paris"], "bob": ["Paris"]}
+    text = network_directory(sites, {})
+    text += '\n[[routing_link]]\nsites = ["Berlin", "Paris"]\ncost = 17\ngates = ["router"]\n'
+    path.write_text(text, "utf-8")
+    with private_queue_manager(
+        CONSOLE, f'name = "alice"\ndirectory_file = "{path}"\n'
+    ) as queue_manager:
+        words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
+        queue_manager.run(*words, input="secret\n")
+        browser = open_browser(queue_manager)
+        browser.log_on("boss")
+        page = browser.get("/console/routing")
+        assert "svg" in [tag for tag, _ in page.tags]
+        for words_of_it in ("Berlin", "Paris", "17", "router", "(this one)", "(ours)"):
+            assert words_of_it in page.words
+
+
+@pytest.mark.parametrize("page", [each for each in PAGES if each != "explain"])
+def test_what_is_for_administrators_is_refused_to_others(
+    running: PrivateQueueManager, page: str
+) -> None:
+    opened = open_browser(running)
+    opened.log_on("peeker")
+    told = opened.get(f"/console/{page}?id=%7B00000000-0000-0000-0000-000000000000%7D%5C1")
+    assert told.status == (200 if page == "flight" else 403), told.words
+    forms = {
+        "outgoing": [("/pause", {"queue": AWAY}), ("/resend", {"queue": AWAY})],
+        "accounts": [
+            ("", {"name": "mallory", "password": "x", "again": "x"}),
+            ("/password", {"name": "boss", "password": "x", "again": "x"}),
+            ("/remove", {"name": "boss"}),
+            ("/tokens", {"name": "mallory", "account": "boss", "right": "manage"}),
+            ("/tokens/delete", {"name": "meter"}),
+        ],
+    }
+    for path, fields in forms.get(page, []):
+        assert opened.send(f"/console/{page}{path}", fields).status == 403, path
+
+
+def test_a_form_without_the_token_of_the_logon_changes_nothing(
+    boss: Program, browser: Browser
+) -> None:
+    for path, fields in (
+        ("/accounts", {"name": "mallory", "password": "x", "again": "x"}),
+        ("/accounts/tokens", {"name": "mallory", "account": "boss", "right": "manage"}),
+        ("/accounts/remove", {"name": "boss"}),
+        ("/outgoing/pause", {"queue": AWAY}),
+        ("/flight/release", {"lease": "x"}),
+    ):
+        browser.token = "guessed"  # each page that is answered brings another one
+        assert browser.send(f"/console{path}", fields).status == 403
+    names = [each["name"] for each in boss.ask("GET", "/accounts").value["accounts"]]
+    assert "mallory" not in names
+    assert boss.ask("GET", "/tokens").value["tokens"] == []

@@ -249,17 +249,17 @@ class Turn:
     def _put(self, run: _Arrivals) -> bool:
         """Store a run as a whole; False if there is no room for it."""
         queue, store = run.queue, self._store
-        now, places = self._clock.now(), store.counters.places()
+        now = self._clock.now()
         try:
             rehearsal = self._rehearsed(run)
             with store.transaction("enqueue a turn") as change:
+                change.count_back_when_undone()
                 self._insert(change, run, now)
                 self._compare(run, rehearsal, change)
                 change.requests = len(run.messages)
                 change.call_after(partial(_stored, run))
         except Exception as error:  # whatever is wrong, the careful path says what it is, to each
             _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
-            store.counters.go_back(places)
             return False
         for message in run.messages:
             message.accepted()

@@ -468,6 +468,15 @@ class StoreTransaction:
         """Call `callback` if the block fails, so that the caller can undo its own changes."""
         self.steps.append((None, _call, callback))
 
+    def count_back_when_undone(self) -> None:
+        """Give numbers again that the block takes from now on, and count as before, if it fails.
+
+        For a block that shows its numbers to nobody until it has ended.
+        """
+        counters, metrics = self._store.counters, self._store.metrics
+        self.call_when_undone(partial(counters.go_back, counters.places()))
+        self.call_when_undone(partial(metrics.go_back, metrics.snapshot()))
+
     @property
     def committed(self) -> Completion[None]:
         """Succeeds after the callbacks of the commit; stays pending when the block fails."""

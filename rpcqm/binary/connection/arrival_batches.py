@@ -283,6 +283,7 @@ class ArrivalBatches:
         settled = partial(self._settled, connection, batch, first)
         try:
             with self._store.transaction("messages that have arrived") as change:
+                change.count_back_when_undone()
                 self._insert(change, batch)
                 self._remember(change, connection, batch)
                 if self.shadow is not None and careful is not None:

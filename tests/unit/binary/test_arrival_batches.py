@@ -146,6 +146,12 @@ class Half:
             "history": list(self.bob.protocol.history._entries.items()),
             "told": [each[1:] for each in self.bob.engine.message_trace.told()],
             "total": (store.total.count, store.total.bytes),
+            "numbers": store.counters.places(),
+            "metrics": {
+                name: count
+                for name, count in store.metrics.counts.items()
+                if count and not name.startswith(("templates.", "store_"))
+            },
             "transfers": [
                 (each.name, each.encode(), each.encode_rejected(), each.incoming.durable)
                 for each in self.bob.protocol.incoming_transfers
@@ -298,6 +304,22 @@ def test_a_full_queue_refuses_what_is_beyond_its_quota(twins: Twins) -> None:
     twins.deliver(*several(10, queue="small", body=b"b" * 100), *several(5, 50))
     twins.settle(1000)
     assert 0 < len(twins.halves[0].bob.bodies("small")) < 13
+
+
+@pytest.mark.parametrize("acknowledged", [0, 1])
+def test_a_batch_that_has_no_room_takes_no_numbers_and_counts_nothing(
+    twins: Twins, acknowledged: int
+) -> None:
+    """The acknowledgement of a sequence, which has one, tells the peer how far numbers are."""
+    with_acknowledgements(twins)
+    asking = several(14, 501, queue="small", acknowledged=acknowledged)
+    twins.deliver(*asking[:3], *several(3, 401, queue="others"))
+    before = twins.batches
+    twins.deliver(*several(5, 601, queue="others"), *asking[3:])
+    assert twins.batches == before
+    twins.deliver(*in_sequence(1, 6))
+    twins.settle(1000)
+    assert 3 <= len(twins.halves[0].bob.bodies("small")) < 14
 
 
 def test_a_full_queue_manager_ends_the_session_and_keeps_what_had_room(twins: Twins) -> None:

@@ -25,6 +25,7 @@ class SendLane:
 
     __slots__ = (
         "_context",
+        "_durations",
         "_find",
         "_handles",
         "_level",
@@ -33,7 +34,6 @@ class SendLane:
         "_security",
         "_turn",
         "_under",
-        "durations",
     )
 
     def __init__(
@@ -43,7 +43,7 @@ class SendLane:
         self._context, self._security = call.context, call.security
         self._level = call.security.assured_level
         self._path, self._turn, self._handles = path, turn, handles
-        self.durations = call.durations
+        self._durations = call.durations
         self._find = shapes.find
         self._open: dict[bytes, tuple[ContextHandle, Queue]] = {}
 
@@ -68,6 +68,7 @@ class SendLane:
         """Put a message into the turn, if nothing has changed since the last one."""
         if not (self._turn.is_on and self.fits(call)):
             return False
+        call.durations = self._durations
         found = self._find(call.stub_data)
         if found is None:
             return False

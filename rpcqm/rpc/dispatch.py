@@ -111,10 +111,9 @@ class Dispatcher:
         """Run one call; it is answered now, or when its handler's completion is resolved."""
         self.calls += 1
         lane = call.association.lanes.get(call.opnum)
-        if lane is not None and self._may_follow(call):
-            call.begun, call.durations = stopwatch(), lane.durations
-            if lane.take(call):
-                return
+        call.begun = stopwatch()
+        if lane is not None and self._may_follow(call) and lane.take(call):
+            return
         operations = call.context.operations
         opnum = call.opnum
         entry: OperationEntry | None = operations[opnum] if opnum < len(operations) else None
@@ -122,7 +121,7 @@ class Dispatcher:
             error = RpcFault(FaultStatus.nca_s_op_rng_error, f"opnum {opnum} is not served")
             self._fault(None, call, error, executed=False)
             return
-        call.begun, call.durations = stopwatch(), entry.durations
+        call.durations = entry.durations
         if call.association.pending:
             busy = self._busy(call)
             if busy:

@@ -83,11 +83,9 @@ class TemplatedOperation(Protocol):
 class Lane(Protocol):
     """What calls of one operation on one connection have in common, once one has been taken.
 
-    It looks again at all that may have changed since, and at nothing else. How long its calls took
-    is counted in `durations`.
+    It looks again at all that may have changed since, and at nothing else; and it gives calls their
+    `durations`.
     """
-
-    durations: Histogram | None
 
     def take(self, call: Call) -> bool:
         """As `TemplatedOperation.take`; the dispatcher has looked at nothing of the call."""

@@ -28,6 +28,8 @@ PACKAGES = {
     "nginx": "nginx-light",
     "node": "nodejs",
     "ntlm_auth": "winbind",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
     "pidl": "source package samba, by scripts/install-peers",
     "rpcclient": "smbclient",
     "smbtorture": "samba-testsuite",

@@ -6,21 +6,30 @@ How much they have taken is what the queue manager says when it is reloaded.
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
+from typing import Any, Self
+from uuid import UUID
 
 import pytest
 
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import MQError, RpcFault
+from rpcqm.base.hresult import status_name
 from rpcqm.client.blocking import BlockingClient, BlockingSender
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.sending import opening_request
 from rpcqm.client.target import RemoteServer, Target
-from rpcqm.codec.interface import Interface, TransferSyntax
+from rpcqm.client.transfer_buffer import transfer_buffer_of
+from rpcqm.codec.interface import Interface, TransferSyntax, load
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.rpc.client import Binding, RpcClient
+from rpcqm.codec.types.mqmq import OBJECTID
+from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.codec.types.qmcomm import rpc_ACCloseHandleRequest, rpc_ACPurgeQueueRequest
+from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
+from rpcqm.rpc.client import Binding, RpcClient, TypedCall
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support import templates
@@ -232,3 +241,141 @@ def test_without_the_switch_templates_take_nothing(
     with queue_manager.client() as client, client.open_sender(format_name(name)) as sender:
         send(sender)
     assert sent(queue_manager, ON) == before
+
+
+# What comes behind sends
+
+
+class Line:
+    """One connection, whose calls can come in one segment."""
+
+    def __init__(self, client: RpcClient, comm: Binding, sending: Binding) -> None:
+        self._client, self._comm, self._sending = client, comm, sending
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def to(cls, queue_manager: PrivateQueueManager) -> AsyncIterator[Self]:
+        async with await RpcClient.connect_unix(queue_manager.socket) as client:
+            yield cls(client, await client.bind(load("qmcomm")), await client.bind(load("qmcomm2")))
+
+    async def open(self, name: str, access: QueueAccessType) -> bytes:
+        response = await self._comm.send(opening_request(format_name(name), access)).response()
+        return response.phQueue
+
+    def send(self, handle: bytes, body: bytes) -> TypedCall[Any]:
+        buffer = transfer_buffer_of(OutgoingMessage(body), 0)
+        identifier = OBJECTID(Lineage=UUID(int=0))
+        request = rpc_ACSendMessageExRequest(hQueue=handle, ptb=buffer, pMessageID=identifier)
+        return self._sending.send(request)
+
+    def purge(self, handle: bytes) -> TypedCall[Any]:
+        return self._comm.send(rpc_ACPurgeQueueRequest(hQueue=handle))
+
+    def close(self, handle: bytes) -> TypedCall[Any]:
+        return self._comm.send(rpc_ACCloseHandleRequest(phQueue=handle))
+
+    async def in_one_segment(self, *calls: Callable[[], TypedCall[Any]]) -> list[str]:
+        """Make calls, and tell what came of each."""
+        with self._client.together():
+            made = [call() for call in calls]
+        return [await _outcome(each) for each in made]
+
+
+async def _outcome(call: TypedCall[Any]) -> str:
+    try:
+        return status_name((await call.response()).result)
+    except RpcFault as fault:
+        return fault.status.name
+
+
+async def behind_sends(
+    queue_manager: PrivateQueueManager, name: str, last: Callable[[Line, bytes, bytes], Any]
+) -> list[str]:
+    """What comes of a send, what follows it and another send, all in one segment."""
+    async with Line.to(queue_manager) as line:
+        sending = await line.open(name, QueueAccessType.SEND_ACCESS)
+        receiving = await line.open(name, QueueAccessType.RECEIVE_ACCESS)
+        for _ in range(LEARNED):
+            assert await line.in_one_segment(lambda: line.send(sending, b"learned")) == ["MQ_OK"]
+        return await line.in_one_segment(
+            lambda: line.send(sending, b"ahead"),
+            lambda: last(line, sending, receiving),
+            lambda: line.send(sending, b"behind"),
+        )
+
+
+Told = tuple[list[str], list[bytes], bool]
+
+
+def both_ways(queue_manager: PrivateQueueManager, name: str, last: Any) -> Told:
+    """The outcome of a story, which has to be the same with templates and without."""
+    found = []
+    for configuration in (ON, OFF):
+        own = f"{name}-{configuration is ON}"
+        queue_manager.run("queue", "create", own)
+        before = sent(queue_manager, configuration)
+        told = asyncio.run(behind_sends(queue_manager, own, last))
+        taken = sent(queue_manager, configuration) > before
+        assert taken is (configuration is ON)
+        found.append((told, bodies(queue_manager, own), taken))
+    assert found[0][:2] == found[1][:2]
+    return found[0]
+
+
+def test_a_close_in_one_segment_with_sends_does_not_overtake_them(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    told, kept, _ = both_ways(
+        queue_manager, name, lambda line, sending, receiving: line.close(sending)
+    )
+    assert told == ["MQ_OK", "MQ_OK", "nca_s_fault_context_mismatch"]
+    assert kept == [*[b"learned"] * LEARNED, b"ahead"]
+
+
+def test_a_purge_in_one_segment_with_sends_purges_what_was_there(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    """What is not durable yet when a purge begins is in no queue yet."""
+    told, kept, _ = both_ways(
+        queue_manager, name, lambda line, sending, receiving: line.purge(receiving)
+    )
+    assert told == ["MQ_OK"] * 3
+    assert kept == [b"ahead", b"behind"]
+
+
+@pytest.mark.parametrize("configuration", [ON, OFF], ids=["templates", "careful"])
+def test_reads_behind_sends_of_another_connection_get_them_in_order(
+    queue_manager: PrivateQueueManager, name: str, configuration: str
+) -> None:
+    async def story() -> list[bytes]:
+        async with (
+            QueueManagerClient(queue_manager.target) as client,
+            QueueManagerClient(queue_manager.target) as other,
+            client.open_sender(format_name(name)) as sender,
+            other.open_reader(format_name(name)) as reader,
+        ):
+            read: list[bytes] = []
+            for number in range(MANY):
+                sending = asyncio.create_task(sender.send(OutgoingMessage(b"%d" % number)))
+                async with await reader.receive(timeout=60) as message:
+                    read.append(message.body)
+                await sending
+            return read
+
+    before = sent(queue_manager, configuration)
+    assert asyncio.run(story()) == [b"%d" % number for number in range(MANY)]
+    assert (sent(queue_manager, configuration) > before) is (configuration is ON)
+    assert bodies(queue_manager, name) == []
+
+
+@pytest.mark.parametrize("configuration", [ON, OFF], ids=["templates", "careful"])
+def test_a_queue_that_gets_another_label_goes_on_taking_messages(
+    queue_manager: PrivateQueueManager, name: str, configuration: str
+) -> None:
+    """A queue's name stays; what can be changed is the name that people give it."""
+    queue_manager.reload(configuration)
+    with queue_manager.client() as client, client.open_sender(format_name(name)) as sender:
+        told = send(sender)
+        queue_manager.run("queue", "set", name, "--label", "another name")
+        told += send(sender, MANY)
+    assert bodies(queue_manager, name) == told

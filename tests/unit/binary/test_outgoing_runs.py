@@ -79,6 +79,12 @@ class Half:
             "sent": [packet.replace(own, OWN) for packet in self.peer.messages],
             "streams": dict(store.records(Family.STREAM)),
             "total": (store.total.count, store.total.bytes),
+            "numbers": store.counters.places(),
+            "metrics": {
+                name: count
+                for name, count in store.metrics.counts.items()
+                if count and not name.startswith(("templates.", "store_"))
+            },
             "unsynced": self.alice.engine.transfer.unsynced,
             "trace": [
                 (place, hops.identifier.replace(own, OWN), hops.steps)

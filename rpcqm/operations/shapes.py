@@ -22,12 +22,11 @@ PRIVACY = {
 
 def short_name(queue: Queue) -> str:
     """The name by which commands and this interface call a queue."""
-    path = PathName.parse(queue.pathname)
     private = queue.pathname.partition("\\")[2]
     prefix = "private$\\"
     if private.casefold().startswith(prefix):
         return private[len(prefix) :]
-    return f".\\{path.queue}"
+    return f".\\{PathName.parse(queue.pathname).queue}"
 
 
 def described_queue(queue: Queue, format_name: FormatName, counted: bool) -> dict[str, object]:

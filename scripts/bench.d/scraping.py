@@ -1,0 +1,127 @@
+"""Ten thousand queues: a scrape of /metrics, and the list of queues; both in processor time."""
+
+import base64
+import http.client
+import json
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from authenticated import ACCOUNT
+from harness import Figure, few
+from served import Served, serving
+
+MANY = 10_000
+PAGE = 1_000
+ROUNDS = 5
+CONFIGURATION = f"""\
+console_port = 0
+[metrics]
+queues = {MANY}
+"""
+
+
+class Program:
+    """An administrator that asks over one connection."""
+
+    def __init__(self, served: Served) -> None:
+        host, port = served.endpoints["console"]
+        self.connection = http.client.HTTPConnection(host, port, timeout=60)
+        logon = base64.b64encode(f"boss:{ACCOUNT.password}".encode()).decode()
+        self.headers = {"Authorization": f"Basic {logon}"}
+
+    def ask(self, method: str, path: str, body: object = None) -> bytes:
+        octets = None if body is None else json.dumps(body).encode()
+        headers = self.headers | ({} if octets is None else {"Content-Type": "application/json"})
+        self.connection.request(method, path, octets, headers)
+        answer = self.connection.getresponse()
+        told = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{path}: {answer.status} {told[:200]!r}")
+        return told
+
+
+def spent(served: Served) -> float:
+    """Processor time of the server's loop so far, in milliseconds."""
+    return int(Path(f"/proc/{served.pid}/schedstat").read_text().split()[0]) / 1e6
+
+
+def costs(served: Served, ask: Callable[[], object]) -> float:
+    """Processor time that one asking takes, in milliseconds: the median of some."""
+    taken = []
+    for _ in range(ROUNDS):
+        before = spent(served)
+        ask()
+        taken.append(spent(served) - before)
+    return statistics.median(taken)
+
+
+def longest_wait(served: Served, ask: Callable[[], object]) -> float:
+    """The longest time, in milliseconds, that a small request waits while `ask` goes on."""
+    over, waits, probe = threading.Event(), [0.0], Program(served)
+
+    def look() -> None:
+        while not over.is_set():
+            began = time.perf_counter()
+            probe.ask("GET", "/healthz")
+            waits.append((time.perf_counter() - began) * 1000)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(ROUNDS):
+        ask()
+    over.set()
+    thread.join()
+    return max(waits) - statistics.median(waits)
+
+
+def list_all(program: Program, count: int) -> None:
+    """Every queue, in pages."""
+    after: str | None = ""
+    found = 0
+    while after is not None:
+        told = json.loads(program.ask("GET", f"/api/v1/queues?limit={PAGE}{after}"))
+        found += len(told["queues"])
+        after = None if told["next"] is None else f"&after={told['next']}"
+    if found < count:
+        raise RuntimeError(f"{found} queues instead of {count}")
+
+
+def run() -> list[Figure]:
+    count = few(MANY)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        serving(Path(directory), CONFIGURATION) as served,
+    ):
+        words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
+        served.command(*words, stdin=f"{ACCOUNT.password}\n")
+        program = Program(served)
+        for number in range(count):
+            program.ask("POST", "/api/v1/queues", {"name": f"q{number:05}"})
+
+        def scrape() -> None:
+            if program.ask("GET", "/metrics").count(b"rpcqm_queue_messages{") != count:
+                raise RuntimeError("a queue has no series")
+
+        scrape()
+        return [
+            Figure("a scrape", costs(served, scrape), 250, unit="ms", at_most=True),
+            Figure("its longest pause", longest_wait(served, scrape), 5, unit="ms", at_most=True),
+            Figure(
+                "the list of queues",
+                costs(served, lambda: list_all(program, count)),
+                100,
+                unit="ms",
+                at_most=True,
+            ),
+        ]
+
+
+if __name__ == "__main__":
+    from driver import line
+
+    for figure in run():
+        print(line(figure))

@@ -180,6 +180,24 @@ class MessageOperations:
             )
         return await taken
 
+    def remove(
+        self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
+    ) -> Completion[int]:
+        """Remove messages that an operator has chosen; how many, once that is durable.
+
+        Raises MESSAGE_NOT_FOUND; what was removed before a refusal stays removed.
+        """
+        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue):
+            note(identity, "remove messages", _name_of(queue), messages=len(lookup_identifiers))
+        return start(self._remove(identity, name, lookup_identifiers))
+
+    async def _remove(
+        self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
+    ) -> int:
+        for each in lookup_identifiers:
+            await self._take(identity, name, each)
+        return len(lookup_identifiers)
+
     def purge(self, identity: Identity, name: FormatName) -> Completion[int]:
         """Remove all messages of a queue; how many, once that is durable."""
         with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue):

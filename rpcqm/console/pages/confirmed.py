@@ -107,9 +107,9 @@ async def ask_remove(asked: Asked) -> Shown:
 async def remove(asked: Asked) -> Redirect:
     """Remove the messages that were chosen, one after the other."""
     keys, name = _chosen(asked.form), queue_in(asked.form)
-    for key in keys:
-        await settled(asked.operations.messages.take(asked.identity, name, key))
-    return _back(asked, text("remove.done", number=f"{len(keys):,}"))
+    removed = asked.operations.messages.remove(asked.identity, name, keys)
+    number = await settled(removed)
+    return _back(asked, text("remove.done", number=f"{number:,}"))
 
 
 async def ask_move(asked: Asked) -> Shown:
@@ -129,9 +129,34 @@ async def move(asked: Asked) -> Redirect:
     return _back(asked, text("move.done", number=f"{number:,}"))
 
 
+async def ask_resend(asked: Asked) -> Shown:
+    """Which dead letters would be sent again: those that were chosen, or all."""
+    _, told, name = look(asked, asked.query)
+    keys = _keys(asked.query)
+    number = f"{len(keys):,}" if keys else _amount(told["messages"])
+    question = text("resend.sure" if keys else "resend.sure_all", name=name.shown, number=number)
+    return _sure(asked, "resend", name, question, keys, [field("resend", "to", hint=True)])
+
+
+async def resend(asked: Asked) -> Redirect:
+    """Send them again, to where they were for or elsewhere; what cannot be sent stays."""
+    keys, name = _keys(asked.form), queue_in(asked.form)
+    to = asked.form.text("to").strip()
+    target = format_name(to, HERE) if to else None
+    letters = asked.operations.dead_letters
+    sent = letters.resend_all(asked.identity, name, to=target, keys=keys or None)
+    outcome = await settled(sent)
+    said = text("resend.done", number=f"{outcome.messages:,}")
+    if outcome.failed:
+        first = outcome.failed[0].error.status.name
+        said += " " + text("resend.failed", number=f"{len(outcome.failed):,}", error=first)
+    return _back(asked, f"{said} {text('resend.more')}" if outcome.more else said)
+
+
 PAGES = (
     Page("/console/queue/purge", "purge.title", "confirm.html", ask_purge, purge),
     Page("/console/queue/delete", "delete.title", "confirm.html", ask_delete, delete),
     Page("/console/queue/remove", "remove.title", "confirm.html", ask_remove, remove),
+    Page("/console/queue/resend", "resend.title", "confirm.html", ask_resend, resend),
     Page("/console/queue/move", "move.title", "confirm.html", ask_move, move),
 )

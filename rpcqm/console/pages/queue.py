@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
@@ -54,6 +55,7 @@ async def show(asked: Asked) -> Shown:
             "journal": f"{called.link};JOURNAL"
             if described["journal_messages"] is not None
             else "",
+            "is_dead_letters": called.shown in DEAD_LETTER_QUEUES,
             "now": asked.now,
         }
     )

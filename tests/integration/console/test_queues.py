@@ -107,7 +107,9 @@ def test_a_body_that_is_not_what_it_says_is_refused(boss: Browser, queue: str) -
     assert "MQ_ERROR_INVALID_PARAMETER" in answer.words
 
 
-def test_messages_are_moved_and_removed_after_a_question(boss: Browser, queue: str) -> None:
+def test_messages_are_moved_and_removed_after_a_question(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
     for label in ("a", "b", "c"):
         page = send(boss, queue, label=label)
     first, second, _ = keys(page)
@@ -127,6 +129,8 @@ def test_messages_are_moved_and_removed_after_a_question(boss: Browser, queue: s
     assert "will be removed for good: 1." in asked.words
     gone = boss.submit("/console/queue/remove", [("queue", f"{queue};later"), ("key", second)])
     assert "1 messages were removed." in gone.words
+    acts = [line for line in running.log.splitlines() if '"who": "boss"' in line]
+    assert any('"action": "remove messages"' in line and "127.0.0.1" in line for line in acts)
     assert keys(gone) == []
 
 
@@ -223,3 +227,27 @@ def test_every_input_has_a_label_and_every_heading_its_place(boss: Browser, queu
         levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
         assert levels[0] == 1
         assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_dead_letters_are_sent_again_after_a_question(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    for label in ("one", "two"):
+        running.run("send", queue, "--label", label, "--body", "x", "--dead-letter")
+    boss.submit("/console/queue/purge", {"queue": queue})
+    letters = boss.get("/console/queue?queue=DeadLetter$")
+    assert letters.title == "DeadLetter$"
+    key, _ = keys(letters)
+    asked = boss.get(f"/console/queue/resend?queue=DeadLetter$&key={key}")
+    assert "so many messages will be sent again, and are no dead letters then: 1." in asked.words
+    sent = boss.submit("/console/queue/resend", {"queue": "DeadLetter$", "key": key})
+    assert "1 messages were sent again." in sent.words
+    assert "2 now" not in boss.get("/console/queue/resend?queue=DeadLetter$").words
+    rest = boss.submit("/console/queue/resend", {"queue": "DeadLetter$", "to": queue})
+    assert "1 messages were sent again." in rest.words
+    assert keys(rest) == []
+    assert len(keys(boss.get(f"/console/queue?queue={queue}"))) == 2
+    acts = [line for line in running.log.splitlines() if "an operator acts" in line]
+    assert any(
+        '"action": "resend dead letter"' in line and '"who": "boss"' in line for line in acts
+    )

@@ -12,6 +12,8 @@ from tests.support.namespace import Namespace, NamespaceError
 from tests.support.served import ServedQueueManager
 
 PACKAGES = {
+    "chromedriver": "chromium-driver",
+    "chromium": "chromium",
     "capinfos": "wireshark-common",
     "curl": "curl",
     "dumpcap": "wireshark-common",

@@ -72,7 +72,7 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
 
 def test_nodes_clients_are_those_of_the_lock_file(run: Run, tmp_path: Path) -> None:
     assert run().returncode == 0
-    for words, clients in zip(lines(tmp_path / "npm.log"), ("srmp", "com"), strict=True):
+    for words, clients in zip(lines(tmp_path / "npm.log"), ("srmp", "com", "browser"), strict=True):
         assert {"ci", "--ignore-scripts"} <= set(words)
         assert words[words.index("--prefix") + 1].endswith(f"tests/interop/{clients}/node")
 

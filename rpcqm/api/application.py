@@ -6,7 +6,7 @@ from functools import partial
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from rpcqm.api import metrics, models, openapi, routes
+from rpcqm.api import metrics, models, openapi, page, routes
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.logging_on import Accounts, identity_of, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
@@ -83,6 +83,8 @@ class Api:
             return _only(request, "GET", self._health(target == "/readyz"))
         if target == f"{routes.BASE}/openapi.json":
             return _only(request, "GET", Reply(octets=self._description()))
+        if target in (routes.BASE, f"{routes.BASE}/"):
+            return _only(request, "GET", self._page())
         if target == metrics.PATH and self.settings.metrics is not None:
             return await self._metrics(request, self.settings.metrics)
         route, names = _route(request.method, target)
@@ -119,6 +121,12 @@ class Api:
             status = HTTPStatus.SERVICE_UNAVAILABLE
             return Reply(status, octets=b"not ready\n", content_type="text/plain")
         return Reply(octets=b"ok\n", content_type="text/plain")
+
+    def _page(self) -> Reply:
+        """The description for people."""
+        told = page.page_of(openapi.document(self._version))
+        policy = (("Content-Security-Policy", page.POLICY),)
+        return Reply(200, octets=told, content_type="text/html; charset=utf-8", headers=policy)
 
     def _description(self) -> bytes:
         if not self._openapi:

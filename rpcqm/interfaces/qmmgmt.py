@@ -1,5 +1,6 @@
 """qmmgmt: what administrators are told, and what they order ([MS-MQMR] 3.1)."""
 
+import ipaddress
 from collections.abc import Callable
 
 from rpcqm.adm.queue import Queue
@@ -19,7 +20,7 @@ from rpcqm.codec.types.qmmgmt import (
     R_QMMgmtGetInfoResponse,
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import ORIGIN, note
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.management import Management
 from rpcqm.rpc.call import Call
@@ -73,16 +74,28 @@ class QmMgmt:
         subject, action = request.pObjectFormat, request.lpwszAction.upper()
         management = self._management
         if subject.type == MGMT_MACHINE and action in management.machine_actions:
-            note(call.identity, action.lower(), "the queue manager")
+            _note(call, action, "the queue manager")
             return management.machine_actions[action]() or HResult.MQ_OK
         if subject.type == MGMT_QUEUE and action in management.queue_actions:
             queue = self._find(subject)
             management.act_on_queue(queue, action)
-            note(call.identity, action.lower(), str(_name_in(subject)))
+            _note(call, action, str(_name_in(subject)))
             return HResult.MQ_OK
         raise MQError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r} for an object of type {subject.type}"
         )
+
+
+def _note(call: Call, action: str, about: str) -> None:
+    """Tell the log who orders that, and from which address if it comes over the network."""
+    host = call.peer.rpartition(":")[0].strip("[]")
+    try:
+        before = ORIGIN.set(str(ipaddress.ip_address(host)))
+    except ValueError:
+        note(call.identity, action.lower(), about)
+        return
+    note(call.identity, action.lower(), about)
+    ORIGIN.reset(before)
 
 
 def _name_in(subject: MGMT_OBJECT) -> FormatName:

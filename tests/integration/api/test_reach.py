@@ -1,6 +1,7 @@
 """Whatever a command can do, a program can: what is not about the messages of one queue."""
 
 import base64
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -204,7 +205,35 @@ def test_what_operators_did_is_told_in_order(running: PrivateQueueManager, boss:
         ("disconnect", "the queue manager", "local"),
         ("connect", "the queue manager", "local"),
     ]
+    host, port = running.endpoint("epm")
+    words = ("--server", f"{host}:{port}", "--user", "boss", "--password-stdin")
+    running.run("network", "connect", *words, input="secret\n")
+    last = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"][-1]
+    assert (last["more"]["who"], last["more"]["origin"]) == ("boss", host)
     first = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1").value
     assert first["next"] == first["events"][0]["id"]
     following = boss.ask("GET", f"/event-trail?kind=operator-acts&after={first['next']}").value
     assert following["events"][0] == acts[1]
+
+
+def test_people_read_the_description_as_a_page_without_scripts(
+    running: PrivateQueueManager,
+) -> None:
+    nobody = Program(running.endpoint("console"))
+    for path in ("", "/"):
+        told = nobody.ask("GET", path)
+        assert told.status == 200
+        text = told.body.decode()
+        assert told.headers["Content-Type"] == "text/html; charset=utf-8"
+        (policy,) = told.headers.get_all("Content-Security-Policy")
+        assert "default-src 'none'" in policy
+        assert "<script" not in text
+        document = nobody.ask("GET", "/openapi.json").value
+        for name in document["paths"]:
+            assert f" {name}</code>" in text
+        for model in document["components"]["schemas"]:
+            assert f"<h3 id={model}>" in text
+        style = text.partition("<style>")[2].partition("</style>")[0]
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        assert f"style-src 'sha256-{digest}'" in policy
+    assert nobody.ask("POST", "/").status == 405

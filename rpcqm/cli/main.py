@@ -48,6 +48,7 @@ COMMANDS = {
     "explain": "explain",
     "trace": "explain",
     "network": "network",
+    "migrate": "migrate",
     "status": "status",
     "top": "top",
     "doctor": "doctor",

@@ -1,0 +1,349 @@
+"""`rpcqm migrate`: queues and permissions of a Windows computer."""
+
+import argparse
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.cli.errors import UsageMistake
+from rpcqm.cli.options import add_local_options
+from rpcqm.cli.output import Table, counted
+from rpcqm.cli.parser import Parser, add_command, add_commands
+from rpcqm.cli.permissions import WELL_KNOWN, permissions, words_of
+from rpcqm.cli.session import with_server
+from rpcqm.cli.windows_export import WindowsEntry, WindowsExport, WindowsQueue
+from rpcqm.client.names import format_name
+from rpcqm.client.queue_settings import QueueSettings
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.security.descriptor import Ace, AceType, Acl, SecurityDescriptor
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.types.mqvalues import INFINITE
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+SAME_EVERYWHERE = {
+    "everyone": "everyone",
+    r"nt authority\anonymous logon": "anonymous",
+    r"nt authority\authenticated users": "authenticated",
+    r"nt authority\system": "system",
+    r"builtin\administrators": "administrators",
+    r"builtin\users": "users",
+    r"builtin\guests": "guests",
+}
+"""Windows' English names of identifiers that are the same on every computer."""
+_PRIVACY = ("none", "optional", "body")
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the commands to the parser."""
+    parser = commands.add_parser(
+        "migrate",
+        help="make the queues of a Windows computer here",
+        description="Make the queues of a Windows computer here.",
+    )
+    _add_windows(add_commands(parser))
+
+
+def _add_windows(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "windows",
+        "Show how queues here differ from those of a Windows computer, and make them the same.",
+        [
+            ("rpcqm migrate windows queues.json permissions.json", "changes nothing"),
+            ("rpcqm migrate windows queues.json permissions.json --apply", "makes them"),
+            (
+                r"rpcqm migrate windows permissions.json --account 'SHOP\alice=alice.shop'",
+                "an account that has another name here",
+            ),
+        ],
+        run_windows,
+        "The files are what Get-MsmqQueue and Get-MsmqQueueACL print through ConvertTo-Json. "
+        "Nothing is changed without --apply, and nothing is ever deleted.",
+    )
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="queues, permissions")
+    parser.add_argument("--apply", action="store_true", help="make the changes")
+    parser.add_argument(
+        "--account",
+        metavar="WINDOWS=HERE",
+        action="append",
+        default=[],
+        help="which account here one of Windows is; may be given again",
+    )
+    add_local_options(parser)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One row of the table; nothing is done about it if it `stays`."""
+
+    queue: str
+    what: str
+    here: str
+    windows: str
+    stays: bool = False
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be done with one queue; None where nothing is."""
+
+    path: PathName | None
+    differences: list[Difference]
+    create: QueueSettings | None = None
+    change: QueueSettings | None = None
+    descriptor: SecurityDescriptor | None = None
+
+
+def run_windows(arguments: argparse.Namespace) -> int:
+    """Compare, and change what differs if that is wanted."""
+    export = WindowsExport()
+    for path in arguments.files:
+        export.read(path)
+    known = _given_accounts(arguments.account)
+
+    async def work(client: "QueueManagerClient") -> None:
+        accounts = {each.name.casefold(): each.sid for each in await client.accounts.list()}
+        names = _Names(known, accounts)
+        plans = [plan async for plan in _plans(client, export, names)]
+        if arguments.apply:
+            for plan in plans:
+                await _apply(client, plan)
+        _tell(plans, applied=arguments.apply)
+
+    return with_server(arguments, "migrate the queues", work, administrators_only=True)
+
+
+def _given_accounts(given: Sequence[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    for windows, separator, here in pairs:
+        if not (windows and separator and here):
+            raise UsageMistake(f"--account takes WINDOWS=HERE, not `{windows}{separator}{here}`.")
+    return {windows.casefold(): here for windows, _, here in pairs}
+
+
+class _Names:
+    """Which security identifiers accounts of Windows have here."""
+
+    def __init__(self, given: dict[str, str], accounts: dict[str, str]) -> None:
+        self._given, self._accounts = given, accounts
+        self._taken: dict[str, str] = {}
+
+    def sid(self, account: str) -> Sid | None:
+        """The identifier, None if there is no such account here.
+
+        Accounts of two domains with one name are two people: the second is not known (G367).
+        """
+        folded = account.casefold()
+        here = self._given.get(folded) or SAME_EVERYWHERE.get(folded)
+        if here is None:
+            here = folded.rpartition("\\")[2]
+            if self._taken.setdefault(here, folded) != folded:
+                return None
+        return self._here(here)
+
+    def _here(self, name: str) -> Sid | None:
+        folded = name.casefold()
+        if folded in WELL_KNOWN:
+            return WELL_KNOWN[folded]
+        try:
+            return Sid.parse(self._accounts.get(folded, name.upper()))
+        except ValueError:
+            return None
+
+
+async def _plans(
+    client: "QueueManagerClient", export: WindowsExport, names: _Names
+) -> AsyncIterator[Plan]:
+    """A plan for each queue, in the order of the files."""
+    for folded in dict.fromkeys([*export.queues, *export.entries]):
+        entries = export.entries.get(folded, [])
+        queue = export.queues.get(folded)
+        name = queue.name if queue is not None else entries[0].queue
+        path = _path(name)
+        if path is None:
+            left = Difference(name, "queue", "", "not a queue of applications", stays=True)
+            yield Plan(None, [left])
+        else:
+            yield await _plan(client, path, queue, _wanted(name, entries, names))
+
+
+def _path(name: str) -> PathName | None:
+    """The queue here of a name, None for journals and queues of the system."""
+    try:
+        path = PathName.parse(f".\\{name}")
+    except MQError:
+        return None
+    applications = path.kind in (QueueKind.PRIVATE, QueueKind.PUBLIC) and not path.suffix
+    return path if applications and not path.queue.endswith("$") else None
+
+
+def _wanted(
+    name: str, entries: Sequence[WindowsEntry], names: _Names
+) -> tuple[SecurityDescriptor | None, list[Difference]]:
+    """The list of permissions that entries make, and what of them cannot be had here.
+
+    There is no list where one who is denied something is not known: it would allow too much (G367).
+    """
+    left, masks = [], dict[tuple[bool, Sid], int]()
+    for entry in entries:
+        sid = names.sid(entry.account)
+        if sid is None:
+            what = "may not" if entry.denied else "may"
+            text = f"{entry.account}: {words_of(entry.mask)}"
+            left.append(Difference(name, what, "no such account", text, stays=True))
+        else:
+            key = (not entry.denied, sid)
+            masks[key] = masks.get(key, 0) | entry.mask
+    if not masks or any(each.what == "may not" for each in left):
+        return None, left
+    return SecurityDescriptor(dacl=Acl(tuple(_aces(masks)))), left
+
+
+def _aces(masks: dict[tuple[bool, Sid], int]) -> Iterator[Ace]:
+    """Entries, denials first, so that they win."""
+    for (allowed, sid), mask in sorted(masks.items(), key=lambda each: each[0][0]):
+        kind = AceType.ACCESS_ALLOWED_ACE_TYPE if allowed else AceType.ACCESS_DENIED_ACE_TYPE
+        yield Ace(kind, mask=mask, sid=sid)
+
+
+async def _plan(
+    client: "QueueManagerClient",
+    path: PathName,
+    queue: WindowsQueue | None,
+    wanted: tuple[SecurityDescriptor | None, list[Difference]],
+) -> Plan:
+    """What makes a queue here that of Windows."""
+    descriptor, left = wanted
+    plan = Plan(path, [])
+    if queue is not None and path.kind is QueueKind.PRIVATE:  # it is of public queues only
+        queue = replace(queue, settings=replace(queue.settings, base_priority=None))
+    try:
+        await _compare(client, plan, queue, descriptor)
+    except MQError as error:
+        if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+            raise
+        _create(plan, queue, descriptor)
+    if queue is not None and queue.multicast:
+        row = Difference(str(path), "multicast", "not served", queue.multicast, stays=True)
+        plan.differences.append(row)
+    plan.differences += [replace(each, queue=str(path)) for each in left]
+    return plan
+
+
+def _create(plan: Plan, queue: WindowsQueue | None, descriptor: SecurityDescriptor | None) -> None:
+    """Make the queue; without its properties it is not known what it has to be."""
+    if queue is None:
+        row = Difference(str(plan.path), "queue", "is missing", "only its permissions", stays=True)
+        plan.differences.append(row)
+        return
+    plan.create, plan.descriptor = queue.settings, descriptor
+    given = ", ".join(f"{_word(n)} {_shown(n, value)}" for n, value in queue.settings.given())
+    plan.differences.append(Difference(str(plan.path), "queue", "is missing", given))
+    if descriptor is not None:
+        row = Difference(str(plan.path), "permissions", "", _permissions_text(descriptor))
+        plan.differences.append(row)
+
+
+async def _compare(
+    client: "QueueManagerClient",
+    plan: Plan,
+    queue: WindowsQueue | None,
+    descriptor: SecurityDescriptor | None,
+) -> None:
+    """What differs of a queue that is here; raises MQError if it is not."""
+    assert plan.path is not None
+    name = format_name(str(plan.path))
+    information = await client.management.queue_information(name)
+    if queue is not None:
+        here = await client.queues.properties(name)
+        settings = {**asdict(here), "transactional": information.transactional}
+        _compare_settings(plan, settings, queue.settings)
+    if descriptor is None:
+        return
+    present = await client.queues.security(name)
+    if _masks(present) != _masks(descriptor):
+        plan.descriptor = descriptor
+        texts = _permissions_text(present), _permissions_text(descriptor)
+        plan.differences.append(Difference(str(plan.path), "permissions", *texts))
+
+
+def _compare_settings(plan: Plan, here: dict[str, Any], wanted: QueueSettings) -> None:
+    changed: dict[str, Any] = {}
+    for name, value in wanted.given():
+        if here[name] == value:
+            continue
+        stays = name == "transactional"  # it is chosen when a queue is made
+        if not stays:
+            changed[name] = value
+        texts = _shown(name, here[name]), _shown(name, value)
+        plan.differences.append(Difference(str(plan.path), _word(name), *texts, stays))
+    if changed:
+        plan.change = QueueSettings(**changed)
+
+
+def _masks(descriptor: SecurityDescriptor) -> dict[Sid, tuple[int, int]]:
+    return {each.sid: (each.allowed, each.denied) for each in permissions(descriptor)}
+
+
+def _permissions_text(descriptor: SecurityDescriptor) -> str:
+    return "; ".join(
+        f"{_called(each.sid)} {verb} {words_of(mask)}"
+        for each in sorted(permissions(descriptor), key=lambda each: str(each.sid))
+        for verb, mask in (("may", each.allowed), ("may not", each.denied))
+        if mask
+    )
+
+
+def _called(sid: Sid) -> str:
+    return next((word for word, known in WELL_KNOWN.items() if known == sid), str(sid))
+
+
+def _word(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "privacy" and isinstance(value, int) and 0 <= value < len(_PRIVACY):
+        return _PRIVACY[value]
+    if name.endswith("quota"):
+        return "unlimited" if value == INFINITE else f"{value} KB"
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+async def _apply(client: "QueueManagerClient", plan: Plan) -> None:
+    """Carry out a plan; what was done before a refusal stays."""
+    if plan.path is None:
+        return
+    if plan.create is not None:
+        await client.queues.create(plan.path, plan.create, plan.descriptor)
+        return
+    name = format_name(str(plan.path))
+    if plan.change is not None:
+        await client.queues.set_properties(name, plan.change)
+    if plan.descriptor is not None:
+        await client.queues.set_security(name, plan.descriptor)
+
+
+def _tell(plans: Sequence[Plan], applied: bool) -> None:
+    rows = [row for plan in plans for row in plan.differences]
+    if not rows:
+        print("Nothing differs.")
+        return
+    table = Table(["QUEUE", "WHAT", "HERE", "WINDOWS", "THEN"])
+    for row in rows:
+        done = "changed" if applied else "would change"
+        then = "stays" if row.stays else done
+        table.add(row.queue, row.what, row.here, row.windows, then)
+    table.print()
+    changing = sum(not row.stays for row in rows)
+    differences = counted(changing, "difference")
+    if not applied and changing:
+        print(f"{differences} would be changed; --apply does it.")
+    elif applied:
+        print(f"{differences} changed.")

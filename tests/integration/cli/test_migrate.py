@@ -1,0 +1,158 @@
+"""`rpcqm migrate windows`: what PowerShell printed on Windows becomes queues here."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager
+from tests.integration.cli.conftest import Command, Outcome
+from tests.unit.test_packaging import ROOT
+
+VECTORS = ROOT / "tests/vectors/windows"
+FILES = (str(VECTORS / "queues.json"), str(VECTORS / "permissions.json"))
+ORDERS = {"QueueName": r"private$\bad"}
+ENTRY = {"QueueName": "private$\\bad", "AccountName": "Everyone", "Access": "Allow", "Right": 4}
+
+
+@pytest.fixture
+def migrate(queue_manager: PrivateQueueManager, run: Command) -> Callable[..., Outcome]:
+    """Begin without the queues of the files, and with alice."""
+    for name in ("orders", "prices"):
+        queue_manager.run("queue", "delete", name, check=False)
+    queue_manager.run("user", "add", "alice", "--password-stdin", input="pw\n", check=False)
+    return lambda *words: run("migrate", "windows", *words)
+
+
+def shown(run: Command, name: str) -> dict[str, object]:
+    told: dict[str, object] = json.loads(run("queue", "show", name, "--json").text)
+    return told
+
+
+def test_a_dry_run_shows_differences_and_changes_nothing(
+    migrate: Callable[..., Outcome], run: Command, attempt: Command
+) -> None:
+    told = migrate(*FILES)
+    assert told.lines[0].split() == ["QUEUE", "WHAT", "HERE", "WINDOWS", "THEN"]
+    assert r".\private$\orders" in told.text
+    assert "--apply does it" in told.text
+    assert attempt("queue", "show", "orders").status == 1
+
+
+def test_queues_properties_and_permissions_are_made(
+    migrate: Callable[..., Outcome], run: Command, queue_manager: PrivateQueueManager
+) -> None:
+    migrate(*FILES, "--apply")
+    orders = shown(run, "orders")
+    wanted = {
+        "transactional": True,
+        "journal": True,
+        "quota": 8192,
+        "journal_quota": None,
+        "label": "Bestellungen für Köln",
+        "privacy": "optional",
+        "authenticate": False,
+    }
+    assert {name: orders[name] for name in wanted} == wanted
+    lines = run("queue", "acl", "show", "orders").lines
+    acl = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[2:]}
+    assert "receive" in acl["alice"]
+    assert acl["anonymous"] == "send"
+    assert acl["administrators"] == "full"
+    assert acl["S-1-5-21-1-2-3-1104"] == "peek"
+    denied = json.loads(run("queue", "acl", "show", "orders", "--json").text)
+    assert "send" in json.dumps(denied).partition("anonymous")[2]
+    queue_manager.restart()
+    assert {name: shown(run, "orders")[name] for name in wanted} == wanted
+
+
+def test_what_is_the_same_already_is_left_alone(migrate: Callable[..., Outcome]) -> None:
+    migrate(*FILES, "--apply")
+    again = migrate(*FILES, "--apply")
+    assert "0 differences changed." in again.text
+    assert {line.split()[-1] for line in again.lines[1:-1]} == {"stays"}
+    assert migrate(str(VECTORS / "one.json")).text == "Nothing differs.\n"
+
+
+def test_permissions_stay_where_somebody_who_is_denied_is_not_known(
+    migrate: Callable[..., Outcome], run: Command
+) -> None:
+    """The list without the denial would let everybody do everything."""
+    told = migrate(*FILES, "--apply")
+    assert r"SHOP\nobody: full" in told.text
+    before = run("queue", "acl", "show", "prices").text
+    assert "everyone" in before
+    assert "full" not in next(line for line in before.splitlines() if "everyone" in line)
+    migrate(*FILES, "--apply", "--account", r"SHOP\nobody=guests")
+    assert "guests" in run("queue", "acl", "show", "prices").text
+
+
+def test_what_was_changed_here_is_shown_and_changed_back(
+    migrate: Callable[..., Outcome], run: Command
+) -> None:
+    migrate(*FILES, "--apply")
+    run("queue", "set", "orders", "--quota", "77")
+    told = migrate(FILES[0])
+    assert "77 KB" in told.text
+    assert "8192 KB" in told.text
+    migrate(FILES[0], "--apply")
+    assert shown(run, "orders")["quota"] == 8192
+
+
+def test_accounts_of_two_domains_are_not_one(
+    migrate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "permissions.json"
+    entry = {"QueueName": "private$\\orders", "Access": "Allow", "Right": "ReceiveMessage"}
+    names = (r"SHOP\alice", r"STRANGE\alice")
+    path.write_text(json.dumps([entry | {"AccountName": name} for name in names]))
+    told = migrate(FILES[0], str(path))
+    assert r"STRANGE\alice: receive" in told.text
+    assert r"SHOP\alice: receive" not in told.text
+
+
+@pytest.mark.parametrize(
+    ("octets", "place"),
+    [
+        (b"\xff\xfeh", "no text of utf-16"),
+        (b"\x80", "no text of utf-8 (byte 0)"),
+        (b'[{"QueueName": "a"},\n x]', "line 2, column 2"),
+        (b"[" * 100_000, "no JSON"),
+        (b"[7]", "object 1"),
+        (json.dumps([{"Label": "x"}]).encode(), "object 1, QueueName"),
+        (json.dumps([ORDERS, ORDERS | {"Transactional": 3}]).encode(), "object 2, Transactional"),
+        (json.dumps(ORDERS | {"MaximumQueueSize": "x"}).encode(), "object 1, MaximumQueueSize"),
+        (json.dumps(ORDERS | {"MaximumQueueSize": 1 << 40}).encode(), "MaximumQueueSize"),
+        (json.dumps(ORDERS | {"EncryptionRequired": "Maybe"}).encode(), "EncryptionRequired"),
+        (json.dumps(ORDERS | {"Label": ["x"]}).encode(), "object 1, Label"),
+        (json.dumps([ORDERS, ORDERS | {"Label": "y"}]).encode(), "there twice"),
+        (json.dumps(ENTRY | {"Access": 1}).encode(), "object 1, Access"),
+        (json.dumps(ENTRY | {"Right": "Fly"}).encode(), "`Fly` is no right"),
+        (json.dumps(ENTRY | {"Right": -1}).encode(), "object 1, Right"),
+        (json.dumps(ENTRY | {"AccountName": ""}).encode(), "object 1, AccountName"),
+    ],
+)
+def test_a_bad_file_is_told_with_the_place(
+    refused: Command, tmp_path: Path, octets: bytes, place: str
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(octets)
+    assert place in refused("migrate", "windows", str(path), "--apply").errors
+
+
+def test_a_list_that_powershell_has_counted_is_read(
+    migrate: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "counted.json"
+    path.write_text(json.dumps({"value": [ORDERS, {"Path": "SHOP\\journal$"}], "Count": 2}))
+    told = migrate(str(path)).text
+    assert r".\private$\bad" in told
+    assert "not a queue of applications" in told
+
+
+def test_wrong_usage_is_told(attempt: Command, tmp_path: Path) -> None:
+    missing = attempt("migrate", "windows", str(tmp_path / "none.json"))
+    assert missing.status == 1
+    assert "none.json" in missing.errors
+    assert attempt("migrate", "windows", FILES[0], "--account", "alice").status == 2

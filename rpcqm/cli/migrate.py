@@ -11,7 +11,6 @@ from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, counted
 from rpcqm.cli.parser import Parser, add_command, add_commands
-from rpcqm.cli.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.cli.session import with_server
 from rpcqm.cli.windows_export import WindowsEntry, WindowsExport, WindowsQueue
 from rpcqm.client.names import format_name
@@ -19,6 +18,7 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.descriptor import Ace, AceType, Acl, SecurityDescriptor
 from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:

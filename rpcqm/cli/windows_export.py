@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.cli.errors import CommandError
-from rpcqm.cli.permissions import QUEUE
 from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.security.permissions import QUEUE
 from rpcqm.codec.types.mqvalues import INFINITE
 
 LARGEST_FILE = 64 << 20

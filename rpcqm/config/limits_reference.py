@@ -704,6 +704,13 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
+        "file.windows_export_octets",
+        "the file is refused in one sentence",
+        "Size of a file that `rpcqm migrate windows` reads.",
+        "rpcqm.cli.windows_export:LARGEST_FILE",
+        "octets",
+    ),
+    Bound(
         "file.configuration_lines",
         "the file is refused in one sentence",
         "Lines of a configuration file.",

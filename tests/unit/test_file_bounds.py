@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.cli import windows_export
+from rpcqm.cli.errors import CommandError
+from rpcqm.cli.windows_export import LARGEST_FILE
 from rpcqm.config import ConfigurationError
 from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
 from rpcqm.config.directory_objects import MOST_MISTAKES
@@ -40,6 +43,20 @@ def test_a_configuration_file_has_a_greatest_size(path: Path) -> None:
     path.write_bytes(b"#" * (MAXIMUM_CONFIGURATION + 1))
     with pytest.raises(ConfigurationError, match="is larger than 65,536 octets"):
         check(path)
+
+
+@pytest.mark.bound("file.windows_export_octets")
+def test_what_windows_has_printed_has_a_greatest_size(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(b"[]")
+        for _ in range(LARGEST_FILE >> 20):
+            file.write(b" " * (1 << 20))
+        file.truncate(LARGEST_FILE)
+    assert list(windows_export._parsed(path)) == []
+    with path.open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(CommandError, match="is larger than 64 MiB"):
+        windows_export._parsed(path)
 
 
 @pytest.mark.bound("file.configuration_lines")

@@ -9,6 +9,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Input, Static
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
@@ -96,7 +97,7 @@ class TopScreen(App[None]):
 
     def on_resize(self) -> None:
         """Let the names have the width that is there now."""
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self._draw_if_there)
 
     @property
     def table(self) -> "DataTable[Text]":
@@ -123,13 +124,19 @@ class TopScreen(App[None]):
             if not self._held:
                 self.picture = picture
                 self._tell("")
-                self._draw()
+                self._draw_if_there()
             await asyncio.sleep(self._interval)
 
     def _tell(self, trouble: str) -> None:
-        place = self.query_one("#trouble", Static)
-        place.update(Text(trouble))
-        place.display = bool(trouble)
+        with contextlib.suppress(NoMatches):  # as below
+            place = self.query_one("#trouble", Static)
+            place.update(Text(trouble))
+            place.display = bool(trouble)
+
+    def _draw_if_there(self) -> None:
+        # An answer may come while the screen is taken down, which has no parts any more.
+        with contextlib.suppress(NoMatches):
+            self._draw()
 
     def _draw(self) -> None:
         lines = summary(self.picture)

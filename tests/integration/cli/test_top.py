@@ -163,11 +163,11 @@ def test_it_goes_on_when_the_queue_manager_has_been_started_again() -> None:
 def test_it_fits_a_small_terminal_with_many_troubles(served: PrivateQueueManager) -> None:
     async def walk() -> None:
         screen = screen_of(served)
-        told = screen.picture.overview
         trouble = {"text": "Something is wrong. " * 9, "urgent": True, "code": "x", "target": "/"}
-        told["attention"] = [trouble] * 9
         async with screen.run_test(size=(80, 24)) as pilot:
-            await pilot.press("space")
+            await pilot.press("space")  # so that no answer takes the troubles away
+            screen.picture.overview["attention"] = [trouble] * 9
+            await pilot.press("n")
             assert text_of(screen, "#attention").count("\n") == 3
             assert "… and 6 more" in text_of(screen, "#attention")
             table = screen.query_one(DataTable)
@@ -175,6 +175,21 @@ def test_it_fits_a_small_terminal_with_many_troubles(served: PrivateQueueManager
             assert table.virtual_size.width <= 80
 
     asyncio.run(walk())
+
+
+def test_an_answer_that_comes_while_the_screen_is_taken_down_does_no_harm(
+    served: PrivateQueueManager,
+) -> None:
+    async def walk() -> int | None:
+        screen = screen_of(served)
+        async with screen.run_test(size=(80, 24)) as pilot:
+            await screen.screen.remove_children()
+            looks = screen.looks
+            await until(pilot, lambda: screen.looks > looks + 1)
+            await pilot.press("q")
+        return screen.return_code
+
+    assert asyncio.run(walk()) == 0
 
 
 # In a terminal, and without one

@@ -103,8 +103,18 @@ def _each(model: type, place: str, schemas: dict[str, Any]) -> list[dict[str, An
         shown.pop("title", None)
         if place == "header":
             name = f"Rpcqm-{name.title().replace('_', '-')}"  # as it is sent
+            shown = _as_text(shown)
         found.append({"name": name, "in": place, "schema": shown})
     return found
+
+
+def _as_text(schema: dict[str, Any]) -> dict[str, Any]:
+    """A list in a header is words between commas; makers of clients know it as text alone."""
+    if schema.get("type") != "array":
+        return schema
+    word = "|".join(schema["items"]["enum"])
+    most = schema["maxItems"] - 1
+    return {"type": "string", "pattern": f"^({word})(,({word})){{0,{most}}}$"}
 
 
 def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:

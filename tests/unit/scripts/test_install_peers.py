@@ -34,6 +34,7 @@ def run(tmp_path: Path) -> Run:
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         command("id", f"echo {user}")
         command("javac", "exit 0")
+        command("go", "exit 0")
         command("npm", f'echo "$@" >> {tmp_path}/npm.log; exit {0 if registry else 1}')
         command("mvn", f'echo "$@" >> {tmp_path}/mvn.log; exit {0 if central else 1}')
         if pidl:
@@ -72,7 +73,9 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
 
 def test_nodes_clients_are_those_of_the_lock_file(run: Run, tmp_path: Path) -> None:
     assert run().returncode == 0
-    for words, clients in zip(lines(tmp_path / "npm.log"), ("srmp", "com", "browser"), strict=True):
+    for words, clients in zip(
+        lines(tmp_path / "npm.log"), ("srmp", "com", "browser", "openapi"), strict=True
+    ):
         assert {"ci", "--ignore-scripts"} <= set(words)
         assert words[words.index("--prefix") + 1].endswith(f"tests/interop/{clients}/node")
 

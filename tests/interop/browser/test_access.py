@@ -1,0 +1,80 @@
+"""Everybody can use the pages: axe-core finds nothing, nothing is cut off, no payload runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager
+from tests.support.chromium import NARROW, WIDE, Person
+
+PAYLOADS: list[str] = json.loads(
+    (Path(__file__).parents[2] / "vectors" / "markup.json").read_text("utf-8")
+)
+ORDERS = "?queue=orders"
+PAGES = (
+    "/console/overview",
+    "/console/queues",
+    "/console/queues/new",
+    f"/console/queue{ORDERS}",
+    f"/console/queue/send{ORDERS}",
+    f"/console/queue/change{ORDERS}",
+    f"/console/queue/purge{ORDERS}",
+    f"/console/queue/delete{ORDERS}",
+    "/console/queue?queue=none",
+    "/console/nowhere",
+)
+FOUND = """
+const done = arguments[0];
+axe.run().then(r => done(r.violations.map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200))));
+"""
+LINKS = """
+return [...document.querySelectorAll('main a[href^="/console/message?"]')].map(a => a.href);
+"""
+RAN = "return window.ran === undefined && !document.querySelector('main script, main iframe')"
+
+
+@pytest.fixture(scope="module")
+def pages(running: PrivateQueueManager, someone: Person) -> list[str]:
+    """Every page that the navigation leads to, those of a queue, and those of mistakes."""
+    running.run("queue", "create", "orders", "--label", "Orders of today")
+    running.run("queue", "acl", "grant", "orders", "boss", "full")
+    running.run("send", "orders", "--count", "3", "--body", "two apples", "--label", "fruit")
+    someone.open("/")
+    script = "return [...document.querySelectorAll('nav a')].map(a => a.getAttribute('href'))"
+    return [*dict.fromkeys([*someone.driver.execute_script(script), *PAGES])]
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_no_page_is_wider_than_its_window(
+    someone: Person, pages: list[str], axe: str, width: int, scheme: str
+) -> None:
+    someone.look(width, scheme)
+    wrong: dict[str, list[str]] = {}
+    for page in pages:
+        someone.driver.get(someone.home + page)
+        someone.driver.execute_script(axe)
+        found = list(someone.driver.execute_async_script(FOUND))
+        if someone.scrolls_sideways():
+            found.append("wider than the window")
+        if found:
+            wrong[page] = found
+    someone.look()
+    assert wrong == {}
+
+
+def test_no_payload_runs(running: PrivateQueueManager, someone: Person) -> None:
+    running.run("queue", "create", "payloads")
+    running.run("queue", "acl", "grant", "payloads", "boss", "full")
+    for payload in PAYLOADS[::10]:
+        running.run("send", "payloads", f"--label={payload[:200]}", f"--body={payload}")
+    someone.complaints()
+    someone.open("/console/queue", queue="payloads", limit="100")
+    assert someone.driver.execute_script(RAN)
+    shown = [*dict.fromkeys(someone.driver.execute_script(LINKS))]
+    assert len(shown) == len(PAYLOADS[::10])
+    for address in shown:
+        someone.driver.get(address)
+        assert someone.driver.execute_script(RAN)
+    assert [each for each in someone.complaints() if "favicon" not in each] == []

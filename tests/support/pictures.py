@@ -1,0 +1,66 @@
+"""Makes the pictures of docs/console.md: four pages of a queue manager with examples.
+
+`python -m tests.support.pictures` needs Debian's Chromium and its driver (`scripts/document
+--pictures`).
+"""
+
+from pathlib import Path
+
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.browser import open_browser
+from tests.support.chromium import Person, person
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+HEIGHT = 720
+SHOWN = (
+    ("overview", "/console/overview", 1000, "light"),
+    ("queue", "/console/queue?queue=orders", 1000, "light"),
+    ("queues", "/console/queues", 1000, "dark"),
+    ("phone", "/console/queue?queue=orders", 375, "dark"),
+)
+"""The name of each picture, its page, the width of the window, and dark or light."""
+
+
+def fill(running: PrivateQueueManager) -> None:
+    """Queues and messages that tell something."""
+    words = ("user", "add", "ada", "--group", "administrators", "--password-stdin")
+    running.run(*words, input="secret\n")
+    for name, label in (
+        ("orders", "Orders of today"),
+        ("answers", "What customers are told"),
+        ("invoices", "For the books"),
+        ("late", "To be looked at"),
+    ):
+        running.run("queue", "create", name, "--label", label)
+        running.run("queue", "acl", "grant", name, "ada", "full")
+    for label, body, priority in (
+        ("fruit", "<order><apples>2</apples></order>", "3"),
+        ("bicycle", "<order><bicycles>1</bicycles></order>", "5"),
+        ("Grüße", "guten Tag", "3"),
+        ("books", "<order><books>12</books></order>", "3"),
+    ):
+        running.run("send", "orders", "--label", label, "--body", body, "--priority", priority)
+    running.run("send", "answers", "--label", "sold", "--body", "two apples", "--count", "3")
+    lost = ("--label", "lost", "--body", "x", "--ttbr", "1", "--dead-letter")
+    running.run("send", "late", *lost)
+
+
+def take(someone: Person) -> None:
+    """All of them."""
+    PICTURES.mkdir(exist_ok=True)
+    for name, path, width, scheme in SHOWN:
+        someone.look(width, scheme)
+        someone.driver.get(someone.home + path)
+        someone.driver.save_screenshot(str(PICTURES / f"{name}.png"))
+
+
+def main() -> None:
+    with private_queue_manager(("--console-port", "0")) as running:
+        fill(running)
+        with person(open_browser(running).home) as someone:
+            someone.log_on("ada")
+            take(someone)
+
+
+if __name__ == "__main__":
+    main()

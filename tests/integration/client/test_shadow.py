@@ -8,7 +8,7 @@ import pytest
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import OutcomeUnknownError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.interfaces import _send_templates
+from rpcqm.interfaces import _sent_values
 from rpcqm.qm import shadow
 from rpcqm.testing.private import KEPT, PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
@@ -17,17 +17,17 @@ from tests.support import templates
 QUEUE = FormatName.parse(r"DIRECT=OS:.\private$\orders")
 MANY = 6
 """The second of a shape is learned from, the third is recognised."""
-RIGHT, WRONG = "            own.application_tag,\n", "            own.application_tag ^ 1,\n"
+RIGHT, WRONG = "priority, tag or 0, correlation", "priority, (tag or 0) ^ 1, correlation"
 
 
 @pytest.fixture
 def wrong(tmp_path: Path) -> dict[str, str]:
     """The environment of a queue manager whose templates tell another application tag."""
-    path = inspect.getfile(_send_templates)
+    path = inspect.getfile(_sent_values)
     source = Path(path).read_text("utf-8")
     assert RIGHT in source
     change = {
-        "module": _send_templates.__name__,
+        "module": _sent_values.__name__,
         "path": path,
         "source": source.replace(RIGHT, WRONG),
     }

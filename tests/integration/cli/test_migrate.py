@@ -1,7 +1,7 @@
 """`rpcqm migrate windows`: what PowerShell printed on Windows becomes queues here."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,13 @@ ENTRY = {"QueueName": "private$\\bad", "AccountName": "Everyone", "Access": "All
 
 
 @pytest.fixture
-def migrate(queue_manager: PrivateQueueManager, run: Command) -> Callable[..., Outcome]:
+def migrate(queue_manager: PrivateQueueManager, run: Command) -> Iterator[Callable[..., Outcome]]:
     """Begin without the queues of the files, and with alice."""
     for name in ("orders", "prices"):
         queue_manager.run("queue", "delete", name, check=False)
     queue_manager.run("user", "add", "alice", "--password-stdin", input="pw\n", check=False)
-    return lambda *words: run("migrate", "windows", *words)
+    yield lambda *words: run("migrate", "windows", *words)
+    queue_manager.run("user", "remove", "alice")
 
 
 def shown(run: Command, name: str) -> dict[str, object]:

@@ -64,8 +64,9 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     service = QueueManagerService(configuration, capture=capture)
+    reloads = _Reloads(service, load)
+    loop.add_signal_handler(signal.SIGHUP, reloads.ask)
     await service.start()
-    loop.add_signal_handler(signal.SIGHUP, _reload, service, load)
     signs = loop.create_task(_give_signs_of_life())
     try:
         _settle_memory()
@@ -77,12 +78,37 @@ async def _serve(
             pages=service.pages,
             **{door: f"{host}:{port}" for door, (host, port) in service.ready.endpoints.items()},
         )
+        reloads.begin()
         await stopping.wait()
     finally:
         signs.cancel()
         notify(STOPPING)
         await service.stop()
         _log.info("stopped", templated=service.templated)
+
+
+class _Reloads:
+    """Takes over configurations; one that is asked for during the start waits for its end.
+
+    Without this a signal that comes as soon as the ready file is there would end the process.
+    """
+
+    def __init__(self, service: QueueManagerService, load: Callable[[], Configuration]) -> None:
+        self._service, self._load = service, load
+        self._begun = self._asked = False
+
+    def ask(self) -> None:
+        """Do it, now or at the end of the start."""
+        if self._begun:
+            _reload(self._service, self._load)
+        else:
+            self._asked = True
+
+    def begin(self) -> None:
+        """The start is over."""
+        self._begun = True
+        if self._asked:
+            _reload(self._service, self._load)
 
 
 async def _give_signs_of_life() -> None:

@@ -3,20 +3,31 @@
 from collections.abc import Mapping, Sequence
 
 from rpcqm.console.asked import Shown
+from rpcqm.console.fields import Field
 from rpcqm.console.texts import text
 
 
 def sure(
-    question: str, button: str, back: str, hidden: Mapping[str, str], lines: Sequence[str] = ()
+    question: str,
+    button: str,
+    back: str,
+    hidden: Mapping[str, str],
+    lines: Sequence[str] = (),
+    keys: Sequence[int] = (),
+    fields: Sequence[Field] = (),
 ) -> Shown:
-    """A question, the words of the button, where the way back goes, and what the form sends."""
+    """A question, the words of the button, where the way back goes, and what the form sends.
+
+    `keys` are messages that are meant, `fields` are still to be filled in.
+    """
     return Shown(
         {
             "question": question,
             "lines": lines,
             "words": text(button),
             "back": back,
-            "given": list(hidden.items()),
+            "given": [*hidden.items(), *(("key", key) for key in keys)],
+            "fields": fields,
         },
         "ask.html",
     )

@@ -9,6 +9,7 @@ from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown, whole_numb
 from rpcqm.console.fields import Field, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
+from rpcqm.console.pages.asking import sure
 from rpcqm.console.texts import text
 
 
@@ -26,17 +27,8 @@ def _sure(
 ) -> Shown:
     """The page that asks whether it shall be done."""
     lines = [_line(asked, key) for key in keys]
-    return Shown(
-        {
-            "name": name,
-            "question": question,
-            "lines": lines,
-            "keys": keys,
-            "fields": fields,
-            "words": text(f"{page}.submit"),
-        },
-        "confirm.html",
-    )
+    back = link("/console/queue", queue=name.link)
+    return sure(question, f"{page}.submit", back, {"queue": name.link}, lines, keys, fields)
 
 
 def _line(asked: Asked, key: int) -> str:
@@ -154,9 +146,9 @@ async def resend(asked: Asked) -> Redirect:
 
 
 PAGES = (
-    Page("/console/queue/purge", "purge.title", "confirm.html", ask_purge, purge),
-    Page("/console/queue/delete", "delete.title", "confirm.html", ask_delete, delete),
-    Page("/console/queue/remove", "remove.title", "confirm.html", ask_remove, remove),
-    Page("/console/queue/resend", "resend.title", "confirm.html", ask_resend, resend),
-    Page("/console/queue/move", "move.title", "confirm.html", ask_move, move),
+    Page("/console/queue/purge", "purge.title", "ask.html", ask_purge, purge),
+    Page("/console/queue/delete", "delete.title", "ask.html", ask_delete, delete),
+    Page("/console/queue/remove", "remove.title", "ask.html", ask_remove, remove),
+    Page("/console/queue/resend", "resend.title", "ask.html", ask_resend, resend),
+    Page("/console/queue/move", "move.title", "ask.html", ask_move, move),
 )

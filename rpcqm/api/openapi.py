@@ -122,7 +122,7 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     for status, model in route.gives.items():
         told: dict[str, Any] = {"description": "done"}
         if isinstance(model, str):
-            schema = {} if model == OCTETS else {"type": "string"}
+            schema: dict[str, Any] = {}  # octets, and events, which some tools read one by one
             told["content"] = {model: {"schema": schema}}
         elif isinstance(model, type):
             told["content"] = {"application/json": {"schema": _schema(model, schemas)}}

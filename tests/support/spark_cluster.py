@@ -19,10 +19,11 @@ WORKERS = 2
 PATIENCE = 60.0
 HOST = "127.0.0.1"
 
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java for programs that are over before its second compiler pays."""
 _SETTINGS = f"""\
-spark.driver.defaultJavaOptions {_QUICK_START}
-spark.executor.defaultJavaOptions {_QUICK_START}
+spark.driver.defaultJavaOptions {QUICK_START}
+spark.executor.defaultJavaOptions {QUICK_START}
 spark.sql.codegen.wholeStage false
 spark.driver.host {HOST}
 spark.driver.bindAddress {HOST}
@@ -44,7 +45,7 @@ class SparkCluster:
             "SPARK_CONF_DIR": str(directory / "conf"),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _QUICK_START,
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_DIRS": str(directory / "local"),
         }

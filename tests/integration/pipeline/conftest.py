@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rpcqm.pipeline.session import spark_session
+from tests.support.spark_cluster import QUICK_START
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +18,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "local[2]",
         "tests",
         **{
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.sql.codegen.wholeStage": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
             "spark.local.dir": str(directory),

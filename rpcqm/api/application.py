@@ -12,6 +12,7 @@ from rpcqm.api.logging_on import Accounts, identity_of, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.look import ICON
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import is_local_name
 from rpcqm.operations.audit import ORIGIN
@@ -85,6 +86,8 @@ class Api:
             return _only(request, "GET", Reply(octets=self._description()))
         if target in (routes.BASE, f"{routes.BASE}/"):
             return _only(request, "GET", self._page())
+        if target == _ICON:
+            return _only(request, "GET", _icon())
         if target == metrics.PATH and self.settings.metrics is not None:
             return await self._metrics(request, self.settings.metrics)
         route, names = _route(request.method, target)
@@ -147,6 +150,7 @@ class Api:
 
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
+_ICON = "/favicon.ico"
 
 
 def _authority(origin: str) -> str:
@@ -154,6 +158,12 @@ def _authority(origin: str) -> str:
         return urlsplit(origin).netloc
     except ValueError:
         return ""
+
+
+def _icon() -> Reply:
+    """What browsers show beside the title of a page; everybody may ask."""
+    kept = (("Cache-Control", "max-age=86400"),)
+    return Reply(octets=ICON.read_bytes(), content_type="image/svg+xml", headers=kept)
 
 
 def _only(request: HttpRequest, method: str, reply: Reply) -> Reply:

@@ -32,11 +32,12 @@ class Accounts(Protocol):
 def identity_of(request: HttpRequest, accounts: Accounts, trusted_proxy: str) -> Identity:
     """Who a request comes from; raises Refusal."""
     address, secure = origin_of(request, trusted_proxy)
+    if not secure and not ipaddress.ip_address(address).is_loopback:
+        # Before anybody is asked for a password, which would come in clear.
+        raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
     given = request.header("Authorization")
     if given is None:
         raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "log on", _CHALLENGE)
-    if not secure and not ipaddress.ip_address(address).is_loopback:
-        raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
     try:
         identity = _proved(accounts, given, address)
     except GuessedTooOftenError as error:

@@ -13,8 +13,11 @@ STYLE = (
     "padding:.25rem .5rem;border-bottom:1px solid #8886}"
 )
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; frame-ancestors 'none'"
-"""Nothing is loaded, and no style but this one counts."""
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_HASH}'; img-src 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Nothing is loaded but the icon, and no style but this one counts."""
 
 
 def page_of(document: Mapping[str, Any]) -> bytes:
@@ -25,6 +28,7 @@ def page_of(document: Mapping[str, Any]) -> bytes:
         (
             "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
             '<meta name=viewport content="width=device-width, initial-scale=1">',
+            '<link rel=icon href="/favicon.ico" type="image/svg+xml" sizes=any>',
             f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>",
             f"<h1>{escape(title)}</h1><p>{escape(info['description'])} ",
             'The same for programs: <a href="/api/v1/openapi.json">openapi.json</a>.</p>',

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 LOOK = Path(__file__).parent / "look.css"
+ICON = Path(__file__).parent / "icon.svg"
 
 
 def style() -> str:

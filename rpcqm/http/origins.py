@@ -14,9 +14,15 @@ def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
     """
     if not trusted_proxy or request.peer != trusted_proxy:
         return request.peer, request.secure
-    forwarded = (request.header("X-Forwarded-For") or "").rpartition(",")[2].strip()
-    secure = (request.header("X-Forwarded-Proto") or "").lower() == "https"
+    forwarded = _told(request, "x-forwarded-for")
+    secure = _told(request, "x-forwarded-proto").lower() == "https"
     return str(ipaddress.ip_address(forwarded)), secure
+
+
+def _told(request: HttpRequest, name: str) -> str:
+    """What the proxy itself says: the last value, whether it goes on with a header or adds one."""
+    values = [value for each, value in request.headers if each.lower() == name]
+    return values[-1].rpartition(",")[2].strip() if values else ""
 
 
 def host_of(authority: str) -> str:

@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import ssl
 from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -57,10 +58,16 @@ class _Words(HTMLParser):
 
 
 class Browser:
-    """Somebody at `home`, the origin of the pages, which is at an address of loopback."""
+    """Somebody at `home`, the origin of the pages, which is at an address of loopback.
 
-    def __init__(self, address: tuple[str, int], home: str) -> None:
+    Over TLS `certificate` is what the server has to show, for `localhost`.
+    """
+
+    def __init__(
+        self, address: tuple[str, int], home: str, certificate: Path | None = None
+    ) -> None:
         self.address, self.home = address, home
+        self._certificate = certificate
         self.host = urlsplit(home).netloc
         self.cookies: dict[str, str] = {}
         self.token = ""
@@ -73,7 +80,7 @@ class Browser:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """One request; redirects are not followed."""
-        connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE)
+        connection = self._connect()
         more = {"Host": self.host, **dict(headers or {})}
         if self.cookies and "Cookie" not in more:
             more["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
@@ -87,6 +94,13 @@ class Browser:
         if found := re.search('name="token" value="([^"]+)"', text):
             self.token = found[1]
         return Answer(answer.status, answer.headers, text)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._certificate is None:
+            return http.client.HTTPConnection(*self.address, timeout=PATIENCE)
+        context = ssl.create_default_context(cafile=self._certificate)
+        port = self.address[1]
+        return http.client.HTTPSConnection("localhost", port, timeout=PATIENCE, context=context)
 
     def get(self, path: str) -> Answer:
         """A page, behind its redirects."""
@@ -130,11 +144,11 @@ class Browser:
                 self.cookies.pop(name, None)
 
 
-def open_browser(running: PrivateQueueManager) -> Browser:
+def open_browser(running: PrivateQueueManager, certificate: Path | None = None) -> Browser:
     """A browser at the pages of a queue manager that runs, not logged on."""
     until(lambda: '"pages"' in running.log)
     ready = next(line for line in running.log.splitlines() if '"pages"' in line)
-    return Browser(running.endpoint("console"), json.loads(ready)["pages"])
+    return Browser(running.endpoint("console"), json.loads(ready)["pages"], certificate)
 
 
 def one_time_token(running: PrivateQueueManager) -> str:

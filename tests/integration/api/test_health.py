@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import socket
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -95,3 +96,17 @@ def test_a_head_without_end_is_answered_where_nothing_could_be_loaded(tmp_path: 
                 stranger.sendall(b"G" * size)
                 said = b"".join(iter(lambda: stranger.recv(1 << 16), b""))
             assert said.startswith(b"HTTP/1.1 503") == answered
+
+
+def test_the_icon_is_a_picture_that_loads_nothing() -> None:
+    with private_queue_manager(CONSOLE) as running:
+        connection = http.client.HTTPConnection(*running.endpoint("console"), timeout=PATIENCE)
+        connection.request("GET", "/favicon.ico")
+        answer = connection.getresponse()
+        picture = answer.read()
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "image/svg+xml")
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Set-Cookie"] is None
+        assert ElementTree.fromstring(picture).tag.endswith("}svg")
+        assert b"href" not in picture
+        connection.close()

@@ -17,7 +17,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[PrivateQueueManager]:
-    settings = "[limits]\nunfinished_seconds = 1\n"
+    settings = '[limits]\nunfinished_seconds = 1\n[console]\ntrusted_proxy = "192.0.2.9"\n'
     with private_queue_manager(CONSOLE, settings) as queue_manager:
         words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
         queue_manager.run(*words, input="secret\n")
@@ -160,6 +160,16 @@ def test_a_cookie_is_kept_from_scripts_and_from_other_sites(running: PrivateQueu
     parts = on.headers["Set-Cookie"].split("; ")
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(parts)
     assert not any(part.startswith("Domain") for part in parts)
+
+
+def test_nobody_is_believed_who_is_no_proxy(running: PrivateQueueManager) -> None:
+    browser = open_browser(running)
+    forged = {"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"}
+    fields = {"account": "boss", "password": "secret"}
+    on = browser.send("/console/logon", fields, forged)
+    assert (on.status, "Secure" in on.headers["Set-Cookie"]) == (303, False)
+    browser.send("/console/logon", fields | {"password": "wrong"}, forged)
+    assert "192.0.2.1" not in running.log
 
 
 def test_two_cookies_of_that_name_are_none(boss: Browser) -> None:

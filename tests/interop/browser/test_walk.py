@@ -123,7 +123,7 @@ def test_the_keyboard_alone_sends_a_message(running: PrivateQueueManager, someon
 
 
 def test_the_browser_has_nothing_to_complain_of(someone: Person) -> None:
-    refused = ("400", "401", "403", "favicon.ico")
+    refused = ("400", "401", "403")
     assert [each for each in someone.complaints() if not any(x in each for x in refused)] == []
 
 

@@ -90,7 +90,7 @@ def test_a_client_of_others_keeps_the_cookie_under_the_rules_of_its_name(
     secure: PrivateQueueManager, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """curl takes no cookie of such a name that is not Secure, for `/`, and without a domain."""
-    home, jar = open_browser(secure, files[0]).home, tmp_path / "jar"
+    home, jar = open_browser(secure, files[0]).home, str(tmp_path / "jar")
     words = ["curl", "--silent", "--cacert", str(files[0]), "--cookie", jar, "--cookie-jar", jar]
     form = ["--header", f"Origin: {home}", "--data", "account=boss&password=secret"]
     subprocess.run([*words, *form, f"{home}/console/logon"], check=True, timeout=PATIENCE)

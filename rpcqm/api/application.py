@@ -193,6 +193,8 @@ def _route(method: str, target: str) -> tuple[routes.Route, dict[str, str]]:
 
 def _decoded(text: str) -> str:
     """A part of a target, which has a character for each octet."""
+    if "%" not in text and text.isascii():
+        return text
     try:
         return unquote_to_bytes(text.encode("latin-1")).decode()
     except UnicodeDecodeError:

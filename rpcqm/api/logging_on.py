@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import ipaddress
 from http import HTTPStatus
 from typing import Protocol
 
@@ -32,7 +31,7 @@ class Accounts(Protocol):
 def identity_of(request: HttpRequest, accounts: Accounts, trusted_proxy: str) -> Identity:
     """Who a request comes from; raises Refusal."""
     address, secure = origin_of(request, trusted_proxy)
-    if not secure and not ipaddress.ip_address(address).is_loopback:
+    if not secure and not origins.is_loopback(address):
         # Before anybody is asked for a password, which would come in clear.
         raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
     given = request.header("Authorization")

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from operator import attrgetter
 from urllib.parse import unquote_to_bytes
 
 from rpcqm.api import models
@@ -25,7 +26,7 @@ async def send_message(asked: Asked) -> Reply:
     properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
     draft = _draft(properties, asked.body)
     sent = asked.operations.messages.send(
-        asked.identity, asked.destinations, [draft], _key(asked, asdict(properties))
+        asked.identity, asked.destinations, [draft], _key(asked, properties)
     )
     (identifier,) = await settled(sent)
     return Reply(201, {"id": str(identifier)})
@@ -161,9 +162,12 @@ def lookup_id_of(text: str) -> int:
     return int(text)
 
 
+_MEMBERS = tuple(each.name for each in fields(models.MessageProperties))
+_values = attrgetter(*_MEMBERS)
+
+
 def _draft(properties: models.MessageProperties, body: bytes) -> Draft:
-    names = {each.name for each in fields(models.MessageProperties)}
-    given = {name: value for name, value in asdict(properties).items() if name in names}
+    given = dict(zip(_MEMBERS, _values(properties), strict=True))
     given["acknowledgements"] = tuple(properties.acknowledgements)
     return Draft(body=body, **given)
 
@@ -195,15 +199,16 @@ def _text(name: str, value: str) -> str:
         raise bad_request(f"{name}: not percent-encoded UTF-8") from None
 
 
-def _key(asked: Asked, properties: Mapping[str, object] | None = None) -> RequestKey | None:
+def _key(asked: Asked, properties: models.MessageProperties | None = None) -> RequestKey | None:
     """The key under which a request is done once, with the digest of what it asks for."""
     key = asked.headers.get("idempotency-key")
     if key is None:
         return None
     if not (1 <= len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
         raise bad_request(f"Idempotency-Key: 1 to {LONGEST_KEY} printable characters of ASCII")
+    asked_for = None if properties is None else asdict(properties)
     parts: Iterable[bytes] = (
-        json.dumps(properties, sort_keys=True).encode(),
+        json.dumps(asked_for, sort_keys=True).encode(),
         asked.queue_text.encode("utf-8", "surrogatepass") if "name" in asked.path else b"",
         asked.body,
     )

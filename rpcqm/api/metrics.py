@@ -1,23 +1,19 @@
 """/metrics, for Prometheus: written in pieces, between which others are served."""
 
-import asyncio
-import ipaddress
 from collections.abc import Iterator
 from http import HTTPStatus
 
 from rpcqm.api.asked import Reply, settled
 from rpcqm.api.problems import Refusal
+from rpcqm.api.slices import in_slices
 from rpcqm.base.errors import HResult
 from rpcqm.base.identity import Identity
-from rpcqm.base.metrics import stopwatch
+from rpcqm.http.origins import is_loopback
 from rpcqm.operations.exposition import Writer
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
 
 PATH = "/metrics"
-
-SLICE = 2_000_000
-"""Nanoseconds for which pieces are written before others are served."""
 
 _OPEN_METRICS, _TEXT = "application/openmetrics-text", "text/plain"
 
@@ -26,29 +22,27 @@ class MetricsStream:
     """The metrics, piece by piece."""
 
     def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces: Iterator[str] | None = pieces
+        self._pieces: Iterator[str] = pieces
+        self._slices = in_slices(self._going_on())
+        self._closed = False
+
+    def _going_on(self) -> Iterator[str]:
+        for piece in self._pieces:
+            if self._closed:
+                return
+            yield piece
 
     async def next(self) -> bytes | None:
         """What was written within a slice of time."""
-        while self._pieces is not None:
-            await asyncio.sleep(0)
-            text = "".join(self._slice())
+        async for made in self._slices:
+            text = "".join(made)
             if text:
                 return text.encode()
         return None
 
-    def _slice(self) -> Iterator[str]:
-        end = stopwatch() + SLICE
-        while self._pieces is not None and stopwatch() < end:
-            piece = next(self._pieces, None)
-            if piece is None:
-                self._pieces = None
-                return
-            yield piece
-
     def close(self) -> None:
         """Write no more."""
-        self._pieces = None
+        self._closed = True
 
 
 async def show_metrics(
@@ -62,7 +56,7 @@ async def show_metrics(
 
     A password is taken from this machine only; from elsewhere it has to be a token.
     """
-    if identity.scope is None and not ipaddress.ip_address(address).is_loopback:
+    if identity.scope is None and not is_loopback(address):
         code = HResult.MQ_ERROR_ACCESS_DENIED.name
         raise Refusal(HTTPStatus.FORBIDDEN, code, "metrics are told elsewhere for a token only")
     writer = Writer(wants_open_metrics(accept))

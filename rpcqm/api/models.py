@@ -1,7 +1,8 @@
 """What travels as JSON, and in parameters and headers: the OpenAPI is made of these."""
 
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
@@ -525,17 +526,29 @@ def read_json(model: type[T], body: bytes) -> T:
 
 
 def read_texts(model: type[T], given: Mapping[str, object]) -> T:
-    """Parameters or headers, which are texts, as their model; raises Refusal."""
+    """Parameters or headers, which are texts, as their model; raises Refusal.
+
+    The model is not to be changed: those without any are one.
+    """
     try:
+        if not given:
+            return cast("T", _without_any(cast("Hashable", model)))
         return cast("T", adapter(model).validate_python(dict(given)))
     except ValidationError as error:
         raise bad_request(_sentence(error)) from None
 
 
+@functools.cache
+def _without_any(model: Hashable) -> object:
+    return adapter(cast("type", model)).validate_python({})
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 def write_json(value: object) -> bytes:
     """An answer's body; half a surrogate pair is told as `?`, as JSON has none."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
+    return _encode(value).encode("utf-8", "replace")
 
 
 def _sentence(error: ValidationError) -> str:

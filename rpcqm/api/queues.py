@@ -6,11 +6,12 @@ from dataclasses import asdict
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
+from rpcqm.api.slices import in_slices
 from rpcqm.codec.names.written import HERE, path_name
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation, parts_of
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
-from rpcqm.operations.shapes import PRIVACY, short_name
+from rpcqm.operations.shapes import PRIVACY
 
 _ATTRIBUTES = {
     "label": "label",
@@ -34,14 +35,11 @@ PARTS = (
 async def list_queues(asked: Asked) -> Reply:
     """The queues of applications, by name; for administrators."""
     page: models.PageOfQueues = asked.parameters
-    queues = asked.operations.queues.list(asked.identity)
-    if page.after is not None:
-        after = page.after.casefold()
-        queues = [queue for queue in queues if short_name(queue).casefold() > after]
-    queues.sort(key=lambda queue: short_name(queue).casefold())
-    shown, more = queues[: page.limit], len(queues) > page.limit
-    told = [asked.operations.queues.shown(asked.identity, queue) for queue in shown]
-    return Reply(200, {"queues": told, "next": short_name(shown[-1]) if more else None})
+    told = asked.operations.queues.page(asked.identity, page.after, page.limit)
+    written = (models.write_json(piece)[1:-1] for piece in told)
+    parts = [part async for made in in_slices(written) for part in made if part]
+    following = models.write_json(told.next)
+    return Reply(200, octets=b'{"queues":[' + b",".join(parts) + b'],"next":' + following + b"}")
 
 
 async def create_queue(asked: Asked) -> Reply:

@@ -42,9 +42,14 @@ class Route:
     keyed: bool = False
     resumes: bool = False
     segments: tuple[str, ...] = field(init=False)
+    names: tuple[int, ...] = field(init=False)
+    """Which of the segments are names."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "segments", tuple(self.path.split("/")[1:]))
+        segments = tuple(self.path.split("/")[1:])
+        names = tuple(at for at, segment in enumerate(segments) if segment.startswith("{"))
+        object.__setattr__(self, "segments", segments)
+        object.__setattr__(self, "names", names)
 
     @property
     def name(self) -> str:
@@ -276,19 +281,29 @@ ROUTES = (
 )
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
+_BY_WORDS: dict[tuple[str, ...], list[int]] = {}
+"""The places of routes in ROUTES, by their segments without what names are called."""
+_NAMES: dict[int, list[tuple[int, ...]]] = {}
+"""Where names stand in paths of so many segments."""
+for _place, _route in enumerate(ROUTES):
+    _names = _route.names
+    _words = tuple("" if each in _names else word for each, word in enumerate(_route.segments))
+    _BY_WORDS.setdefault(_words, []).append(_place)
+    if _names not in (_known := _NAMES.setdefault(len(_words), [])):
+        _known.append(_names)
+
 
 def find(segments: tuple[str, ...]) -> list[tuple[Route, dict[str, str]]]:
     """The routes of a path, below BASE, with the names in it."""
-    found = []
-    for route in ROUTES:
-        if len(route.segments) != len(segments):
-            continue
-        names: dict[str, str] = {}
-        for wanted, given in zip(route.segments, segments, strict=True):
-            if wanted.startswith("{") and given:
-                names[wanted[1:-1]] = given
-            elif wanted != given:
-                break
-        else:
-            found.append((route, names))
-    return found
+    places: list[int] = []
+    for names in _NAMES.get(len(segments), ()):
+        words = list(segments)
+        for each in names:
+            words[each] = ""
+        if all(segments):
+            places += _BY_WORDS.get(tuple(words), ())
+    return [(route, _named(route, segments)) for route in map(ROUTES.__getitem__, sorted(places))]
+
+
+def _named(route: Route, segments: tuple[str, ...]) -> dict[str, str]:
+    return {route.segments[each][1:-1]: segments[each] for each in route.names}

@@ -1,7 +1,7 @@
 """Who a caller is: a name, a security identifier and the groups it belongs to."""
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 EVERYONE = "S-1-1-0"
 ANONYMOUS_LOGON = "S-1-5-7"
@@ -63,6 +63,11 @@ class Identity:
     sid: str
     groups: frozenset[str] = frozenset({EVERYONE})
     scope: TokenScope | None = None
+    sids: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The identifiers of the caller and its groups, which descriptors are checked against."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sids", self.groups | {self.sid})
 
     @property
     def is_administrator(self) -> bool:
@@ -78,11 +83,6 @@ class Identity:
     @property
     def is_anonymous(self) -> bool:
         return self.sid == ANONYMOUS_LOGON
-
-    @property
-    def sids(self) -> frozenset[str]:
-        """The identifiers of the caller and its groups, which descriptors are checked against."""
-        return self.groups | {self.sid}
 
 
 def authenticated(name: str, sid: str, *groups: str) -> Identity:

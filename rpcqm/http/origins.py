@@ -1,10 +1,14 @@
 """Where a request comes from, and by which name it calls this host."""
 
+import functools
 import ipaddress
 from collections.abc import Container
 from urllib.parse import urlsplit
 
 from rpcqm.http.exchange import HttpRequest
+
+REMEMBERED, LONGEST_REMEMBERED = 256, 300
+"""Texts that are not read again, and their characters at most: programs write the same ones."""
 
 
 def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
@@ -35,11 +39,32 @@ def host_of(authority: str) -> str:
 
 def is_local_name(authority: str, names: Container[str]) -> bool:
     """Whether an authority is an address, a name of this host, or one of `names`."""
+    short = len(authority) <= LONGEST_REMEMBERED
+    host, local = (_remembered_host if short else _read_host)(authority)
+    return local or host in names
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is one of this machine; raises ValueError for what is none."""
+    short = len(address) <= LONGEST_REMEMBERED
+    return (_remembered_loopback if short else _is_loopback)(address)
+
+
+def _read_host(authority: str) -> tuple[str, bool]:
+    """The host of an authority, and whether it is an address or `localhost`."""
     host = host_of(authority)
-    if host == "localhost" or host.endswith(".localhost") or host in names:
-        return True
+    if host == "localhost" or host.endswith(".localhost"):
+        return host, True
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return host, False
+    return host, True
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+_remembered_host = functools.lru_cache(REMEMBERED)(_read_host)
+_remembered_loopback = functools.lru_cache(REMEMBERED)(_is_loopback)

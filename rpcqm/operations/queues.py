@@ -1,6 +1,6 @@
 """Queues: making, listing, changing and deleting them, and who may do what with them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rpcqm.adm.enums import QueueType
@@ -13,7 +13,8 @@ from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.operations.audit import note
-from rpcqm.operations.shapes import described_queue
+from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
+from rpcqm.operations.shapes import QueueNames, described_queue, short_name
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -29,6 +30,35 @@ class DirectoryPublicQueue:
     fixed: bool
 
 
+class QueuePage:
+    """What some queues are, in pieces of a fraction of a millisecond, some of them empty.
+
+    `next` is the name behind which the next ones come, None at the end, once all were told.
+    """
+
+    def __init__(
+        self,
+        order: QueueOrder,
+        describe: Callable[[Queue], dict[str, object]],
+        after: str | None,
+        limit: int,
+    ) -> None:
+        self._order, self._describe = order, describe
+        self._after, self._limit = after, limit
+        self.next: str | None = None
+
+    def __iter__(self) -> Iterator[Sequence[dict[str, object]]]:
+        found = yield from self._order.ordered()
+        begin = 0 if self._after is None else found.behind(self._after)
+        shown = found.queues[begin : begin + self._limit]
+        if begin + self._limit < len(found.queues):
+            self.next = short_name(shown[-1])
+        for at in range(0, len(shown), _PIECE):
+            piece = shown[at : at + _PIECE]
+            # those that have been deleted meanwhile belong to no queue manager
+            yield [self._describe(queue) for queue in piece if queue.queue_manager is not None]
+
+
 class QueueOperations:
     """Names of queues are format names; MQ_ERROR_QUEUE_NOT_FOUND for those of no queue here."""
 
@@ -36,6 +66,8 @@ class QueueOperations:
         self._engine = engine
         self._registry, self._outgoing = engine.registry, engine.outgoing
         self._queues, self._access = engine.queues, engine.access
+        self._order = QueueOrder(engine.registry)
+        self._names: dict[int, tuple[str, bool, QueueNames]] = {}
 
     # Finding
 
@@ -50,8 +82,16 @@ class QueueOperations:
         """The queues of applications, by their path names; for administrators."""
         require_administrator(identity)
         queues = self._engine.queue_manager.queue_collection.values()
-        found = (each for each in queues if _is_of_an_application(each))
+        found = filter(is_of_an_application, queues)
         return sorted(found, key=lambda queue: queue.pathname.casefold())
+
+    def page(self, identity: Identity, after: str | None, limit: int) -> "QueuePage":
+        """Up to `limit` queues of applications behind the short name `after`; for administrators.
+
+        They are told by their short names, in pieces, between which others may be served.
+        """
+        require_administrator(identity)
+        return QueuePage(self._order, self._described, after, limit)
 
     def look(self, identity: Identity, name: FormatName) -> Queue:
         """A queue whose properties the caller may see.
@@ -69,7 +109,21 @@ class QueueOperations:
     def shown(self, identity: Identity, queue: Queue) -> dict[str, object]:
         """What a queue is, with what is in it for those who may count that by peeking."""
         counted = identity.is_administrator or self._access.may_peek(queue, identity)
-        return described_queue(queue, self._queues.format_name_of(queue), counted)
+        return self._described(queue, counted)
+
+    def _described(self, queue: Queue, counted: bool = True) -> dict[str, object]:
+        return described_queue(queue, self._names_of(queue), counted)
+
+    def _names_of(self, queue: Queue) -> QueueNames:
+        """The names of a queue, which are the same until it gets another path or is published."""
+        published = queue.queue_type is QueueType.PUBLIC and self._engine.directory.is_there
+        known = self._names.get(queue.queue_id)
+        if known is None or known[0] != queue.pathname or known[1] != published:
+            if len(self._names) > 2 * len(self._engine.queue_manager.queue_collection):
+                self._names.clear()
+            names = QueueNames(short_name(queue), str(self._queues.format_name_of(queue)))
+            known = self._names[queue.queue_id] = queue.pathname, published, names
+        return known[2]
 
     def public(self, identity: Identity) -> Iterator[DirectoryPublicQueue]:
         """The public queues of all machines, as far as they are known; for administrators."""
@@ -190,9 +244,5 @@ class QueueOperations:
         return queue
 
 
-def _is_of_an_application(queue: Queue) -> bool:
-    return (
-        queue.parent is None
-        and not isinstance(queue, OutgoingQueue)
-        and queue.queue_type is not QueueType.SYSTEM
-    )
+_PIECE = 50
+"""Queues that are described in one piece."""

@@ -1,10 +1,11 @@
 """Queues, messages, leases and traces in what JSON has: what programs and pages are told."""
 
+from typing import NamedTuple
+
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.described import Place, described
-from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
 from rpcqm.operations.trail import Event
@@ -18,6 +19,14 @@ PRIVACY = {
     "optional": QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL,
     "body": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY,
 }
+_PRIVACY_NAMES = {level: name for name, level in PRIVACY.items()}
+
+
+class QueueNames(NamedTuple):
+    """The name by which commands call a queue, and the one by which others can open it."""
+
+    short: str
+    format_name: str
 
 
 def short_name(queue: Queue) -> str:
@@ -29,33 +38,34 @@ def short_name(queue: Queue) -> str:
     return f".\\{PathName.parse(queue.pathname).queue}"
 
 
-def described_queue(queue: Queue, format_name: FormatName, counted: bool) -> dict[str, object]:
+def described_queue(queue: Queue, names: QueueNames, counted: bool) -> dict[str, object]:
     """What a queue is, and how much is in it if that may be `counted`."""
-    main = queue.main
-    journal = queue.journal_queue_reference
-    privacy = next((name for name, level in PRIVACY.items() if level is main.privacy_level), "")
+    main, positions = queue.main, queue.message_position_list
+    journal = queue.journal_queue_reference if counted else None
+    created, modified = queue.create_time, queue.modify_time
+    created_at = iso_time(created)
     return {
-        "name": short_name(queue),
+        "name": names.short,
         "path_name": queue.pathname,
-        "format_name": str(format_name),
+        "format_name": names.format_name,
         "label": main.label,
         "transactional": main.transactional,
         "journal": main.journaling,
         "quota": None if main.quota == INFINITE else main.quota,
         "journal_quota": None if main.journal_quota == INFINITE else main.journal_quota,
         "authenticate": main.authentication,
-        "privacy": privacy,
+        "privacy": _PRIVACY_NAMES.get(main.privacy_level, ""),
         "base_priority": main.base_priority,
         "max_deliveries": main.max_deliveries,
         "poison": main.poison_subqueue,
         "trail": main.trail,
-        "created": iso_time(queue.create_time),
-        "modified": iso_time(queue.modify_time),
+        "created": created_at,
+        "modified": created_at if modified == created else iso_time(modified),
         "subqueues": [each.subqueue_name for each in queue.subqueue_collection.values()],
-        "messages": queue.message_count if counted else None,
-        "bytes": queue.total_bytes if counted else None,
-        "journal_messages": journal.message_count if counted and journal else None,
-        "journal_bytes": journal.total_bytes if counted and journal else None,
+        "messages": positions.count if counted else None,
+        "bytes": positions.bytes if counted else None,
+        "journal_messages": journal.message_count if journal else None,
+        "journal_bytes": journal.total_bytes if journal else None,
     }
 
 

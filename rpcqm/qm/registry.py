@@ -44,10 +44,17 @@ class QueueRegistry:
         self._readers = readers
         self._queues = queue_manager.queue_collection
         self._by_name: dict[str, Queue] = {}
+        self.changes = 0
+        """How often a queue came, went, or got another name: what is made of all is the same
+        while this is."""
         self.by_destination: dict[FormatName, OutgoingQueue] = {}
         """Outgoing queues."""
 
     # Finding
+
+    def all(self) -> list[Queue]:
+        """Every queue here, those of the system, journals, subqueues and outgoing ones too."""
+        return list(self._queues.values())
 
     def find_by_path(self, pathname: str) -> Queue | None:
         """The queue, journal or subqueue of a path name here; raises MQError for a bad name."""
@@ -137,11 +144,13 @@ class QueueRegistry:
     def name_here(self, queue: Queue, path: PathName) -> None:
         """Give a queue the path names that it has on a machine of today's name."""
         names = self._names
+        self.changes += 1
         queue.pathname = str(names.path(path.kind, path.queue, path.suffix))
         queue.qualified_pathname = str(replace(path, computer=names.qualified_computer_name))
 
     def register(self, queue: Queue) -> None:
         """Let a queue be found, with its journal; its messages are in the store's index."""
+        self.changes += 1
         queue.queue_manager = self._queue_manager
         index = self._store.index(queue.queue_id)
         queue.message_position_list = index
@@ -162,6 +171,7 @@ class QueueRegistry:
 
     def unregister(self, queue: Queue) -> None:
         """Let a queue not be found any more; the opposite of `register`, without its journal."""
+        self.changes += 1
         queue.queue_manager = None
         self._queues.pop(queue.queue_id, None)
         if isinstance(queue, OutgoingQueue):

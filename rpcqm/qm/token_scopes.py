@@ -1,6 +1,6 @@
 """What the rights of a token mean for the descriptors of queues and of the queue manager (G350)."""
 
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -67,16 +67,26 @@ def permits(scope: TokenScope, mapping: GenericMapping, rights: int, queue: Queu
     """
     if scope.queues is not None and (queue is None or scope_key_of(queue) not in scope.queues):
         return False
-    meanings = _ON_QUEUES if mapping is QUEUE_MAPPING else _ON_THE_MACHINE
-    left = reduce(or_, (meanings[right] for right in scope.rights), 0)
-    return not mapping.map(int(rights)) & ~int(left)
+    return not mapping.map(int(rights)) & ~_left(scope.rights, mapping is QUEUE_MAPPING)
+
+
+@lru_cache(2 << len(TokenRight))
+def _left(rights: frozenset[TokenRight], on_queues: bool) -> int:
+    """The rights on a queue, or on the queue manager, that those of a token stand for."""
+    meanings = _ON_QUEUES if on_queues else _ON_THE_MACHINE
+    return int(reduce(or_, (meanings[right] for right in rights), 0))
 
 
 def scope_key_of(queue: Queue) -> str:
     """The name by which scopes know a queue; subqueues and journals are part of their queue."""
     if isinstance(queue, OutgoingQueue):
         return folded(queue.destination_format_name)
-    path = PathName.parse(queue.main.pathname)
+    return _key_of_path(queue.main.pathname)
+
+
+@lru_cache(1024)
+def _key_of_path(pathname: str) -> str:
+    path = PathName.parse(pathname)
     return folded(local_key(path.kind, path.queue))
 
 

@@ -110,6 +110,7 @@ class Accounts:
             for _, value in store.records(Family.META, RECORD_PREFIX)
             for record in [_Record.decode(value)]
         }
+        self._identities: dict[str, Identity] = {}
         self._credentials = _read_credentials(self.user_file)
         self._next_identifier = self._number(NEXT_IDENTIFIER_KEY, FIRST_IDENTIFIER)
         self.machine_sid = self._machine_sid()
@@ -155,6 +156,7 @@ class Accounts:
             for hook in self.removal_hooks:
                 hook(transaction, self._sid(record))
         del self._records[folded_name(record.name)]
+        self._identities.pop(record.name, None)
         return transaction.committed
 
     def list(self) -> list[Account]:
@@ -208,7 +210,13 @@ class Accounts:
         return Identity(name, EVERYONE)
 
     def _identity_of(self, record: _Record) -> Identity:
-        return authenticated(record.name, self._sid(record), *_group_sids(record.groups))
+        """The identity of an account, which is made once: programs log on for each request."""
+        known = self._identities.get(record.name)
+        if known is None:
+            sids = _group_sids(record.groups)
+            known = authenticated(record.name, self._sid(record), *sids)
+            self._identities[record.name] = known
+        return known
 
     def _sid(self, record: _Record) -> str:
         return f"{self.machine_sid}-{record.relative_identifier}"

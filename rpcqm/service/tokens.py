@@ -110,6 +110,8 @@ class Tokens:
             for token in [Token.decode(value)]
         }
         self._by_identifier = {token.identifier: token for token in self._tokens.values()}
+        self._bearers: dict[str, tuple[Identity, Identity]] = {}
+        """By identifier: an account, and the same as the bearer of the token."""
         accounts.removal_hooks.append(self._account_removed)
 
     def create(
@@ -205,7 +207,15 @@ class Tokens:
         identity = self._accounts.identity(token.account, "")
         if identity is None or identity.sid != token.sid:
             return None
-        return identity.narrowed(TokenScope(token.name, token.rights, token.keys))
+        return self._bearer(token, identity)
+
+    def _bearer(self, token: Token, identity: Identity) -> Identity:
+        """The account as the bearer of a token, made once for each identity of the account."""
+        known = self._bearers.get(token.identifier)
+        if known is None or known[0] is not identity:
+            scope = TokenScope(token.name, token.rights, token.keys)
+            known = self._bearers[token.identifier] = identity, identity.narrowed(scope)
+        return known[1]
 
     def _account_removed(self, change: StoreTransaction, sid: str) -> None:
         """The tokens of an account go with it, in the same commit."""
@@ -216,6 +226,7 @@ class Tokens:
         change.delete(Family.META, _key(token.name))
         del self._tokens[folded_name(token.name)]
         self._by_identifier.pop(token.identifier, None)
+        self._bearers.pop(token.identifier, None)
 
 
 def tokens_of(engine: QueueManagerEngine, accounts: Accounts) -> Tokens:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parents[1]))  # some benches share inputs with the t
 
 SHARED = {
     *("authenticated", "bare", "broker", "driver", "harness", "recorded", "sampling", "served"),
-    *("sessions", "streams"),
+    *("sessions", "streams", "turns"),
 }
 
 SYNC = 1024

@@ -1,29 +1,31 @@
 /*
  * An HTTP client that posts one request over and over: connections to 127.0.0.1 that are kept, one
- * request outstanding on each, every answer a 200.
+ * request outstanding on each, every answer a success.
  *
  * post PORT CONNECTIONS WARM_UP SECONDS < SCRIPT   prints answers, seconds, p50 and p99 in ns
  *
  * Lines of the script:
  *   request HEX      what is posted
  *   number OFFSET    ten decimal digits of it: which request of the run this is, from 1 on
+ *   then HEX         what is posted after each answer to it; both answers count
+ *   lease OFFSET     22 octets of that: the lease that the answer has told
  */
 
 #include "measure.h"
 
 #include <sys/epoll.h>
 
-enum { ROOM = 1 << 16, EVENTS = 256, DIGITS = 10, MOST_NUMBERS = 8 };
+enum { ROOM = 1 << 16, EVENTS = 256, DIGITS = 10, MOST_NUMBERS = 8, LEASE = 22 };
 
 struct connection {
-    int socket;
+    int socket, second;
     size_t held;
     uint64_t sent_at;
     char input[ROOM + 1];
 };
 
-static struct bytes request;
-static unsigned numbers[MOST_NUMBERS], number_count;
+static struct bytes request, following;
+static unsigned numbers[MOST_NUMBERS], number_count, lease;
 static unsigned long posted;
 
 static void read_line(char *line)
@@ -32,6 +34,10 @@ static void read_line(char *line)
     line[strcspn(line, "\n")] = 0;
     if (value && !strncmp(line, "request ", 8))
         request = from_hex(value + 1);
+    else if (value && !strncmp(line, "then ", 5))
+        following = from_hex(value + 1);
+    else if (value && !strncmp(line, "lease ", 6))
+        lease = atoi(value);
     else if (value && !strncmp(line, "number ", 7) && number_count < MOST_NUMBERS)
         numbers[number_count++] = atoi(value);
     else
@@ -48,6 +54,18 @@ static void post(struct connection *on)
     write_all(on->socket, request.data, request.length);
 }
 
+/* After the answer to a request, what it has asked for; the lease is in what has come. */
+static void post_following(struct connection *on)
+{
+    static const char name[] = "\"lease\":\"";
+    char *told = strstr(on->input, name);
+    if (!told)
+        refuse("an answer without a lease");
+    memcpy(following.data + lease, told + sizeof name - 1, LEASE);
+    on->sent_at = now();
+    write_all(on->socket, following.data, following.length);
+}
+
 /* The length of the whole answer that has come, or 0. */
 static size_t whole_answer(struct connection *from)
 {
@@ -55,6 +73,8 @@ static size_t whole_answer(struct connection *from)
     char *end = strstr(from->input, "\r\n\r\n");
     if (!end)
         return 0;
+    if (!strncmp(from->input, "HTTP/1.1 204 ", 13))
+        return end + 4 - from->input;
     char *length = strcasestr(from->input, "\r\ncontent-length:");
     if (!length || length > end)
         refuse("an answer without its length");
@@ -71,11 +91,15 @@ static void take_answer(struct connection *from)
     size_t length = whole_answer(from);
     if (!length)
         return;
-    if (strncmp(from->input, "HTTP/1.1 200 ", 13) || from->held != length)
+    if (strncmp(from->input, "HTTP/1.1 20", 11) || from->held != length)
         refuse(from->input);
     from->held = 0;
     sample(from->sent_at);
-    post(from);
+    from->second = following.length && !from->second;
+    if (from->second)
+        post_following(from);
+    else
+        post(from);
 }
 
 static double run_until(int epoll, struct connection *all, uint64_t end)

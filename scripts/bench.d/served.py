@@ -16,6 +16,7 @@ from harness import Cpus, pinned, resident, sampled_environment, server_cpu
 
 RPCQM = (sys.executable, "-m", "rpcqm")
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
+PORTS = ("--epm-port", "-1", "--qm2qm-port", "-1", "--binary-port", "-1", "--rpc-port", "0")
 PATIENCE = 60
 
 
@@ -65,9 +66,8 @@ def serving(
     config, ready = directory / "rpcqm.toml", directory / "ready.json"
     config.write_text(configuration, "utf-8")
     places = ("--config", config, "--data-dir", directory / "data", "--ready-file", ready)
-    ports = ("--epm-port", "-1", "--qm2qm-port", "-1", "--binary-port", "-1", "--rpc-port", "0")
     with (directory / "log").open("w") as log:
-        argv = [*command, "serve", *places, *ports, *options]
+        argv = [*command, "serve", *places, *PORTS, *options]
         server = pinned(argv, cpu, stderr=log, env=os.environ | sampled_environment())
         try:
             _await(server, ready)

@@ -2,6 +2,7 @@
 
 import base64
 import datetime
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from rpcqm.codec.types.mqvalues import (
 UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 _NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
 """Types of numbers, dates and the like: their octets may look like text, and are none."""
+_LONGEST_SID = 68
+"""Octets of one with 15 parts, the most that there are ([MS-DTYP] 2.4.2.2)."""
 _CLASS_PREFIX = "MQMSG_CLASS_"
 ACKNOWLEDGEMENTS: Mapping[str, AcknowledgementsRequested] = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
@@ -162,9 +165,19 @@ def _name(name: object | None) -> str | None:
 
 
 def _sender(message: PacketMessage) -> str | None:
-    if message.sender_identifier_type != SenderIdentifierType.SID or not message.sender_identifier:
+    if message.sender_identifier_type != SenderIdentifierType.SID:
         return None
+    octets = message.sender_identifier
+    if not octets:
+        return None
+    return (_remembered_sid if len(octets) <= _LONGEST_SID else _sid)(octets)
+
+
+def _sid(octets: bytes) -> str:
     try:
-        return str(Sid.decode(message.sender_identifier))
+        return str(Sid.decode(octets))
     except DecodeError:
-        return message.sender_identifier.hex()
+        return octets.hex()
+
+
+_remembered_sid = functools.lru_cache(256)(_sid)

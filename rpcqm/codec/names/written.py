@@ -6,6 +6,7 @@ like `DIRECT=` is a format name, with or without the `FormatName:` that System.M
 `Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues as they do on Windows.
 """
 
+import functools
 import ipaddress
 import re
 
@@ -32,6 +33,8 @@ _AS_WRITTEN = {
     "system$;deadxact": "XactDeadLetter$",
 }
 HERE = "."
+REMEMBERED, LONGEST_REMEMBERED = 1024, 300
+"""Texts that are not read again, and their characters at most: programs write the same ones."""
 
 
 def path_name(text: str, host: str = HERE) -> PathName:
@@ -92,6 +95,11 @@ def format_name(text: str, host: str = HERE) -> FormatName:
     If the computer is an IP address, the format name begins with DIRECT=TCP, else DIRECT=OS.
     Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) or MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME).
     """
+    short = len(text) <= LONGEST_REMEMBERED
+    return (_remembered if short else _read)(text, host)
+
+
+def _read(text: str, host: str) -> FormatName:
     if is_format_name(text):
         return FormatName.parse(text)
     if is_url(text):
@@ -99,6 +107,9 @@ def format_name(text: str, host: str = HERE) -> FormatName:
     path = path_name(text, host)
     protocol = "TCP" if _is_address(path.computer) else "OS"
     return FormatName.direct(f"{protocol}:{path}")
+
+
+_remembered = functools.lru_cache(REMEMBERED)(_read)
 
 
 def subqueue_name(queue: FormatName, name: str) -> FormatName:

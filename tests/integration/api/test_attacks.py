@@ -17,6 +17,8 @@ from tests.support.programs import PATIENCE, Program
 
 CONSOLE = ("--console-port", "0")
 AUTHORIZATION = "Basic " + base64.b64encode(b"boss:secret").decode()
+LAZY = {"aiohttp", "jinja2", "opentelemetry", "prometheus_client", "pydantic", "textual"}
+"""What takes long to import, and is for those who ask."""
 LOADED = "import sys; from rpcqm.service.run import serve; print('aiohttp' in sys.modules)"
 
 
@@ -330,6 +332,23 @@ def test_nothing_of_it_is_loaded_before_somebody_asks() -> None:
         [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
     )
     assert loaded.stdout == "False\n"
+
+
+def test_a_queue_manager_loads_none_of_it_until_somebody_connects() -> None:
+    with private_queue_manager(CONSOLE, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as started:
+        started.run("queue", "create", "orders")
+        started.run("send", "orders", "--body", "hello")
+        before = loaded_by(started)
+        assert "structlog" in before
+        assert not before & LAZY
+        assert Program(started.endpoint("console")).ask("GET", "/queues").status == 401
+        assert loaded_by(started) & LAZY == {"aiohttp", "pydantic"}
+
+
+def loaded_by(started: PrivateQueueManager) -> set[str]:
+    """The packages that it has imported, which Python itself tells."""
+    lines = (line for line in started.log.splitlines() if line.startswith("import time:"))
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
 
 
 def test_the_description_is_openapi_and_names_everything_once(boss: Program) -> None:

@@ -1,0 +1,95 @@
+"""The list of queues is told in pieces, while queues come and go."""
+
+from pathlib import Path
+
+import pytest
+
+from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import MQError
+from rpcqm.operations import queue_order, queues
+from rpcqm.operations.operations import Operations
+from rpcqm.service.accounts import Accounts
+from rpcqm.service.backups import Backups
+from rpcqm.service.tokens import tokens_of
+from tests.support.callers import ADMINISTRATOR, ALICE
+from tests.support.queue_manager import RunningQueueManager
+
+NAMES = [f"q{number:02}" for number in range(10)]
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_order, "PIECE", 3)
+    monkeypatch.setattr(queues, "_PIECE", 3)
+
+
+@pytest.fixture
+def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
+    directory = tmp_path / "accounts"
+    directory.mkdir()
+    accounts = Accounts(qm.store, directory, clock=qm.clock)
+    backups = Backups(qm.engine, accounts.user_file)
+    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
+
+
+@pytest.fixture
+def made(qm: RunningQueueManager) -> list[Queue]:
+    return [qm.create(rf"private$\{name}") for name in reversed(NAMES)]
+
+
+def names(operations: Operations, after: str | None = None, limit: int = 1000) -> list[object]:
+    page = operations.queues.page(ADMINISTRATOR, after, limit)
+    return [each["name"] for piece in page for each in piece]
+
+
+def test_it_is_for_administrators_before_anything_is_told(operations: Operations) -> None:
+    with pytest.raises(MQError, match="ACCESS_DENIED"):
+        operations.queues.page(ALICE, None, 10)
+
+
+def test_pages_follow_each_other(operations: Operations, made: list[Queue]) -> None:
+    found: list[object] = []
+    after: str | None = None
+    while True:
+        page = operations.queues.page(ADMINISTRATOR, after, 4)
+        piece = [each["name"] for piece in page for each in piece]
+        assert len(piece) == min(4, 10 - len(found))
+        found += piece
+        after = page.next
+        if after is None:
+            break
+    assert found == NAMES
+
+
+def test_no_piece_is_long(operations: Operations, made: list[Queue]) -> None:
+    pieces = list(operations.queues.page(ADMINISTRATOR, None, 1000))
+    assert max(map(len, pieces)) == 3
+    assert sum(map(len, pieces)) == 10
+
+
+def test_a_queue_that_is_deleted_meanwhile_is_left_out(
+    qm: RunningQueueManager, operations: Operations, made: list[Queue]
+) -> None:
+    pieces = iter(operations.queues.page(ADMINISTRATOR, None, 1000))
+    told = [each["name"] for each in next(piece for piece in pieces if piece)]
+    qm.done(qm.engine.queues.delete_queue(made[0], identity=ADMINISTRATOR))
+    told += [each["name"] for piece in pieces for each in piece]
+    assert told == NAMES[:-1]
+
+
+def test_a_queue_that_comes_while_others_are_put_in_order_is_in_the_next_list(
+    qm: RunningQueueManager, operations: Operations, made: list[Queue]
+) -> None:
+    pieces = iter(operations.queues.page(ADMINISTRATOR, None, 1000))
+    assert not next(pieces)
+    qm.create(r"private$\q05a")
+    assert [each["name"] for piece in pieces for each in piece] == NAMES
+    assert names(operations) == sorted([*NAMES, "q05a"])
+
+
+def test_putting_in_order_is_done_once_for_all_pages(
+    operations: Operations, made: list[Queue]
+) -> None:
+    assert names(operations)
+    pieces = list(operations.queues.page(ADMINISTRATOR, NAMES[3], 2))
+    assert [len(piece) for piece in pieces] == [2]

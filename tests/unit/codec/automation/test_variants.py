@@ -1,6 +1,7 @@
 """VARIANTs, SAFEARRAYs and BSTRs on the wire: the octets, and all that can be wrong with them."""
 
 import contextlib
+import functools
 import struct
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,7 +16,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.automation.marshalling import functions
 from rpcqm.codec.automation.values import EMPTY, MISSING, SafeArray, Variant
 from rpcqm.codec.automation.variants import MAXIMUM_DEPTH
-from rpcqm.codec.ndr.compile import Compiler, Wire
+from rpcqm.codec.ndr.compile import Compiler, MessageCodec, Wire
 from rpcqm.codec.types import oautvalues as oa
 from tests.support.variants import (
     BSTRS,
@@ -49,6 +50,11 @@ def read(kind: str, octets: bytes, wire: Wire = NDR) -> Any:
     return function(octets, 0, len(octets))[0]
 
 
+@functools.cache
+def plain_codec(operation: str, wire: Wire) -> MessageCodec:
+    return Compiler(wire).codec(plain_operation(operation), response=False)
+
+
 @ALL
 @SETTINGS
 @given(value=variants())
@@ -75,7 +81,7 @@ def test_an_array_comes_back(value: SafeArray, wire: Wire) -> None:
 def test_the_octets_are_those_of_the_idl_s_own_structures(value: Variant, ndr64: bool) -> None:
     """Behind the pointer that a VARIANT is."""
     wire = Wire(ndr64=ndr64)
-    codec = Compiler(wire).codec(plain_operation("of_variant"), response=False)
+    codec = plain_codec("of_variant", wire)
     head = struct.pack("<Q", 1)
     octets = written("VARIANT", value, wire)
     theirs = codec.decode(head + octets)
@@ -91,7 +97,7 @@ def test_the_octets_are_those_of_the_idl_s_own_structures(value: Variant, ndr64:
 @given(value=BSTRS)
 def test_a_bstr_is_that_of_the_idl(value: str | bytes | None, ndr64: bool) -> None:
     wire = Wire(ndr64=ndr64)
-    codec = Compiler(wire).codec(plain_operation("of_bstr"), response=False)
+    codec = plain_codec("of_bstr", wire)
     octets = written("BSTR", value, wire)
     assert read("BSTR", octets, wire) == value
     head = struct.pack("<Q" if ndr64 else "<I", 1)

@@ -22,10 +22,10 @@ from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options,
 from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
-from rpcqm.client.export_file import ExportReader, ExportWriter
 from rpcqm.client.names import HERE, shown_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import QueueKind
+from rpcqm.codec.packet.export_file import ExportReader, ExportWriter
 from rpcqm.codec.packet.user_message import UserMessage
 
 if TYPE_CHECKING:

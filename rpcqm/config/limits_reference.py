@@ -1069,6 +1069,20 @@ BOUNDS: tuple[Bound, ...] = (
         "fields",
     ),
     Bound(
+        "console.exports",
+        "the export is refused",
+        "Queues that are exported from pages at a time.",
+        "rpcqm.operations.exports:MOST_EXPORTS",
+        "exports",
+    ),
+    Bound(
+        "console.exports_of_account",
+        "the export is refused",
+        "Queues that one account exports from pages at a time.",
+        "rpcqm.operations.exports:EXPORTS_OF_ACCOUNT",
+        "exports",
+    ),
+    Bound(
         "console.head_without_server",
         "the connection is answered 503 before its request has ended",
         "Octets of a request that are read where the console cannot be loaded.",

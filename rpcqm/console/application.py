@@ -1,9 +1,10 @@
 """From a browser's request to a page: names of this host, sessions, forms, and what is refused."""
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
 from rpcqm.base.clock import Clock
@@ -18,7 +19,7 @@ from rpcqm.console.rendering import render
 from rpcqm.console.sessions import Accounts, Place, Session, Sessions
 from rpcqm.console.static_files import BASE, assets
 from rpcqm.console.texts import text
-from rpcqm.http.exchange import HttpRequest, HttpResponse
+from rpcqm.http.exchange import HttpRequest, HttpResponse, HttpStream, StreamCutError
 from rpcqm.http.origins import host_of, is_local_name, origin_of
 from rpcqm.http.statuses import status_of
 from rpcqm.operations.audit import ORIGIN
@@ -42,6 +43,8 @@ HTML = ("Content-Type", "text/html; charset=utf-8")
 HOME = "/console/overview"
 LOGON, LOGOFF, ONE_TIME = "/console/logon", "/console/logoff", "/console/one-time"
 EVENTS = "/console/events"
+LONGEST_FILE_NAME = 100
+"""Characters of the name of a file that is downloaded: its end, which has what differs."""
 _UNTIL_ASKED = ("Cache-Control", "private, max-age=31536000, immutable")
 
 
@@ -273,9 +276,17 @@ class Console:
             session.said = outcome.said
             return _go_to(outcome.to)
         if isinstance(outcome, Download):
-            return _download(outcome)
+            return self._download(outcome, session)
         values = {"path": page.path, "title": text(page.title), **outcome.values}
         return self._page(HTTPStatus.OK, outcome.template or page.template, session, values)
+
+    def _download(self, wanted: Download, session: Session) -> HttpResponse:
+        disposition = ("Content-Disposition", f'attachment; filename="{_file_name(wanted.name)}"')
+        headers = (("Content-Type", wanted.content_type), disposition, *HEADERS)
+        if wanted.stream is None:
+            return HttpResponse(200, wanted.octets, headers)
+        stream = _WhileLoggedOn(wanted.stream, partial(self.sessions.is_alive, session))
+        return HttpResponse(200, b"", headers, stream)
 
     def _logon_page(
         self, status: HTTPStatus, asked: _Request, form: Fields | None = None, problem: str = ""
@@ -306,11 +317,21 @@ class Console:
             "said": said,
             "account_name": "" if session is None else session.identity.name,
             "token": "" if session is None else session.token,
-            "entries": [(page.path, text(page.entry)) for page in PAGES if page.entry],
+            "entries": _entries(session),
         }
         return HttpResponse(
             int(status), render(template, {**common, **values}), (HTML, *HEADERS, *headers)
         )
+
+
+def _entries(session: Session | None) -> list[tuple[str, str]]:
+    """The pages of the navigation, as far as somebody may see them."""
+    administers = session is not None and session.identity.is_administrator
+    return [
+        (page.path, text(page.entry))
+        for page in PAGES
+        if page.entry and (administers or not page.administrators)
+    ]
 
 
 def _local(target: str) -> str:
@@ -363,12 +384,27 @@ def _go_to(to: str, *headers: tuple[str, str]) -> HttpResponse:
     return HttpResponse(HTTPStatus.SEE_OTHER, b"", (("Location", to), *HEADERS, *headers))
 
 
-def _download(wanted: Download) -> HttpResponse:
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "_" for c in wanted.name)
-    disposition = ("Content-Disposition", f'attachment; filename="{name}"')
-    return HttpResponse(
-        200, wanted.octets, (("Content-Type", wanted.content_type), disposition, *HEADERS)
-    )
+class _WhileLoggedOn:
+    """A file that is cut off when its reader is logged on no more."""
+
+    def __init__(self, file: HttpStream, is_alive: Callable[[], bool]) -> None:
+        self._file, self._is_alive = file, is_alive
+        self.close = file.close
+
+    async def next(self) -> bytes | None:
+        """The next octets; raises StreamCutError when the session or the queue has ended."""
+        if not self._is_alive():
+            raise StreamCutError(text("refused.session"))
+        try:
+            return await self._file.next()
+        except MQError as error:
+            raise StreamCutError(str(error)) from error
+
+
+def _file_name(name: str) -> str:
+    """A name that no browser and no system takes for a path, a hidden file or an escape."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "_" for c in name)
+    return plain.lstrip(".")[-LONGEST_FILE_NAME:] or "file"
 
 
 def _told(refused: Refused) -> dict[str, object]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.http.exchange import HttpStream
 from rpcqm.operations.operations import Operations
 
 LARGEST_NUMBER = 1 << 64
@@ -66,11 +67,12 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file."""
+    """A file; `stream` gives it piece by piece, instead of `octets`."""
 
     octets: bytes
     name: str
     content_type: str = "application/octet-stream"
+    stream: HttpStream | None = None
 
 
 Outcome = Shown | Redirect | Download
@@ -82,7 +84,7 @@ class Page:
     """A page: `show` answers GET, `act` a form that was sent to the same path.
 
     `entry` is the key of its text in the navigation, for those pages that are there; `title` that
-    of its title.
+    of its title. One that is `administrators`' is in the navigation of nobody else.
     """
 
     path: str
@@ -91,6 +93,7 @@ class Page:
     show: Show
     act: Show | None = None
     entry: str = ""
+    administrators: bool = False
 
 
 def whole_number(name: str, text: str) -> int:

@@ -27,11 +27,18 @@ class HttpRequest:
         return next((value for each, value in self.headers if each.lower() == lower), None)
 
 
+class StreamCutError(Exception):
+    """A body cannot go on: its connection is cut, so that nobody takes what came for all of it."""
+
+
 class HttpStream(Protocol):
     """A body that comes piece by piece, as long as the client and the server want it."""
 
     async def next(self) -> bytes | None:
-        """The next octets; None at the end, also when it has been closed meanwhile."""
+        """The next octets; None at the end, also when it has been closed meanwhile.
+
+        Raises StreamCutError.
+        """
         ...
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics, stopwatch
 from rpcqm.http.answer import Answer, StreamedAnswer
 from rpcqm.http.connection import HttpConnection
-from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse, HttpStream
+from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse, HttpStream, StreamCutError
 from rpcqm.http.limits import HttpLimits
 
 SWEEP_SECONDS = 1.0
@@ -210,6 +210,10 @@ class HttpServer:
             while (part := await stream.next()) is not None:
                 await told.write(part)
             await told.write_eof()
+        except StreamCutError as error:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionAbortedError(str(error)) from error
         finally:
             del self._streams[stream]
             stream.close()

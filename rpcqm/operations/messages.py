@@ -109,13 +109,22 @@ class MessageOperations:
     # Looking
 
     def peek(
-        self, identity: Identity, name: FormatName, after: int | None = None, limit: int = 1
+        self,
+        identity: Identity,
+        name: FormatName,
+        after: int | None = None,
+        limit: int = 1,
+        octets: int | None = None,
     ) -> Page:
-        """Up to `limit` messages behind that of `after`, which need not be there any more."""
+        """Up to `limit` messages behind that of `after`, which need not be there any more.
+
+        None follows those whose packets make up `octets` or more, or PAGE_BYTES.
+        """
+        room = PAGE_BYTES if octets is None else octets
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
             messages: list[Message] = []
             size = 0
-            while len(messages) < limit and size < PAGE_BYTES:
+            while len(messages) < limit and size < room:
                 message = self._next(descriptor, after)
                 if message is None:
                     return Page(messages, None)
@@ -133,6 +142,12 @@ class MessageOperations:
             if error.status is not HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                 raise
             return None
+
+    def exported(self, identity: Identity, name: FormatName) -> int:
+        """Tell the log that a queue is written to a file; how many messages are in it now."""
+        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue):
+            note(identity, "export messages", _name_of(queue), messages=queue.message_count)
+            return queue.message_count
 
     def look_up(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:
         """One message, which stays; MQ_ERROR_MESSAGE_NOT_FOUND, or what keeps it from others."""

@@ -4,6 +4,7 @@ from rpcqm.base.admission import Admission
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
 from rpcqm.operations.dead_letters import DeadLetterOperations
 from rpcqm.operations.events import Events
+from rpcqm.operations.exports import ExportOperations
 from rpcqm.operations.logons import LogonOperations
 from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.messages import MessageOperations
@@ -37,6 +38,7 @@ class Operations:
         self.metrics = MetricsOperations(engine, self.overview)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)
+        self.exports = ExportOperations(engine, self.messages)
         self.outgoing = OutgoingOperations(engine)
         self.traces = TraceOperations(engine)
         self.sessions = SessionOperations(engine)

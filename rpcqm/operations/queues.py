@@ -11,12 +11,16 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.operations.audit import note
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
 from rpcqm.operations.shapes import QueueNames, described_queue, short_name
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
+
+_CHANGING = (
+    MQQUEUEACCESSMASK.MQSEC_SET_QUEUE_PROPERTIES | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,21 @@ class QueuePage:
             piece = shown[at : at + _PIECE]
             # those that have been deleted meanwhile belong to no queue manager
             yield [self._describe(queue) for queue in piece if queue.queue_manager is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRights:
+    """What somebody may do with a queue, so that nobody is offered what would be refused.
+
+    None is what nobody can do with a queue of that kind, as sending to a journal.
+    """
+
+    peek: bool
+    receive: bool
+    send: bool | None = None
+    move: bool | None = None
+    change: bool | None = None
+    delete: bool | None = None
 
 
 class QueueOperations:
@@ -125,6 +144,28 @@ class QueueOperations:
             known = self._names[queue.queue_id] = queue.pathname, published, names
         return known[2]
 
+    def rights(self, identity: Identity, queue: Queue) -> QueueRights:
+        """What the caller may do with a queue, by the checks of the operations themselves."""
+        access = self._access
+        peek = access.may_open(queue, identity, QueueAccessType.PEEK_ACCESS)
+        receive = access.may_open(queue, identity, QueueAccessType.RECEIVE_ACCESS)
+        if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
+            return QueueRights(peek, receive)
+        if queue.parent is not None:
+            return QueueRights(peek, receive, move=None if queue.is_journal else receive)
+        return QueueRights(
+            peek,
+            receive,
+            send=access.may_open(queue, identity, QueueAccessType.SEND_ACCESS),
+            move=receive,
+            change=access.allows(queue, identity, _CHANGING),
+            delete=access.allows(queue, identity, MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE),
+        )
+
+    def may_create(self, identity: Identity) -> bool:
+        """Whether the caller may make queues."""
+        return self._access.may_create(identity)
+
     def public(self, identity: Identity) -> Iterator[DirectoryPublicQueue]:
         """The public queues of all machines, as far as they are known; for administrators."""
         require_administrator(identity)
@@ -189,9 +230,7 @@ class QueueOperations:
 
     def may_change(self, identity: Identity, name: FormatName) -> None:
         """Raise MQ_ERROR_ACCESS_DENIED unless the caller may change and see properties."""
-        rights = MQQUEUEACCESSMASK.MQSEC_SET_QUEUE_PROPERTIES
-        rights |= MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
-        self._access.check_queue(self._own(name), identity, rights)
+        self._access.check_queue(self._own(name), identity, _CHANGING)
 
     def max_deliveries(self, identity: Identity, name: FormatName) -> tuple[int, str]:
         """After how many failed deliveries a message goes to which subqueue; 0 is never."""

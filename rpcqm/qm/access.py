@@ -137,16 +137,9 @@ class AccessControl:
 
         The machine's descriptor counts for its own journal and its dead-letter queues.
         """
-        machine = self._queue_manager
-        if queue is machine.system_journal_queue:
-            right = MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
-        elif is_deadletter(queue):
-            right = MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
-        elif isinstance(queue, OutgoingQueue) or is_internal(queue):
+        if isinstance(queue, OutgoingQueue):
             return False
-        else:
-            return self.allows(queue, identity, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
-        return self._grants(machine.security, QUEUE_MANAGER_MAPPING, identity, right, queue)
+        return self.may_open(queue, identity, QueueAccessType.PEEK_ACCESS)
 
     def is_exposed(self, queue: Queue) -> bool:
         """Whether Anonymous owns a queue of an application, or may read it or its journal."""
@@ -222,37 +215,57 @@ class AccessControl:
             return
         if isinstance(queue, OutgoingQueue):
             self._check_open_outgoing(queue, identity, access)
-        elif queue is self._queue_manager.system_journal_queue:
-            self.check_queue_manager(identity, self._machine_rights(access, journal=True), queue)
-        elif is_deadletter(queue):
-            self.check_queue_manager(identity, self._machine_rights(access, journal=False), queue)
         elif is_internal(queue):
             _refuse(identity, queue.pathname, _OPEN_RIGHTS[access])
-        elif queue.is_journal:
-            self.check_queue(queue, identity, _journal_rights(access))
+        elif (rights := self._machine_rights(queue, access)) is not None:
+            self.check_queue_manager(identity, rights, queue)
         else:
-            self.check_queue(queue, identity, _OPEN_RIGHTS[access])
+            self.check_queue(queue, identity, _queue_rights(queue, access))
+
+    def may_open(self, queue: Queue, identity: Identity, access: QueueAccessType) -> bool:
+        """Whether `check_open` lets an identity in; nothing is logged, for nothing is done."""
+        if isinstance(queue, OutgoingQueue):
+            return _may_open_outgoing(queue, identity, access)
+        if is_internal(queue):
+            return False
+        try:
+            rights = self._machine_rights(queue, access)
+            if rights is None:
+                return self.allows(queue, identity, _queue_rights(queue, access))
+        except MQError:
+            return False
+        return self._machine_grants(identity, rights, queue)
+
+    def may_create(self, identity: Identity) -> bool:
+        """Whether the machine's descriptor lets an identity make queues."""
+        return self._machine_grants(identity, MQQMACCESSMASK.MQSEC_CREATE_QUEUE, None)
+
+    def _machine_grants(self, identity: Identity, rights: int, queue: Queue | None) -> bool:
+        security = self._queue_manager.security
+        return self._grants(security, QUEUE_MANAGER_MAPPING, identity, rights, queue)
 
     def _check_open_outgoing(
         self, queue: OutgoingQueue, identity: Identity, access: QueueAccessType
     ) -> None:
-        rights, scope = _OPEN_RIGHTS[access], identity.scope
-        in_scope = scope is None or permits(scope, QUEUE_MAPPING, rights, queue)
-        reads = access != QueueAccessType.SEND_ACCESS
-        if not in_scope or (reads and not identity.is_administrator):
-            _refuse(identity, "an outgoing queue", rights)
+        if not _may_open_outgoing(queue, identity, access):
+            _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
 
-    def _machine_rights(self, access: QueueAccessType, journal: bool) -> MQQMACCESSMASK:
-        """The rights on the machine that opening a system queue takes; nobody may send to one."""
+    def _machine_rights(self, queue: Queue, access: QueueAccessType) -> MQQMACCESSMASK | None:
+        """The rights on the machine that opening a system queue takes, None for other queues.
+
+        Raises MQ_ERROR_ACCESS_DENIED for sending to one, which nobody may.
+        """
+        if queue is self._queue_manager.system_journal_queue:
+            receiving = MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE
+            peeking = MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
+        elif is_deadletter(queue):
+            receiving = MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE
+            peeking = MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
+        else:
+            return None
         if access in (QueueAccessType.SEND_ACCESS, QueueAccessType.MOVE_ACCESS):
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a system queue")
-        if journal:
-            if access in RECEIVING:
-                return MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE
-            return MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
-        if access in RECEIVING:
-            return MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE
-        return MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
+        return receiving if access in RECEIVING else peeking
 
     # Descriptors
 
@@ -404,6 +417,19 @@ def _rights_to_change(parts: int, permissions: int, ownership: int) -> int:
     """The rights that changing parts of a descriptor takes; the owner part has its own right."""
     owner = SecurityInformation.OWNER_SECURITY_INFORMATION
     return (permissions if parts & ~owner else 0) | (ownership if parts & owner else 0)
+
+
+def _may_open_outgoing(queue: OutgoingQueue, identity: Identity, access: QueueAccessType) -> bool:
+    """Everybody may send to it; reading what waits there is for administrators."""
+    scope = identity.scope
+    in_scope = scope is None or permits(scope, QUEUE_MAPPING, _OPEN_RIGHTS[access], queue)
+    reads = access != QueueAccessType.SEND_ACCESS
+    return not (not in_scope or (reads and not identity.is_administrator))
+
+
+def _queue_rights(queue: Queue, access: QueueAccessType) -> MQQUEUEACCESSMASK:
+    """The rights on a queue, a subqueue or a journal; raises MQError for sending to a journal."""
+    return _journal_rights(access) if queue.is_journal else _OPEN_RIGHTS[access]
 
 
 def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.signatures import sign, verified_level
-from rpcqm.client.export_file import ExportReader, ExportWriter
 from rpcqm.codec.bodies.dotnet_binary import decode_binary
 from rpcqm.codec.bodies.formatters import (
     decode_body,
@@ -26,6 +25,7 @@ from rpcqm.codec.bodies.formatters import (
     value_of_xml,
 )
 from rpcqm.codec.packet.enums import HashAlgorithm, MessageAuthenticationLevel
+from rpcqm.codec.packet.export_file import ExportReader, ExportWriter
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid

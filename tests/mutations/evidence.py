@@ -25,7 +25,7 @@ DOORS = {
     "tests/unit/binary/test_routing": "a function",
     "tests/unit/binary/test_sequence": "a function",
     "tests/unit/capture/test_formats": "a file",
-    "tests/unit/client/test_export_file": "a file",
+    "tests/unit/codec/test_export_file": "a file",
     "tests/unit/test_accounts": "a file",
     "tests/unit/test_directory_file": "a file",
     "tests/unit/test_file_bounds": "a file",

@@ -80,6 +80,16 @@ class Browser:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """One request; redirects are not followed."""
+        status, told, octets = self._asked(method, path, body, headers)
+        text = octets.decode("utf-8", "replace")
+        self._keep(told)
+        if found := re.search('name="token" value="([^"]+)"', text):
+            self.token = found[1]
+        return Answer(status, told, text)
+
+    def _asked(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         connection = self._connect()
         more = {"Host": self.host, **dict(headers or {})}
         if self.cookies and "Cookie" not in more:
@@ -87,13 +97,19 @@ class Browser:
         try:
             connection.request(method, path, body or None, more)
             answer = connection.getresponse()
-            text = answer.read().decode("utf-8", "replace")
+            return answer.status, answer.headers, answer.read()
         finally:
             connection.close()
-        self._keep(answer.headers)
-        if found := re.search('name="token" value="([^"]+)"', text):
-            self.token = found[1]
-        return Answer(answer.status, answer.headers, text)
+
+    def download(
+        self, path: str, fields: Mapping[str, str]
+    ) -> tuple[bytes, http.client.HTTPMessage]:
+        """The file that a form with the token of the last page brings, and its headers."""
+        body = urlencode([("token", self.token), *fields.items()]).encode()
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self.home}
+        status, headers, octets = self._asked("POST", path, body, form)
+        assert status == 200, octets[:1000]
+        return octets, headers
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._certificate is None:

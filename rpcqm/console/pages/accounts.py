@@ -113,7 +113,15 @@ async def delete_token(asked: Asked) -> Redirect:
 
 
 PAGES = (
-    Page(PATH, "accounts.title", "accounts.html", show, add, entry="accounts.title"),
+    Page(
+        PATH,
+        "accounts.title",
+        "accounts.html",
+        show,
+        add,
+        entry="accounts.title",
+        administrators=True,
+    ),
     Page(f"{PATH}/password", "accounts.password", "password.html", show_password, set_password),
     Page(f"{PATH}/remove", "accounts.remove", "ask.html", ask_remove, remove),
     Page(f"{PATH}/tokens", "accounts.tokens", "accounts.html", show, create_token),

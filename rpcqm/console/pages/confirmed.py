@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.settling import settled
 from rpcqm.codec.names.written import HERE, format_name, subqueue_name
-from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown, whole_number
+from rpcqm.console.asked import Asked, Download, Fields, Page, Redirect, Shown, whole_number
 from rpcqm.console.fields import Field, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
@@ -65,6 +65,22 @@ async def purge(asked: Asked) -> Redirect:
     removed = asked.operations.messages.purge(asked.identity, queue_in(asked.form))
     number = await settled(removed)
     return _back(asked, text("purge.done", number=f"{number:,}"))
+
+
+async def ask_export(asked: Asked) -> Shown:
+    """How many messages a file would have."""
+    queue, told, name = look(asked, asked.query)
+    asked.operations.messages.peek(asked.identity, queue)  # so that nobody asks in vain
+    number = _amount(told["messages"])
+    return _sure(asked, "export", name, text("export.sure", name=name.shown, number=number))
+
+
+async def export(asked: Asked) -> Download:
+    """All messages in the format of `rpcqm queue export`; they stay."""
+    queue, _, name = look(asked, asked.form)
+    return Download(
+        b"", f"{name.shown}.mq", stream=asked.operations.exports.export(asked.identity, queue)
+    )
 
 
 async def ask_delete(asked: Asked) -> Shown:
@@ -140,13 +156,15 @@ async def resend(asked: Asked) -> Redirect:
     outcome = await settled(sent)
     said = text("resend.done", number=f"{outcome.messages:,}")
     if outcome.failed:
-        first = outcome.failed[0].error.status.name
-        said += " " + text("resend.failed", number=f"{len(outcome.failed):,}", error=first)
+        first = outcome.failed[0].error.status
+        because = f"{first.name}: {first.meaning}"
+        said += " " + text("resend.failed", number=f"{len(outcome.failed):,}", error=because)
     return _back(asked, f"{said} {text('resend.more')}" if outcome.more else said)
 
 
 PAGES = (
     Page("/console/queue/purge", "purge.title", "ask.html", ask_purge, purge),
+    Page("/console/queue/export", "export.title", "ask.html", ask_export, export),
     Page("/console/queue/delete", "delete.title", "ask.html", ask_delete, delete),
     Page("/console/queue/remove", "remove.title", "ask.html", ask_remove, remove),
     Page("/console/queue/resend", "resend.title", "ask.html", ask_resend, resend),

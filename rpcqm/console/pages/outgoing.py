@@ -102,7 +102,9 @@ def _page(order: str) -> Page:
 
 
 PAGES = (
-    Page(LIST, "outgoing.title", "outgoing.html", show, entry="outgoing.title"),
+    Page(
+        LIST, "outgoing.title", "outgoing.html", show, entry="outgoing.title", administrators=True
+    ),
     Page(ONE, "outgoing.one", "outgoing_queue.html", show_one),
     *map(_page, ORDERS),
 )

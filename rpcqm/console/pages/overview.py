@@ -1,17 +1,25 @@
 """What the queue manager does, and what needs attention first."""
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from rpcqm.base.settling import settled
 from rpcqm.console.asked import Asked, Page, Shown
 from rpcqm.console.charts import line
 from rpcqm.console.forms import link
+from rpcqm.console.pages.outgoing import state_in_words
 from rpcqm.console.texts import text
+from rpcqm.operations.attention import Attention
 from rpcqm.operations.history import Point
 from rpcqm.operations.overview import Overview
 
 ROWS = 12
 """Of the table that says the same as the pictures: one for five minutes of an hour."""
+_PAGES_OF = {
+    "dead_letters_unread": "/console/queues",
+    "old_transaction": "/console/flight",
+    "failed_logons": "/console/accounts",
+}
 _PICTURES = ("in_per_second", "out_per_second", "messages")
 
 
@@ -24,22 +32,30 @@ async def show(asked: Asked) -> Shown:
     return Shown(
         {
             "machine": found,
-            "attention": [(each, _page_of(each.code, found)) for each in found.attention],
+            "attention": [(each, _page_of(each, found)) for each in found.attention],
             "pictures": [
                 (text(f"overview.{name}"), name, line(values[name])) for name in _PICTURES
             ],
             "points": _thinned(found.history),
+            "states": [(_state(state), number) for state, number in found.sessions.items()],
             "oldest_link": link("/console/queue", queue=found.oldest_queue),
             "now": asked.now,
         }
     )
 
 
-def _page_of(code: str, overview: Overview) -> str:
+def _state(name: str) -> str:
+    """What a state of outgoing queues means: `NeedValidation` is `need validation` elsewhere."""
+    return state_in_words("need validation" if name == "NeedValidation" else name)
+
+
+def _page_of(each: Attention, overview: Overview) -> str:
     """Where one looks after it; "" where no page does that."""
-    if code == "old_message":
+    if each.code == "old_message":
         return link("/console/queue", queue=overview.oldest_queue)
-    return "/console/queues" if code == "dead_letters_unread" else ""
+    if each.code.startswith("outgoing_"):
+        return link("/console/outgoing/queue", queue=unquote(each.target.rpartition("/")[2]))
+    return _PAGES_OF.get(each.code, "")
 
 
 def _thinned(points: Sequence[Point]) -> list[Point]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
@@ -14,7 +15,9 @@ from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
 from rpcqm.console.texts import text
+from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.messages import Message
+from rpcqm.operations.queues import QueueRights
 from rpcqm.operations.shapes import shown
 
 ROWS = 50
@@ -24,7 +27,16 @@ _PARTS = (
     SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
 )
 _REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
-_IN_BODY = ("value_type", "value", "body", "body_base64", "body_type", "body_size", "label")
+_IN_BODY = (
+    "value_type",
+    "value",
+    "body",
+    "body_base64",
+    "body_type",
+    "body_size",
+    "label",
+    "class",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +51,47 @@ class Allowed:
 async def show(asked: Asked) -> Shown:
     """A queue with a page of its messages, as far as the caller may see them."""
     name, described, called = look(asked, asked.query)
+    queue = asked.operations.queues.find(name)
+    rights = asked.operations.queues.rights(asked.identity, queue)
     after = asked.query.number("after") or None
     messages, following, may_peek = _messages(asked, name, after)
+    is_dead_letters = called.shown in DEAD_LETTER_QUEUES
     return Shown(
         {
             "title": called.shown,
             "queue": described,
             "name": called,
             "owner_and_rights": _permissions(asked, name),
+            "may": rights,
+            "denied": _denied(rights),
             "messages": messages,
+            "reasons": [_reason(each) for each in messages] if is_dead_letters else [],
             "may_peek": may_peek,
             "next": following and link("/console/queue", queue=called.link, after=following),
             "first": link("/console/queue", queue=called.link) if after else "",
             "subqueues": [f"{called.link};{each}" for each in _texts(described["subqueues"])],
-            "journal": f"{called.link};JOURNAL"
-            if described["journal_messages"] is not None
-            else "",
-            "is_dead_letters": called.shown in DEAD_LETTER_QUEUES,
+            "journal": _journal(described, called),
+            "is_dead_letters": is_dead_letters,
             "now": asked.now,
         }
     )
+
+
+def _denied(rights: QueueRights) -> str:
+    """In words what the caller may not do here, and others may."""
+    told = {
+        "queue.to_send": rights.send,
+        "queue.to_take": rights.receive,
+        "queue.to_change": rights.change,
+        "queue.to_delete": rights.delete,
+    }
+    return ", ".join(text(key) for key, allowed in told.items() if allowed is False)
+
+
+def _reason(message: Message) -> tuple[str, str]:
+    """Why a message is a dead letter: the name of its class, and what that means."""
+    name = class_name(message.attributes.message_class)
+    return name, CLASSES.get(name, "")
 
 
 def _journal(described: Mapping[str, object], called: Named) -> str:
@@ -118,7 +151,8 @@ def _who(sid: Sid, known: dict[str, str]) -> str:
 
 async def show_message(asked: Asked) -> Shown:
     """One message, which stays where it is."""
-    _, __, called = look(asked, asked.query)
+    name, __, called = look(asked, asked.query)
+    queue = asked.operations.queues.find(name)
     message = _found(asked)
     told = shown(message)
     body = _readable(told)
@@ -127,8 +161,15 @@ async def show_message(asked: Asked) -> Shown:
             "title": message.attributes.label or str(message.attributes.identifier),
             "name": called,
             "key": message.lookup_identifier,
+            "may": asked.operations.queues.rights(asked.identity, queue),
+            "reason": _reason(message),
+            "may_trace": asked.identity.is_administrator,
             "told": told,
-            "facts": [(key, _fact(value)) for key, value in told.items() if key not in _IN_BODY],
+            "facts": [
+                (text(f"property.{key}"), _fact(value))
+                for key, value in told.items()
+                if key not in _IN_BODY
+            ],
             "body": body[:LONGEST_BODY],
             "cut": len(body) > LONGEST_BODY,
             "now": asked.now,
@@ -149,6 +190,8 @@ def _readable(told: dict[str, object]) -> str:
 
 
 def _fact(value: object) -> str:
+    if isinstance(value, bool):
+        return text("yes") if value else text("no")
     if value is None or value in ([], ""):
         return text("none")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -45,8 +45,9 @@ class Row:
 
 async def show(asked: Asked) -> Shown:
     """The queues of applications, and those of the system, for administrators."""
+    may_create = asked.operations.queues.may_create(asked.identity)
     if not asked.identity.is_administrator:
-        return Shown({"rows": None})
+        return Shown({"rows": None, "may_create": may_create})
     find, sort = asked.query.text("find").strip(), asked.query.text("sort", "name")
     queues = asked.operations.queues.list(asked.identity)
     if find:
@@ -61,6 +62,7 @@ async def show(asked: Asked) -> Shown:
     return Shown(
         {
             "rows": rows,
+            "may_create": may_create,
             "system": [_system(asked, name) for name in SYSTEM_QUEUES],
             "find": find,
             "sort": sort if sort in _KEYS else "name",

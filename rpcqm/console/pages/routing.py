@@ -49,4 +49,13 @@ async def show(asked: Asked) -> Shown:
     )
 
 
-PAGES = (Page("/console/routing", "routing.title", "routing.html", show, entry="routing.title"),)
+PAGES = (
+    Page(
+        "/console/routing",
+        "routing.title",
+        "routing.html",
+        show,
+        entry="routing.title",
+        administrators=True,
+    ),
+)

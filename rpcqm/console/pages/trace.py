@@ -34,4 +34,13 @@ async def show(asked: Asked) -> Shown:
     )
 
 
-PAGES = (Page("/console/trace", "trace.title", "trace.html", show, entry="trace.title"),)
+PAGES = (
+    Page(
+        "/console/trace",
+        "trace.title",
+        "trace.html",
+        show,
+        entry="trace.title",
+        administrators=True,
+    ),
+)

@@ -60,4 +60,13 @@ def in_words(event: Event) -> str:
     return text("trail.session", about=event.about, state=told["state"], what=what).rstrip(": ")
 
 
-PAGES = (Page("/console/trail", "trail.title", "trail.html", show, entry="trail.title"),)
+PAGES = (
+    Page(
+        "/console/trail",
+        "trail.title",
+        "trail.html",
+        show,
+        entry="trail.title",
+        administrators=True,
+    ),
+)

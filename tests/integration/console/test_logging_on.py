@@ -2,7 +2,6 @@
 
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,6 @@ from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.browser import Browser, one_time_token, open_browser
 
 CONSOLE = ("--console-port", "0")
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(CONSOLE) as queue_manager:
-        for name, *groups in (("boss", "administrators"), ("peeker",)):
-            words = [word for group in groups for word in ("--group", group)]
-            queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
-        yield queue_manager
 
 
 @pytest.fixture

@@ -18,15 +18,6 @@ AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
 PAGES = ("outgoing", "flight", "trace", "routing", "accounts", "trail", "explain")
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(CONSOLE) as queue_manager:
-        for name, *groups in (("boss", "administrators"), ("peeker",)):
-            words = [word for group in groups for word in ("--group", group)]
-            queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
-        yield queue_manager
-
-
 @pytest.fixture
 def boss(running: PrivateQueueManager) -> Iterator[Program]:
     program = Program(running.endpoint("console"), "boss")

@@ -1,25 +1,14 @@
 """Queues and messages on the pages, as a person uses them."""
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from rpcqm.testing import PrivateQueueManager
 from tests.support.browser import Answer, Browser, open_browser
 from tests.support.programs import Program
-
-CONSOLE = ("--console-port", "0")
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(CONSOLE) as queue_manager:
-        for name, *groups in (("boss", "administrators"), ("peeker",)):
-            words = [word for group in groups for word in ("--group", group)]
-            queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
-        yield queue_manager
 
 
 @pytest.fixture
@@ -44,6 +33,25 @@ def send(boss: Browser, queue: str, **fields: str) -> Answer:
 
 def keys(page: Answer) -> list[str]:
     return re.findall('name="key" value="([0-9]+)"', page.text)
+
+
+def give(running: PrivateQueueManager, queue: str, account: str, denied: int, allowed: int) -> None:
+    """Let an account do what `allowed` says with a queue, and not what `denied` says."""
+    program = Program(running.endpoint("console"), "boss")
+    permissions = f"/queues/{queue}/permissions"
+    sddl = program.ask("GET", permissions).value["sddl"].partition("D:")[2].partition("(")
+    accounts = program.ask("GET", "/accounts").value["accounts"]
+    (sid,) = [each["sid"] for each in accounts if each["name"] == account]
+    entries = f"(D;;{denied:#x};;;{sid})(A;;{allowed:#x};;;{sid})({sddl[2]}"
+    changed = program.ask("PUT", permissions, {"sddl": f"D:{sddl[0]}{entries}"})
+    program.close()
+    assert changed.status == 204, changed
+
+
+def links(page: Answer) -> set[str]:
+    """Where the links and forms of a page lead, without their queries."""
+    to = [each.get("href") or each.get("action") or each.get("formaction") for _, each in page.tags]
+    return {each.partition("?")[0] for each in to if each}
 
 
 def test_a_queue_is_made_changed_and_deleted(boss: Browser, queue: str) -> None:
@@ -77,7 +85,7 @@ def test_a_message_is_sent_and_looked_at_and_stays(boss: Browser, queue: str) ->
         message = boss.get(f"/console/message?queue={queue}&id={key}")
         assert message.title == "First"
         assert "<b>héllo</b>" in message.words
-        assert "priority 6" in message.words
+        assert "Priority 6" in message.words
     body = boss.ask("GET", f"/console/message/body?queue={queue}&id={key}")
     assert body.text == "<b>héllo</b>"
     assert body.headers["Content-Type"] == "application/octet-stream"
@@ -159,15 +167,7 @@ def test_who_may_not_look_is_told_so_and_may_do_nothing_else(
     running: PrivateQueueManager, boss: Browser, queue: str
 ) -> None:
     (key,) = keys(send(boss, queue, label="secret label"))
-    program = Program(running.endpoint("console"), "boss")
-    permissions = f"/queues/{queue}/permissions"
-    sddl = program.ask("GET", permissions).value["sddl"].partition("D:")[2].partition("(")
-    accounts = program.ask("GET", "/accounts").value["accounts"]
-    (sid,) = [each["sid"] for each in accounts if each["name"] == "peeker"]
-    entries = f"(D;;0xb;;;{sid})(A;;0x20;;;{sid})({sddl[2]}"
-    changed = program.ask("PUT", permissions, {"sddl": f"D:{sddl[0]}{entries}"})
-    program.close()
-    assert changed.status == 204, changed
+    give(running, queue, "peeker", denied=0xB, allowed=0x20)
     peeker = open_browser(running)
     peeker.log_on("peeker")
     peeker.get("/console/queues")
@@ -251,3 +251,73 @@ def test_dead_letters_are_sent_again_after_a_question(
     assert any(
         '"action": "resend dead letter"' in line and '"who": "boss"' in line for line in acts
     )
+
+
+def test_a_queue_is_exported_after_a_question(
+    running: PrivateQueueManager, boss: Browser, queue: str, tmp_path: Path
+) -> None:
+    for label in ("one", "two"):
+        send(boss, queue, label=label)
+    assert "/console/queue/export" in links(boss.get(f"/console/queue?queue={queue}"))
+    asked = boss.get(f"/console/queue/export?queue={queue}")
+    assert f"Messages of {queue} will be written to a file, whole: 2 now." in asked.words
+    told, headers = boss.download("/console/queue/export", {"queue": queue})
+    assert headers["Content-Disposition"] == f'attachment; filename="{queue}.mq"'
+    file = tmp_path / "exported.mq"
+    file.write_bytes(told)
+    running.run("queue", "create", f"{queue}-again")
+    running.run("queue", "import", f"{queue}-again", str(file))
+    assert running.run("peek", f"{queue}-again", "--all").stdout.count("hello") == 2
+    assert len(keys(boss.get(f"/console/queue?queue={queue}"))) == 2, "they stay"
+    acts = [line for line in running.log.splitlines() if '"who": "boss"' in line]
+    assert any('"action": "export messages"' in line and "127.0.0.1" in line for line in acts)
+
+
+def test_nobody_is_offered_what_would_be_refused(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    (key,) = keys(send(boss, queue))
+    actions = {f"/console/queue/{each}" for each in ("send", "change", "purge", "delete", "move")}
+    assert links(boss.get(f"/console/queue?queue={queue}")) >= actions
+    give(running, queue, "peeker", denied=0x1001D, allowed=0x22)  # to peek, and see properties
+    peeker = open_browser(running)
+    peeker.log_on("peeker")
+    page = peeker.get(f"/console/queue?queue={queue}")
+    assert links(page) & actions <= {"/console/queue/move"}  # the form of the table
+    assert "/console/queue/export" in links(page)
+    assert 'type="checkbox"' not in page.text
+    assert "send messages, receive, move, remove or purge messages" in page.words
+    message = peeker.get(f"/console/message?queue={queue}&id={key}")
+    assert not links(message) & {"/console/queue/move", "/console/queue/remove", "/console/trace"}
+    assert "/console/message/body" in links(message)
+    assert not links(page) & {"/console/accounts", "/console/outgoing", "/console/trail"}
+    assert links(boss.get("/console/queue?queue=DeadLetter$")) & actions <= {
+        "/console/queue/purge",
+        "/console/queue/move",
+    }
+
+
+def test_who_may_not_look_exports_nothing(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    send(boss, queue, label="secret label")
+    give(running, queue, "peeker", denied=0xB, allowed=0x20)
+    peeker = open_browser(running)
+    peeker.log_on("peeker")
+    assert "/console/queue/export" not in links(peeker.get(f"/console/queue?queue={queue}"))
+    assert peeker.ask("GET", f"/console/queue/export?queue={queue}").status == 403
+    refused = peeker.send("/console/queue/export", {"queue": queue})
+    assert (refused.status, "secret" in refused.text) == (403, False)
+    assert boss.ask("GET", f"/console/queue/export?queue={queue}").status == 200
+    peeker.token = "guessed"
+    assert peeker.send("/console/queue/export", {"queue": queue}).status == 403
+
+
+@pytest.mark.parametrize("name", ["..hidden", "=cmd|' !A0", "a%2f..%2fb", "../../b", "a\u202eb"])
+def test_the_name_of_a_file_is_no_path_and_no_header(boss: Browser, name: str) -> None:
+    boss.get("/console/queues/new")
+    assert boss.submit("/console/queues/new", {"name": name}).status == 200
+    _, headers = boss.download("/console/queue/export", {"queue": name})
+    found = re.fullmatch('attachment; filename="([^"]*)"', headers["Content-Disposition"])
+    assert found
+    assert re.fullmatch("[A-Za-z0-9_-][A-Za-z0-9_.-]*[.]mq", found[1])

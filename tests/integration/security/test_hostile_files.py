@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.client.export_file import MAGIC, MAXIMUM_NOTE, ExportReader, ExportWriter
+from rpcqm.codec.packet.export_file import MAGIC, MAXIMUM_NOTE, ExportReader, ExportWriter
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 CONFIGURATION = "[storage]\nreserve = 1\n"

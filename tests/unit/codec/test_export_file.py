@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.client.export_file import ExportReader, ExportWriter
+from rpcqm.codec.packet.export_file import ExportReader, ExportWriter
 
 MESSAGES: list[tuple[bytes, dict[str, Any]]] = [
     (b"\0packet", {"lookup_id": "1"}),

@@ -21,26 +21,40 @@ _END = struct.Struct("<IIQ")
 _END_MARK = 0xFFFF_FFFF
 
 
+def opening(note: Mapping[str, object]) -> bytes:
+    """The beginning of a file, with what is told of the queue."""
+    encoded = _encoded(note)
+    return _OPENING.pack(MAGIC, VERSION, len(encoded)) + encoded
+
+
+def record(packet: bytes, note: Mapping[str, object]) -> bytes:
+    """A message: its packet, and further facts about it."""
+    encoded = _encoded(note)
+    check = zlib.crc32(packet, zlib.crc32(encoded))
+    return _RECORD.pack(len(encoded), len(packet), check) + encoded + packet
+
+
+def ending(count: int) -> bytes:
+    """The end of a file, which says how many messages there are; without it none is whole."""
+    return _END.pack(_END_MARK, 0, count)
+
+
 class ExportWriter:
     """Writes messages to a file; without the end that `finish` writes, the file is not whole."""
 
     def __init__(self, file: BinaryIO, note: Mapping[str, object]) -> None:
         self._file = file
         self.count = 0
-        encoded = _encoded(note)
-        file.write(_OPENING.pack(MAGIC, VERSION, len(encoded)) + encoded)
+        file.write(opening(note))
 
     def write(self, packet: bytes, note: Mapping[str, object]) -> None:
         """Write a message: its packet, and further facts about it."""
-        encoded = _encoded(note)
-        check = zlib.crc32(packet, zlib.crc32(encoded))
-        self._file.write(_RECORD.pack(len(encoded), len(packet), check) + encoded)
-        self._file.write(packet)
+        self._file.write(record(packet, note))
         self.count += 1
 
     def finish(self) -> None:
         """Write the end, which says how many messages there are."""
-        self._file.write(_END.pack(_END_MARK, 0, self.count))
+        self._file.write(ending(self.count))
         self._file.flush()
 
 

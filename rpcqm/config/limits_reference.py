@@ -528,14 +528,14 @@ BOUNDS: tuple[Bound, ...] = (
         "binary.messages_taken_together",
         "the others are taken in another commit",
         "Messages of one read that are taken in one commit.",
-        "rpcqm.binary.connection.arrival_batches:MOST_MESSAGES",
+        "rpcqm.binary.connection.arrival_batch:MOST_MESSAGES",
         "messages",
     ),
     Bound(
         "binary.octets_taken_together",
         "the others are taken in another commit",
         "Octets of packets of one read that are taken in one commit.",
-        "rpcqm.binary.connection.arrival_batches:MOST_BYTES",
+        "rpcqm.binary.connection.arrival_batch:MOST_BYTES",
         "octets",
     ),
     Bound(

@@ -45,6 +45,10 @@ class MessageIDHistory:
     def __contains__(self, identifier: bytes) -> bool:
         return identifier in self._entries
 
+    def knows_none(self, identifiers: Iterable[bytes]) -> bool:
+        """Whether none of these messages has been seen."""
+        return self._entries.keys().isdisjoint(identifiers)
+
     def knows(self, identifier: bytes, content: bytes) -> bool:
         """Whether a message has been seen, and with that content."""
         return identifier in self._entries and self._contents.get(identifier) == content

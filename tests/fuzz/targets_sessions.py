@@ -86,7 +86,7 @@ class _Known:
         return found[0].transactional, found[0].flags, len(shapes)
 
     def _check(self, message: Message, shape: Shape, values: Values) -> None:
-        attributes, other = message.attributes, Shape(message)
+        attributes, other = message.attributes, Shape(message, shape.form)
         for name in Shape.__slots__:
             if getattr(shape, name) != getattr(other, name):
                 raise Violation(f"the {name} of a packet is another one")

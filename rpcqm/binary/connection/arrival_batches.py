@@ -10,156 +10,31 @@ whole has changed nothing, and its packets go the careful way one by one.
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from rpcqm.adm.message import NEVER as FOREVER
 from rpcqm.adm.message import Message
-from rpcqm.adm.queue import Queue
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.arrival_batch import Batch, Changes, Place
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
-from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE
-from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import PACKET_SIZE
-from rpcqm.codec.packet.form import Values
-from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
+from rpcqm.codec.packet.form import Alike, Values
+from rpcqm.qm.arrival_runs import ArrivalRuns
 from rpcqm.qm.protocol_records import apply_changes
-from rpcqm.qm.timers import expiry_at
-from rpcqm.store.records import NEVER
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.protocol import BinaryProtocol
     from rpcqm.binary.connection.receiving import Receiver
 
-MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
-"""A batch that is as long is carried out: one write stays short, and takes little memory."""
 FEWEST = 2
 """Packets that are worth a batch: one alone is asked as much as on the careful way."""
 MOST_MISSED = 1024
 """How many packets are not looked at, when as many before could not be taken."""
 
 _log = get_logger("binary")
-
-Changes = dict[bytes, bytes | None]
-
-
-class _Sequence:
-    """How far one incoming sequence comes with a batch."""
-
-    __slots__ = ("before", "direct", "last", "moved", "queue_id", "transfer", "value")
-
-    def __init__(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> None:
-        self.transfer, self.queue_id, self.direct = transfer, queue.queue_id, direct
-        self.before = transfer.incoming.copy()
-        self.moved = False
-        self.value = self.before.sequence.value
-        self.last = Stamp(self.before.sequence, self.before.number, 0)
-
-    def accept(self, values: Values) -> bool:
-        """Whether a message is the next one of the sequence that goes on; only then it counts."""
-        number = self.last.number
-        if values.sequence != self.value or values.number <= number or values.previous > number:
-            return False
-        self.last = Stamp(self.last.sequence, values.number, values.previous)
-        self.moved = True
-        return True
-
-    def advance(self, connection: PeerConnection, now: int) -> Changes:
-        """Note that the messages have come, at `now` (seconds); what has to be durable with them.
-
-        What is not accepted comes the careful way, as does what begins a sequence.
-        """
-        transfer, incoming = self.transfer, self.transfer.incoming
-        changes: Changes = {transfer.rejected_key: None} if incoming.reject_count else {}
-        incoming.number, incoming.reject_count = self.last.number, 0
-        transfer.last_access_time = now
-        transfer.arrived(connection, self.direct)
-        transfer.queue_id = self.queue_id
-        changes[transfer.key] = transfer.encode()
-        return changes
-
-    def go_back(self) -> None:
-        """The messages could not be taken."""
-        self.transfer.incoming = self.before
-
-
-class _Place(NamedTuple):
-    """Where the messages of a shape go."""
-
-    queue: Queue
-    run: ArrivalRun
-    sequence: _Sequence | None
-
-
-class Batch:
-    """What a read has brought so far; nothing of it has happened yet."""
-
-    def __init__(self, connection: PeerConnection, now: int) -> None:
-        self.now = now
-        """When it arrives, milliseconds since 1970."""
-        self.beside = connection.address.encode()
-        self.count = self.recoverable = self.size = 0
-        self.direct = self.each = False
-        """Whether any has a direct destination; whether something follows from an arrival."""
-        self.told: list[tuple[Queue, MessageClass, bytes]] = []
-        """What messages tell of others: their queues, their classes, and the others."""
-        self.places: dict[Shape, _Place | None] = {}
-        self.runs: dict[int, ArrivalRun] = {}
-        self.order: list[ArrivalRun] = []
-        """The run of each message, in the order of their arrival."""
-        self.sequences: dict[bytes, _Sequence] = {}
-        self.identities: dict[bytes, bool] = {}
-        """Of messages that are in no sequence, and whether they are recoverable."""
-
-    def run_for(self, queue: Queue, durable: bool) -> ArrivalRun | None:
-        """The run of a queue; None where the batch has one of another kind already."""
-        run = self.runs.get(queue.queue_id)
-        if run is None:
-            run = self.runs[queue.queue_id] = ArrivalRun(queue, durable, len(self.beside))
-        return run if run.durable is durable else None
-
-    def sequence_for(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> _Sequence:
-        sequence = self.sequences.get(transfer.key)
-        if sequence is None:
-            sequence = self.sequences[transfer.key] = _Sequence(transfer, queue, direct)
-        return sequence
-
-    @property
-    def moved(self) -> list[_Sequence]:
-        """The sequences of which any message has been accepted."""
-        return [each for each in self.sequences.values() if each.moved]
-
-    def append(self, run: ArrivalRun, shape: Shape, values: Values, packet: bytes) -> None:
-        """Take a message into the batch."""
-        expiry = NEVER
-        if shape.time_to_be_received != FOREVER:
-            expiry = expiry_at(values.sent_time, shape.time_to_be_received, self.now)
-        self.order.append(run)
-        self.each |= shape.asks
-        if shape.tells is not None:
-            self.told.append((run.queue, shape.tells, packet[shape.about]))
-        run.stored.append(packet + self.beside)
-        run.priorities.append(shape.priority)
-        run.flags.append(shape.flags)
-        run.expiries.append(expiry)
-        self.count += 1
-        self.recoverable += shape.recoverable
-        self.size += values.size
-        self.direct |= shape.is_direct
-
-    def in_order(self) -> Iterator[tuple[Queue, bytes]]:
-        """The queue of each message, and its octets as they are kept, in the order of arrival."""
-        following = {queue_id: iter(run.stored) for queue_id, run in self.runs.items()}
-        for run in self.order:
-            yield run.queue, next(following[run.queue.queue_id])
-
-    @property
-    def is_full(self) -> bool:
-        return self.count >= MOST_MESSAGES or self.size >= MOST_BYTES
 
 
 class ArrivalBatches:
@@ -193,7 +68,7 @@ class ArrivalBatches:
         end = self._gather(batch, data, start)
         if batch.count < FEWEST:
             return start, self._missed(connection, data, end)
-        careful = self._rehearsed(connection, batch, data[start:end])
+        careful = self._rehearsed(connection, batch, data, start, end)
         if not self._carry_out(connection, batch, careful):
             connection.missed = min(connection.missed + batch.count, MOST_MISSED)
             return start, connection.missed
@@ -207,9 +82,10 @@ class ArrivalBatches:
         find, add, end = self.shapes.find, self._add, start
         while (found := find(data, end)) is not None:
             shape, values = found
-            if not add(batch, shape, values, data, end):
+            count = 0 if batch.mixed else self._add_alike(batch, shape, values.size, data, end)
+            if not count and not add(batch, shape, values, data, end):
                 break
-            end += values.size
+            end += (count or 1) * values.size
             if batch.is_full:
                 break
         return end
@@ -232,10 +108,7 @@ class ArrivalBatches:
     def _add(self, batch: Batch, shape: Shape, values: Values, data: bytes, start: int) -> bool:
         """Take a packet into a batch; False if that has to end before it."""
         packet = data[start : start + values.size]
-        try:
-            place = batch.places[shape]
-        except KeyError:
-            place = batch.places[shape] = self._place_of(batch, shape, packet)
+        place = self._place(batch, shape, packet)
         if place is None or values.sent_time < batch.now // 1000 - shape.shortest:
             return False
         if place.sequence is not None:
@@ -249,7 +122,46 @@ class ArrivalBatches:
         batch.append(place.run, shape, values, packet)
         return True
 
-    def _place_of(self, batch: Batch, shape: Shape, packet: bytes) -> _Place | None:
+    def _add_alike(self, batch: Batch, shape: Shape, size: int, data: bytes, start: int) -> int:
+        """Take a packet and the next ones that are like it, as `_add` does with each; how many.
+
+        0, and nothing has happened, where not all of them can be taken, or it is alone.
+        """
+        alike = shape.form.alike(data, start, size, batch.room_for(size))
+        batch.mixed = True
+        if alike is None or min(alike.sent_times) < batch.now // 1000 - shape.shortest:
+            return 0
+        end = start + alike.length * size
+        packets = [data[at : at + size] for at in range(start, end, size)]
+        place = self._place(batch, shape, packets[0])
+        if place is None or not self._are_new(batch, shape, place, alike):
+            return 0
+        batch.extend(place.run, shape, alike, size, packets)
+        batch.mixed = False
+        return alike.length
+
+    def _are_new(self, batch: Batch, shape: Shape, place: Place, alike: Alike) -> bool:
+        """Whether all of them are next in their sequence, or none has come before."""
+        if place.sequence is not None:
+            return place.sequence.accept_many(alike)
+        identities = dict.fromkeys(shape.identities(alike.message_ids), shape.recoverable)
+        if (
+            len(identities) < alike.length
+            or not batch.identities.keys().isdisjoint(identities)
+            or not self._history.knows_none(identities)
+        ):
+            return False
+        batch.identities.update(identities)
+        return True
+
+    def _place(self, batch: Batch, shape: Shape, packet: bytes) -> Place | None:
+        try:
+            return batch.places[shape]
+        except KeyError:
+            found = batch.places[shape] = self._place_of(batch, shape, packet)
+            return found
+
+    def _place_of(self, batch: Batch, shape: Shape, packet: bytes) -> Place | None:
         """Where messages of a shape go now, as the first of them is told; None if not usual."""
         message = Message(packet)
         try:
@@ -261,19 +173,19 @@ class ArrivalBatches:
         if queue is None or run is None:
             return None
         if not shape.transactional:
-            return _Place(queue, run, None)
+            return Place(queue, run, None)
         transfer = self._protocol.incoming_transfers.of(message)
-        return _Place(queue, run, batch.sequence_for(transfer, queue, shape.is_direct))
+        return Place(queue, run, batch.sequence_for(transfer, queue, shape.is_direct))
 
     # What it does
 
     def _rehearsed(
-        self, connection: PeerConnection, batch: Batch, data: bytes
+        self, connection: PeerConnection, batch: Batch, data: bytes, start: int, end: int
     ) -> CarefulArrivals | None:
         """What would become of the packets of a batch one by one, if that is to be compared."""
         if self.shadow is None:
             return None
-        return self.shadow.rehearse(connection, batch, list(_packets(data)))
+        return self.shadow.rehearse(connection, batch, list(_packets(data[start:end])))
 
     def _carry_out(
         self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals | None
@@ -319,7 +231,7 @@ class ArrivalBatches:
 
     def _remember(self, change: StoreTransaction, connection: PeerConnection, batch: Batch) -> None:
         """Let what remembers the messages belong to their commit."""
-        changes: dict[bytes, bytes | None] = {}
+        changes: Changes = {}
         transfers, now = self._protocol.incoming_transfers, self._clock.now() // 1000
         for sequence in batch.moved:
             changes.update(sequence.advance(connection, now))

@@ -24,7 +24,7 @@ from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.arrival_batches import Batch
+    from rpcqm.binary.connection.arrival_batch import Batch
     from rpcqm.binary.connection.protocol import BinaryProtocol
 
 _COUNTER = 0xFFFF

@@ -6,7 +6,7 @@ asked anew for every run of them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from rpcqm.adm.message import FLAG_ADMINISTRATION_QUEUE, NEVER, Message
@@ -49,6 +49,7 @@ class Shape:
         "about",
         "asks",
         "flags",
+        "form",
         "is_direct",
         "priority",
         "recoverable",
@@ -59,8 +60,9 @@ class Shape:
         "transactional",
     )
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, form: PacketForm) -> None:
         envelope = message.envelope
+        self.form = form
         self.flags = message.position_flags(envelope)
         self.priority = envelope.priority
         self.recoverable = envelope.recoverable
@@ -82,6 +84,11 @@ class Shape:
     def identity(self, message_id: bytes) -> bytes:
         """What `identity_of` gives for the message with that number."""
         return self._source + message_id + self._behind
+
+    def identities(self, message_ids: Iterable[bytes]) -> list[bytes]:
+        """`identity` of each."""
+        source, behind = self._source, self._behind
+        return [source + message_id + behind for message_id in message_ids]
 
 
 class KnownShapes:
@@ -145,7 +152,7 @@ class KnownShapes:
         known = [(each.transaction, each.properties) for each in self._forms]
         if (form.transaction, form.properties) not in known:
             self._forms = [form, *self._forms[: MOST_FORMS - 1]]
-        self._shapes[values.constants] = Shape(message)
+        self._shapes[values.constants] = Shape(message, form)
         if len(self._shapes) > MOST_SHAPES:
             self._shapes.popitem(last=False)
         return True

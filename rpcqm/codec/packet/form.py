@@ -8,8 +8,9 @@ application tag, body and extension, and of a transactional one its place in a s
 
 import functools
 import struct
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import align4, decode_text, encode_text
@@ -90,7 +91,31 @@ class Contents(NamedTuple):
     body: bytes
 
 
+class Alike(NamedTuple):
+    """Neighbouring packets of one size that have all constants in common: their own values.
+
+    The last three are empty without a TransactionHeader.
+    """
+
+    length: int
+    sent_times: tuple[int, ...]
+    message_ids: tuple[bytes, ...]
+    sequences: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
+    previous: tuple[int, ...] = ()
+
+
 _new_values = functools.partial(tuple.__new__, Values)
+_ROW_HEAD = "<12s40sI4s"
+"""What a row begins with: up to the packet size, names, sent time, message number."""
+_ROW_CONTENTS = "4s28x24s"
+"""Of the MessagePropertiesHeader all but the correlation, the body type and the tag."""
+_ROW_FLAGS = 5
+"""Where those of a TransactionHeader are in a row."""
+_OWN = (2, 3), (2, 3, 5, 6, 7)
+"""Where the values are that differ, without flags; with a TransactionHeader the second."""
+assert struct.calcsize(_ROW_HEAD) == _HEAD_SIZE
+assert struct.calcsize("<" + _ROW_CONTENTS) == PROPERTIES_HEADER_SIZE
 
 
 class PacketForm:
@@ -99,16 +124,19 @@ class PacketForm:
     `transaction` is -1 in packets without one.
     """
 
-    __slots__ = ("_least", "_read", "properties", "transaction")
+    __slots__ = ("_least", "_read", "_row", "properties", "transaction")
 
     def __init__(self, transaction: int, properties: int) -> None:
         self.transaction, self.properties = transaction, properties
         if transaction < 0:
-            middle = f"{properties - _HEAD_SIZE}s{_NO_TRANSACTION}"
+            names = f"{properties - _HEAD_SIZE}s"
+            middle = names + _NO_TRANSACTION
         else:
             behind = transaction + TRANSACTION_HEADER_SIZE
-            middle = f"{transaction - _HEAD_SIZE}s{_TRANSACTION}{properties - behind}s"
+            names = f"{transaction - _HEAD_SIZE}s{_TRANSACTION}{properties - behind}s"
+            middle = names
         self._read = struct.Struct(_HEAD + middle + _PROPERTIES).unpack_from
+        self._row = _ROW_HEAD + names + _ROW_CONTENTS
         self._least = properties + PROPERTIES_HEADER_SIZE
 
     @classmethod
@@ -171,6 +199,30 @@ class PacketForm:
         ):
             return None
         return _new_values((constants, size, sent_time, identifier, sequence, number, previous))
+
+    def alike(self, data: bytes, start: int, size: int, most: int) -> Alike | None:
+        """The packets from `start` on that are like the first one, which `read` has read.
+
+        So many at `most`, of its `size`; they differ in their times, numbers, correlations, types,
+        tags, texts and contents, but in no length. None where the second one is not like it.
+        """
+        count = min(most, (len(data) - start) // size)
+        if count < 2 or data[start : start + 12] != data[start + size : start + size + 12]:
+            return None
+        label = 2 * data[start + self.properties + 1]
+        unpack = _rows(self._row, label, size)
+        columns = list(zip(*unpack(memoryview(data)[start : start + count * size]), strict=True))
+        if label:
+            count = _labels(columns.pop(), count)
+        if self.transaction >= 0:
+            count = _equal([flags & _WITHOUT_MARKS for flags in columns.pop(_ROW_FLAGS)], count)
+        own = _OWN[self.transaction >= 0]
+        for at, column in enumerate(columns):
+            if at not in own:
+                count = _equal(column, count)
+        if count < 2:
+            return None
+        return Alike(count, *(columns[at][:count] for at in own))
 
     def contents(self, packet: bytes) -> Contents:
         """What else a packet of this form has of its own."""
@@ -240,6 +292,27 @@ class PacketForm:
             and kind is PacketKind.USER_MESSAGE is identify_message(PacketMessage(packet))
             and (layout.transaction, layout.properties) == (self.transaction, self.properties)
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _rows(row: str, label: int, size: int) -> Callable[[memoryview], Iterator[tuple[Any, ...]]]:
+    """What reads packets of that size, one behind the other, with their label of so many octets."""
+    text = f"{label}s" if label else ""
+    head = row + text
+    return struct.Struct(f"{head}{size - struct.calcsize(head)}x").iter_unpack
+
+
+def _equal(column: Sequence[object], count: int) -> int:
+    """How many of the first `count` elements are like the first one, up to one that is not."""
+    first = column[0]
+    if column.count(first) == len(column):
+        return count
+    return next((at for at in range(count) if column[at] != first), count)
+
+
+def _labels(column: Sequence[bytes], count: int) -> int:
+    """How many of the first `count` are labels, up to one that is none."""
+    return next((at for at in range(count) if not _is_label(column[at])), count)
 
 
 def _sequence_of(message: PacketMessage) -> int:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.binary.connection import arrival_batches
+from rpcqm.binary.connection import arrival_batch, arrival_batches
 from rpcqm.binary.connection.known_shapes import (
     LEARN_AT_ONCE,
     LEARN_EVERY,
@@ -104,14 +104,14 @@ def commits(half: Half, sent: list[Sent]) -> int:
 
 @pytest.mark.bound("binary.messages_taken_together")
 def test_a_read_with_many_messages_is_taken_in_several_commits(half: Half) -> None:
-    most = arrival_batches.MOST_MESSAGES
+    most = arrival_batch.MOST_MESSAGES
     assert commits(half, several(most)) == 1
     assert commits(half, several(most + 2, 2_001)) == 2
 
 
 @pytest.mark.bound("binary.octets_taken_together")
 def test_a_read_with_many_octets_is_taken_in_several_commits(half: Half) -> None:
-    body = bytes(arrival_batches.MOST_BYTES // 4)
+    body = bytes(arrival_batch.MOST_BYTES // 4)
     assert commits(half, several(4, body=body)) == 1
     assert commits(half, several(8, 5, body=body)) == 2
 

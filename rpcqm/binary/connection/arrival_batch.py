@@ -1,0 +1,180 @@
+"""A batch: packets of one read that are going to be taken together (`arrival_batches`)."""
+
+from collections.abc import Iterator
+from operator import gt, le
+from typing import NamedTuple
+
+from rpcqm.adm.message import NEVER as FOREVER
+from rpcqm.adm.queue import Queue
+from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
+from rpcqm.binary.connection.known_shapes import Shape
+from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.sequence import Stamp
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.form import Alike, Values
+from rpcqm.qm.arrival_runs import ArrivalRun
+from rpcqm.qm.timers import expiry_at
+from rpcqm.store.records import NEVER
+
+MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
+"""A batch that is as long is carried out: one write stays short, and takes little memory."""
+
+Changes = dict[bytes, bytes | None]
+
+
+class ArrivingSequence:
+    """How far one incoming sequence comes with a batch."""
+
+    __slots__ = ("before", "direct", "last", "moved", "queue_id", "transfer", "value")
+
+    def __init__(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> None:
+        self.transfer, self.queue_id, self.direct = transfer, queue.queue_id, direct
+        self.before = transfer.incoming.copy()
+        self.moved = False
+        self.value = self.before.sequence.value
+        self.last = Stamp(self.before.sequence, self.before.number, 0)
+
+    def accept(self, values: Values) -> bool:
+        """Whether a message is the next one of the sequence that goes on; only then it counts."""
+        number = self.last.number
+        if values.sequence != self.value or values.number <= number or values.previous > number:
+            return False
+        self.last = Stamp(self.last.sequence, values.number, values.previous)
+        self.moved = True
+        return True
+
+    def accept_many(self, alike: Alike) -> bool:
+        """The same for messages that come one behind the other; only all of them count."""
+        numbers = alike.numbers
+        before = (self.last.number, *numbers[:-1])
+        if (
+            alike.sequences.count(self.value) < alike.length
+            or not all(map(gt, numbers, before))
+            or not all(map(le, alike.previous, before))
+        ):
+            return False
+        self.last = Stamp(self.last.sequence, numbers[-1], alike.previous[-1])
+        self.moved = True
+        return True
+
+    def advance(self, connection: PeerConnection, now: int) -> Changes:
+        """Note that the messages have come, at `now` (seconds); what has to be durable with them.
+
+        What is not accepted comes the careful way, as does what begins a sequence.
+        """
+        transfer, incoming = self.transfer, self.transfer.incoming
+        changes: Changes = {transfer.rejected_key: None} if incoming.reject_count else {}
+        incoming.number, incoming.reject_count = self.last.number, 0
+        transfer.last_access_time = now
+        transfer.arrived(connection, self.direct)
+        transfer.queue_id = self.queue_id
+        changes[transfer.key] = transfer.encode()
+        return changes
+
+    def go_back(self) -> None:
+        """The messages could not be taken."""
+        self.transfer.incoming = self.before
+
+
+class Place(NamedTuple):
+    """Where the messages of a shape go."""
+
+    queue: Queue
+    run: ArrivalRun
+    sequence: ArrivingSequence | None
+
+
+class Batch:
+    """What a read has brought so far; nothing of it has happened yet."""
+
+    def __init__(self, connection: PeerConnection, now: int) -> None:
+        self.now = now
+        """When it arrives, milliseconds since 1970."""
+        self.beside = connection.address.encode()
+        self.count = self.recoverable = self.size = 0
+        self.direct = self.each = self.mixed = False
+        """Whether any has a direct destination; whether something follows from an arrival; whether
+        neighbours were not alike, so that no more are looked for."""
+        self.told: list[tuple[Queue, MessageClass, bytes]] = []
+        """What messages tell of others: their queues, their classes, and the others."""
+        self.places: dict[Shape, Place | None] = {}
+        self.runs: dict[int, ArrivalRun] = {}
+        self.order: list[ArrivalRun] = []
+        """The run of each message, in the order of their arrival."""
+        self.sequences: dict[bytes, ArrivingSequence] = {}
+        self.identities: dict[bytes, bool] = {}
+        """Of messages that are in no sequence, and whether they are recoverable."""
+
+    def run_for(self, queue: Queue, durable: bool) -> ArrivalRun | None:
+        """The run of a queue; None where the batch has one of another kind already."""
+        run = self.runs.get(queue.queue_id)
+        if run is None:
+            run = self.runs[queue.queue_id] = ArrivalRun(queue, durable, len(self.beside))
+        return run if run.durable is durable else None
+
+    def sequence_for(
+        self, transfer: IncomingTransfer, queue: Queue, direct: bool
+    ) -> ArrivingSequence:
+        sequence = self.sequences.get(transfer.key)
+        if sequence is None:
+            sequence = self.sequences[transfer.key] = ArrivingSequence(transfer, queue, direct)
+        return sequence
+
+    @property
+    def moved(self) -> list[ArrivingSequence]:
+        """The sequences of which any message has been accepted."""
+        return [each for each in self.sequences.values() if each.moved]
+
+    def append(self, run: ArrivalRun, shape: Shape, values: Values, packet: bytes) -> None:
+        """Take a message into the batch."""
+        expiry = NEVER
+        if shape.time_to_be_received != FOREVER:
+            expiry = expiry_at(values.sent_time, shape.time_to_be_received, self.now)
+        self.order.append(run)
+        self.each |= shape.asks
+        if shape.tells is not None:
+            self.told.append((run.queue, shape.tells, packet[shape.about]))
+        run.stored.append(packet + self.beside)
+        run.priorities.append(shape.priority)
+        run.flags.append(shape.flags)
+        run.expiries.append(expiry)
+        self.count += 1
+        self.recoverable += shape.recoverable
+        self.size += values.size
+        self.direct |= shape.is_direct
+
+    def extend(
+        self, run: ArrivalRun, shape: Shape, alike: Alike, size: int, packets: list[bytes]
+    ) -> None:
+        """Take neighbours of one size into the batch, as `append` does with each."""
+        count, until, now, beside = alike.length, shape.time_to_be_received, self.now, self.beside
+        self.order += [run] * count
+        self.each |= shape.asks
+        if shape.tells is not None:
+            self.told += [(run.queue, shape.tells, packet[shape.about]) for packet in packets]
+        run.stored += [packet + beside for packet in packets]
+        run.priorities += [shape.priority] * count
+        run.flags += [shape.flags] * count
+        run.expiries += (
+            [NEVER] * count
+            if until == FOREVER
+            else [expiry_at(sent, until, now) for sent in alike.sent_times]
+        )
+        self.count += count
+        self.recoverable += count * shape.recoverable
+        self.size += count * size
+        self.direct |= shape.is_direct
+
+    def room_for(self, size: int) -> int:
+        """How many packets of a size can come until the batch is full."""
+        return min(MOST_MESSAGES - self.count, -((self.size - MOST_BYTES) // size))
+
+    def in_order(self) -> Iterator[tuple[Queue, bytes]]:
+        """The queue of each message, and its octets as they are kept, in the order of arrival."""
+        following = {queue_id: iter(run.stored) for queue_id, run in self.runs.items()}
+        for run in self.order:
+            yield run.queue, next(following[run.queue.queue_id])
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= MOST_MESSAGES or self.size >= MOST_BYTES

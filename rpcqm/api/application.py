@@ -1,6 +1,6 @@
 """From an HTTP request to an operation, and from its outcome to an answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from rpcqm.api import metrics, models, openapi, page, routes
 from rpcqm.api.asked import Asked, Reply
-from rpcqm.api.logging_on import Accounts, identity_of, origin_of
+from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
@@ -36,13 +36,14 @@ MOST_PARAMETERS = 32
 class ApiSettings:
     """`hosts` are names beyond addresses and localhost; `longest_wait` is in seconds.
 
-    Without `metrics` none are told.
+    Without `metrics` none are told. Logons by Kerberos over TLS must be `bound` to it.
     """
 
     hosts: frozenset[str] = frozenset()
     trusted_proxy: str = ""
     longest_wait: int = 60
     metrics: MetricsSettings | None = None
+    bound: bool = True
 
 
 class Api:
@@ -65,19 +66,21 @@ class Api:
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer to a request, whatever is wrong with it."""
+        told: list[tuple[str, str]] = []
         try:
-            reply = await self._reply(request)
+            reply = await self._reply(request, told)
         except MQError as error:
-            return _refused(refusal_of(error))
+            return _refused(refusal_of(error), told)
         except Refusal as refusal:
-            return _refused(refusal)
-        headers = (*_type_of(reply), *reply.headers)
+            return _refused(refusal, told)
+        headers = (*_type_of(reply), *reply.headers, *told)
         if reply.stream is not None:
             return HttpResponse(reply.status, b"", headers, reply.stream)
         body = b"" if reply.status == HTTPStatus.NO_CONTENT else _body(reply)
         return HttpResponse(reply.status, body, headers)
 
-    async def _reply(self, request: HttpRequest) -> Reply:
+    async def _reply(self, request: HttpRequest, told: list[tuple[str, str]]) -> Reply:
+        """What is asked for; `told` gets the headers of every answer to who asks."""
         self._check_host(request)
         target, _, query = request.target.partition("?")
         if target in ("/healthz", "/readyz"):
@@ -89,9 +92,9 @@ class Api:
         if target == _ICON:
             return _only(request, "GET", _icon())
         if target == metrics.PATH and self.settings.metrics is not None:
-            return await self._metrics(request, self.settings.metrics)
+            return await self._metrics(request, self.settings.metrics, told)
         route, names = _route(request.method, target)
-        identity = self._identity_of(request)
+        identity = self._log_on(request, told)
         address, _ = origin_of(request, self.settings.trusted_proxy)
         ORIGIN.set(address)
         asked = Asked(
@@ -102,21 +105,25 @@ class Api:
             models.read_texts(route.parameters, _query(query)),
             None if route.content is None else _content(route, request),
             request.body,
-            partial(self._identity_of, request),
+            partial(log_on_again, request, self._accounts, self.settings, identity),
             _headers(request),
         )
         return await route.function(asked)
 
-    async def _metrics(self, request: HttpRequest, settings: MetricsSettings) -> Reply:
+    async def _metrics(
+        self, request: HttpRequest, settings: MetricsSettings, told: list[tuple[str, str]]
+    ) -> Reply:
         if request.method != "GET":
             raise _not_allowed("GET")
-        identity = self._identity_of(request)
+        identity = self._log_on(request, told)
         address, _ = origin_of(request, self.settings.trusted_proxy)
         accept = request.header("Accept") or ""
         return await metrics.show_metrics(self._operations, identity, address, accept, settings)
 
-    def _identity_of(self, request: HttpRequest) -> Identity:
-        return identity_of(request, self._accounts, self.settings.trusted_proxy)
+    def _log_on(self, request: HttpRequest, told: list[tuple[str, str]]) -> Identity:
+        logged_on = log_on(request, self._accounts, self.settings)
+        told.extend(logged_on.headers)
+        return logged_on.identity
 
     def _health(self, ready: bool) -> Reply:
         """That the process answers, or whether it does its work; everybody may ask."""
@@ -244,5 +251,6 @@ def _type_of(reply: Reply) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", reply.content_type),)
 
 
-def _refused(refusal: Refusal) -> HttpResponse:
-    return HttpResponse(int(refusal.status), body_of(refusal), headers_of(refusal))
+def _refused(refusal: Refusal, told: Iterable[tuple[str, str]]) -> HttpResponse:
+    headers = (*headers_of(refusal), *told)
+    return HttpResponse(int(refusal.status), body_of(refusal), headers)

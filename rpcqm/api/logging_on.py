@@ -1,9 +1,9 @@
-"""Who asks: accounts by HTTP Basic, tokens as Bearer, and from where that is taken."""
+"""Who asks: accounts by HTTP Basic, tokens as Bearer, Kerberos by Negotiate; and from where."""
 
 import base64
 import binascii
 from http import HTTPStatus
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rpcqm.api.problems import Refusal
 from rpcqm.base.errors import HResult
@@ -12,7 +12,15 @@ from rpcqm.http import origins
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.operations.logons import GuessedTooOftenError
 
-_CHALLENGE = (("WWW-Authenticate", 'Basic realm="rpcqm", charset="UTF-8"'),)
+Headers = tuple[tuple[str, str], ...]
+
+_BASIC = ("WWW-Authenticate", 'Basic realm="rpcqm", charset="UTF-8"')
+_NEGOTIATE = ("WWW-Authenticate", "Negotiate")
+_EACH_REQUEST = ("Persistent-Auth", "false")
+"""Says that no logon holds for the requests behind it on the same connection."""
+_PREFIX = b"tls-server-end-point:"
+_NO_CHANNEL = b"none"
+"""No channel has this name: without TLS only tokens count that are bound to nothing."""
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
 
 
@@ -27,33 +35,117 @@ class Accounts(Protocol):
         """Who shows a token, None if it is wrong or over; raises GuessedTooOftenError."""
         ...
 
+    @property
+    def negotiates(self) -> bool:
+        """Whether Kerberos is served."""
+        ...
 
-def identity_of(request: HttpRequest, accounts: Accounts, trusted_proxy: str) -> Identity:
+    def negotiate(
+        self, token: bytes, channel: bytes | None, bound: bool, address: str
+    ) -> tuple[Identity, bytes] | None:
+        """Who shows a token of Kerberos, with the answer to it; raises GuessedTooOftenError.
+
+        What it is bound to must be `channel`, None takes all; with `bound` it must be bound.
+        """
+        ...
+
+    def present(self, identity: Identity) -> Identity | None:
+        """Who somebody is now that has logged on, None if the account is there no more."""
+        ...
+
+
+class LogonSettings(Protocol):
+    """From where logons come, and whether those by Kerberos are `bound` to TLS."""
+
+    @property
+    def trusted_proxy(self) -> str: ...
+
+    @property
+    def bound(self) -> bool: ...
+
+
+class LoggedOn(NamedTuple):
+    """Who asks, and the headers of an answer to that."""
+
+    identity: Identity
+    headers: Headers = ()
+
+
+def log_on(request: HttpRequest, accounts: Accounts, settings: LogonSettings) -> LoggedOn:
     """Who a request comes from; raises Refusal."""
+    trusted_proxy = settings.trusted_proxy
     address, secure = origin_of(request, trusted_proxy)
     if not secure and not origins.is_loopback(address):
         # Before anybody is asked for a password, which would come in clear.
         raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
+    challenges: Headers = (_BASIC,)
+    if accounts.negotiates and not (_comes_by_proxy(request, trusted_proxy) and settings.bound):
+        challenges = (_NEGOTIATE, _BASIC)
     given = request.header("Authorization")
     if given is None:
-        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "log on", _CHALLENGE)
+        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "log on", challenges)
     try:
-        identity = _proved(accounts, given, address)
+        proved = _proved(request, accounts, settings, given, address)
     except GuessedTooOftenError as error:
         raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _DENIED, str(error)) from None
+    if proved is None:
+        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "the logon has failed", challenges)
+    return proved
+
+
+def log_on_again(
+    request: HttpRequest, accounts: Accounts, settings: LogonSettings, before: Identity
+) -> Identity:
+    """Who asks, as that is now; a ticket is good once, so its account is looked at."""
+    if _scheme_of(request.header("Authorization") or "")[0] != "negotiate":
+        return log_on(request, accounts, settings).identity
+    identity = accounts.present(before)
     if identity is None:
-        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "the logon has failed", _CHALLENGE)
+        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "the account has gone")
     return identity
 
 
-def _proved(accounts: Accounts, given: str, address: str) -> Identity | None:
+def _proved(
+    request: HttpRequest, accounts: Accounts, settings: LogonSettings, given: str, address: str
+) -> LoggedOn | None:
     """Whom an Authorization header proves."""
+    scheme, credentials = _scheme_of(given)
+    if scheme == "negotiate":
+        return _negotiated(request, accounts, settings, credentials, address)
+    identity = None
+    if scheme == "bearer":
+        identity = accounts.show_token(credentials, address)
+    elif scheme == "basic":
+        identity = accounts.log_on(*_name_and_password(credentials), address)
+    return None if identity is None else LoggedOn(identity)
+
+
+def _negotiated(
+    request: HttpRequest, accounts: Accounts, settings: LogonSettings, text: str, address: str
+) -> LoggedOn | None:
+    """Whom a token of Kerberos proves, with our own proof as the answer."""
+    by_proxy = _comes_by_proxy(request, settings.trusted_proxy)
+    channel: bytes | None = _NO_CHANNEL
+    if by_proxy:
+        channel = None  # which only the proxy knows
+    elif request.channel is not None:
+        channel = _PREFIX + request.channel.end_point
+    bound = settings.bound and (by_proxy or request.channel is not None)
+    done = accounts.negotiate(_octets(text), channel, bound, address)
+    if done is None:
+        return None
+    identity, answer = done
+    ours = ("WWW-Authenticate", f"Negotiate {base64.b64encode(answer).decode()}")
+    return LoggedOn(identity, (ours, _EACH_REQUEST) if answer else (_EACH_REQUEST,))
+
+
+def _comes_by_proxy(request: HttpRequest, trusted_proxy: str) -> bool:
+    return bool(trusted_proxy) and request.peer == trusted_proxy
+
+
+def _scheme_of(given: str) -> tuple[str, str]:
     scheme, _, credentials = given.partition(" ")
-    if scheme.lower() == "bearer":
-        return accounts.show_token(credentials.strip(), address)
-    if scheme.lower() == "basic":
-        return accounts.log_on(*_name_and_password(credentials), address)
-    return None
+    return scheme.lower(), credentials.strip()
 
 
 def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
@@ -66,8 +158,16 @@ def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
 
 def _name_and_password(credentials: str) -> tuple[str, str]:
     try:
-        text = base64.b64decode(credentials.strip(), validate=True).decode()
-    except (binascii.Error, ValueError):
+        text = _octets(credentials).decode()
+    except ValueError:
         text = ""
     name, _, password = text.partition(":")
     return name, password
+
+
+def _octets(text: str) -> bytes:
+    """Base64 to octets, none for what is no Base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

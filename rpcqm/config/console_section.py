@@ -48,6 +48,15 @@ class ConsoleSection:
             opens="That proxy says from where callers log on, and whether they came by TLS.",
         ),
     ] = ""
+    channel_bindings: Annotated[
+        str,
+        About(
+            "Whether a ticket of Kerberos must be bound to the connection when it comes over TLS.",
+            choices=("require", "allow"),
+            opens="A ticket that is not bound to its connection of TLS is taken, from clients that "
+            "cannot bind it, and from behind a proxy.",
+        ),
+    ] = "require"
     longest_wait: Annotated[
         int, About("How long a receive waits at most.", (0, 86_400), unit="s")
     ] = 60

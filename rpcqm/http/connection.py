@@ -11,6 +11,7 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES, STEP
+from rpcqm.http.tls import ServerContext
 
 if TYPE_CHECKING:
     from rpcqm.http.server import HttpServer, Listening
@@ -131,6 +132,12 @@ class HttpConnection(web.RequestHandler):
     def busy(self) -> bool:
         """Whether a request is being answered, or waits for that."""
         return self._request_in_progress or bool(self._messages)
+
+    @property
+    def channel(self) -> ServerContext | None:
+        """What protects this connection, also after a reload has brought another certificate."""
+        context = self.transport.get_extra_info("sslcontext") if self.transport else None
+        return context if isinstance(context, ServerContext) else None
 
     @property
     def unsent(self) -> int:

@@ -5,12 +5,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
+class Channel(Protocol):
+    """A connection of TLS, as those know it who bind a proof to it."""
+
+    @property
+    def end_point(self) -> bytes:
+        """`tls-server-end-point` (RFC 5929, 4)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """A request that has come wholly; names of headers are as they were written.
 
     `peer` is the address that it came from, `secure` whether it came by TLS, `port` the one that it
-    came to.
+    came to; `channel` is there with TLS.
     """
 
     method: str
@@ -20,6 +29,7 @@ class HttpRequest:
     peer: str = ""
     secure: bool = False
     port: int = 0
+    channel: Channel | None = None
 
     def header(self, name: str) -> str | None:
         """The first header of that name, in whatever case."""

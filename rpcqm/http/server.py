@@ -189,6 +189,7 @@ class HttpServer:
                 host,
                 place.secure,
                 place.port,
+                connection.channel,
             )
         )
         if answer.stream is not None:

@@ -1,6 +1,7 @@
 """Contexts for TLS from files, from version 1.2 on."""
 
 import ssl
+from functools import cached_property
 from pathlib import Path
 
 
@@ -13,11 +14,32 @@ class TlsFileError(Exception):
         self.reason = reason
 
 
-def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+class ServerContext(ssl.SSLContext):
+    """A context that knows what callers can bind a proof of theirs to."""
+
+    pem = b""
+
+    @cached_property
+    def end_point(self) -> bytes:
+        """`tls-server-end-point` (RFC 5929, 4.1): a digest of the certificate, by its own hash.
+
+        SHA-256 takes the place of MD5 and SHA-1, and of the hash that a signature has not (G307).
+        """
+        from cryptography import x509  # takes time to load, and few callers need it
+        from cryptography.hazmat.primitives import hashes
+
+        (certificate, *_) = x509.load_pem_x509_certificates(self.pem)
+        own = certificate.signature_hash_algorithm
+        weak = own is None or isinstance(own, hashes.MD5 | hashes.SHA1)
+        return certificate.fingerprint(hashes.SHA256() if own is None or weak else own)
+
+
+def server_context(certificate: Path, key: Path) -> ServerContext:
     """What incoming connections are protected with. Raises TlsFileError."""
     for path in (certificate, key):
         _check_readable(path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    context.pem = certificate.read_bytes()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         # OpenSSL would ask the terminal for the password of an encrypted key.

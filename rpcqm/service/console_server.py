@@ -29,9 +29,15 @@ from rpcqm.service.http_limits import http_limits
 if TYPE_CHECKING:
     from rpcqm.console.application import Console, ConsoleSettings
     from rpcqm.console.sessions import Standing
+    from rpcqm.rpc.security.negotiation import HttpNegotiation
 
 PAGES = "/console"
 """Below this path are pages; `/` is one, too."""
+
+_NEGOTIATE = "negotiate:"
+"""Under which name wrong tokens of Kerberos count; no account can have it."""
+_WRONG_PASSWORD = "a wrong password, or an unknown account"
+_WRONG_TOKEN = "a wrong token, or one that is over"
 
 _log = get_logger("service")
 
@@ -42,9 +48,11 @@ class ConsoleServer:
     def __init__(self, parts: ConsoleParts, listening: socket.socket) -> None:
         self._parts = parts
         self._console: Console | None = None
+        self._log_ons = LogOns(parts.accounts, parts.operations, parts.metrics)
+        self._log_ons.negotiation = negotiation_of(parts)
         self._api = Api(
             parts.operations,
-            LogOns(parts.accounts, parts.operations, parts.metrics),
+            self._log_ons,
             api_settings(parts.configuration),
             version("rpcqm"),
             parts.is_ready,
@@ -77,14 +85,14 @@ class ConsoleServer:
             from rpcqm.console.application import Console
         if self._console is None:  # another request may have waited for the same
             operations = self._parts.operations
-            accounts = LogOns(self._parts.accounts, operations, self._parts.metrics)
             settings = console_settings(self._parts)
-            self._console = Console(operations, accounts, self._parts.clock, settings)
+            self._console = Console(operations, self._log_ons, self._parts.clock, settings)
         return self._console
 
     def adjust(self, parts: ConsoleParts) -> None:
         """Go on with other settings, and with another certificate for new connections."""
         self._api.settings = api_settings(parts.configuration)
+        self._log_ons.negotiation = negotiation_of(parts)
         if self._console is not None:
             self._console.adjust(console_settings(parts))
         self._server.adjust(http_limits(parts.configuration.limits), parts.context)
@@ -100,6 +108,12 @@ class LogOns:
     def __init__(self, accounts: Accounts, operations: Operations, metrics: Metrics) -> None:
         self._accounts, self._tokens = accounts, operations.tokens
         self._logons, self._metrics = operations.logons, metrics
+        self.negotiation: HttpNegotiation | None = None
+
+    @property
+    def negotiates(self) -> bool:
+        """Whether Kerberos is served."""
+        return self.negotiation is not None
 
     def log_on(self, name: str, password: str, address: str) -> Identity | None:
         """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
@@ -108,13 +122,39 @@ class LogOns:
             right = self._accounts.has_password(name, nt_hash(password))
             return self._accounts.identity(name, "") if right else None
 
-        return self._slowed(name, address, proved, "a wrong password, or an unknown account")
+        return self._slowed(name, address, proved, lambda: _WRONG_PASSWORD)
 
     def show_token(self, text: str, address: str) -> Identity | None:
         """Who shows a token, None if it is wrong or over; raises GuessedTooOftenError."""
         name = text.rpartition("_")[0]  # what is behind it is the secret
         verify = partial(self._tokens.verify, text)
-        return self._slowed(name, address, verify, "a wrong token, or one that is over")
+        return self._slowed(name, address, verify, lambda: _WRONG_TOKEN)
+
+    def negotiate(
+        self, token: bytes, channel: bytes | None, bound: bool, address: str
+    ) -> tuple[Identity, bytes] | None:
+        """Who shows a token of Kerberos, with the answer to it; raises GuessedTooOftenError.
+
+        Who that is, is not known before it is proved, so that wrong ones count together.
+        """
+        done: list[tuple[Identity, bytes]] = []
+        reason = ["Kerberos is not served over HTTP"]
+
+        def proved() -> Identity | None:
+            try:
+                if self.negotiation is not None:
+                    done.append(self.negotiation.log_on(token, channel, bound))
+            except AuthenticationError as error:
+                reason[0] = str(error)
+            return done[0][0] if done else None
+
+        self._slowed(_NEGOTIATE, address, proved, lambda: reason[0])
+        return done[0] if done else None
+
+    def present(self, identity: Identity) -> Identity | None:
+        """Who somebody is now that has logged on, None if the account is there no more."""
+        known = self._accounts.standing(identity)
+        return None if known is None else known[0]
 
     def show_logon(self, text: str, address: str) -> Identity | None:
         """Who shows a one-time token, None if it is wrong or over.
@@ -136,21 +176,25 @@ class LogOns:
         return None if known is None else Standing(*known)
 
     def _slowed(
-        self, name: str, address: str, proved: Callable[[], Identity | None], reason: str
+        self,
+        name: str,
+        address: str,
+        proved: Callable[[], Identity | None],
+        reason: Callable[[], str],
     ) -> Identity | None:
-        """What a proof tells, unless too many have failed before."""
-        account = folded_name(name)
+        """What a proof tells, unless too many have failed before; `reason` is why it did."""
+        account, shown = folded_name(name), "" if name == _NEGOTIATE else name
         try:
             self._accounts.throttle.admit(account, address)
         except AuthenticationError as error:
             self._metrics.count("http.logons_failed")
-            _log.info("a program could not log on", peer=address, account=name, reason=str(error))
+            _log.info("a program could not log on", peer=address, account=shown, reason=str(error))
             raise GuessedTooOftenError(str(error)) from error
         identity = proved()
         if identity is None:
             self._metrics.count("http.logons_failed")
             self._accounts.throttle.failed(account, address)
-            _log.info("a program could not log on", peer=address, account=name, reason=reason)
+            _log.info("a program could not log on", peer=address, account=shown, reason=reason())
         else:
             self._accounts.throttle.succeeded(account, address)
         return identity
@@ -164,7 +208,22 @@ def api_settings(configuration: Configuration) -> ApiSettings:
         section.trusted_proxy,
         section.longest_wait,
         metrics_settings(configuration),
+        section.channel_bindings == "require",
     )
+
+
+def negotiation_of(parts: ConsoleParts) -> "HttpNegotiation | None":
+    """How callers log on by Kerberos; None where no keys are configured, or none of HTTP/…."""
+    keytab = parts.configuration.security.keytab
+    if keytab is None:
+        return None
+    from rpcqm.rpc.security.negotiation import HttpNegotiation  # needs the extra `kerberos`
+
+    try:
+        return HttpNegotiation(parts.accounts, keytab)
+    except AuthenticationError as error:
+        _log.info("Kerberos is not offered over HTTP", reason=str(error))
+        return None
 
 
 def console_settings(parts: ConsoleParts) -> "ConsoleSettings":

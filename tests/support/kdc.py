@@ -35,6 +35,7 @@ _CLIENT = """\
  }}
 [domain_realm]
  {host} = {realm}
+ localhost = {realm}
 """
 
 _SERVER = """\
@@ -76,6 +77,7 @@ class Kdc:
         self.directory = directory
         self._key_type = key_type
         self.keytab = directory / "keytab"
+        self.other_keytab = directory / "other-keytab"
         self._caches: dict[str, str] = {}
         self._argv = inside or (lambda command: list(map(str, command)))
         self.environment = {
@@ -137,6 +139,13 @@ class Kdc:
         cache = self.log_on(name)
         self._run("kvno", "-c", cache, SERVICE)
         return cache
+
+    def add_service(self, name: str) -> None:
+        """Another service with keys in `keytab`; `other_keytab` stays without them."""
+        shutil.copyfile(self.keytab, self.other_keytab)
+        self.other_keytab.chmod(0o600)
+        self._run("kadmin.local", "-q", f"addprinc -randkey {name}")
+        self._run("kadmin.local", "-q", f"ktadd -k {self.keytab} {name}")
 
     def set_service_password(self) -> None:
         """Give the service keys that are made of SERVICE_PASSWORD; tickets are new from now on."""

@@ -12,6 +12,7 @@ import gssapi
 from gssapi.exceptions import InvalidTokenError
 from gssapi.raw import (
     IOV,
+    ChannelBindings,
     GSSError,
     IOVBufferType,
     acquire_cred_with_password,
@@ -180,10 +181,7 @@ class KerberosAcceptor(_KerberosHandshake):
 
     @property
     def claim(self) -> LogonClaim:
-        if not self.complete:
-            return NO_CLAIM
-        name, _, realm = str(self._context.initiator_name).rpartition("@")
-        return claimed(name, realm)
+        return _claim(self._context)
 
     def step(self, token: bytes) -> bytes:
         if not self._first:
@@ -204,14 +202,28 @@ class KerberosAcceptor(_KerberosHandshake):
 
     def peer(self) -> Identity:
         """The account that has the name of the client's principal; other realms have none."""
-        principal = str(self._context.initiator_name)
-        name, _, realm = principal.rpartition("@")
-        identity = None
-        if realm == self._provider.realm and "/" not in name:
-            identity = self._provider.accounts.identity(name, realm)
-        if identity is None:
-            raise AuthenticationError(f"Kerberos: {principal} may not log on")
-        return identity
+        return _account(self._provider.accounts, self._context, self._provider.realm)
+
+
+def _claim(context: gssapi.SecurityContext) -> LogonClaim:
+    if not context.complete:
+        return NO_CLAIM
+    name, _, realm = str(context.initiator_name).rpartition("@")
+    return claimed(name, realm)
+
+
+def _account(
+    accounts: AccountDirectory, context: gssapi.SecurityContext, own_realm: str
+) -> Identity:
+    """Who a client's principal is here; raises AuthenticationError."""
+    principal = str(context.initiator_name)
+    name, _, realm = principal.rpartition("@")
+    identity = None
+    if realm == own_realm and "/" not in name:
+        identity = accounts.identity(name, realm)
+    if identity is None:
+        raise AuthenticationError(f"Kerberos: {principal} may not log on")
+    return identity
 
 
 _REQUEST = b"\x01\0\x6e"
@@ -227,8 +239,69 @@ def _without_frame(token: bytes) -> bytes:
     return token[frame + 2 :] if token[:1] == b"\x60" and frame >= 0 else token
 
 
+_CHANNEL_BOUND = 2048
+"""GSS_C_CHANNEL_BOUND_FLAG, which the package has no name for."""
+
+
+class BoundAcceptor(_KerberosHandshake):
+    """A handshake of one token and one answer, as HTTP has it (RFC 4559).
+
+    A client that has bound its token has bound it to `channel`, or is refused; None takes all.
+    """
+
+    signs_mechanisms = False
+
+    def __init__(self, provider: "HttpKerberosProvider", channel: bytes | None) -> None:
+        bindings = None if channel is None else ChannelBindings(application_data=channel)
+        super().__init__(
+            _context(creds=provider.credentials, usage="accept", channel_bindings=bindings)
+        )
+        self._accounts = provider.accounts
+
+    @property
+    def bound(self) -> bool:
+        """Whether the client has bound its token to the channel."""
+        return bool(int(self._context.actual_flags) & _CHANNEL_BOUND)
+
+    @property
+    def claim(self) -> LogonClaim:
+        return _claim(self._context)
+
+    def peer(self) -> Identity:
+        """The account that has the name of the client's principal, in the service's own realm."""
+        realm = str(self._context.target_name).rpartition("@")[2]
+        return _account(self._accounts, self._context, realm)
+
+
+class HttpKerberosProvider:
+    """What tickets for the services HTTP/… are accepted with; raises AuthenticationError.
+
+    Used requests are recorded where those of KerberosProvider are.
+    """
+
+    def __init__(self, accounts: AccountDirectory, keytab: Path) -> None:
+        self.accounts = accounts
+        store = {"keytab": str(keytab), "rcache": _record(accounts)}
+        service = gssapi.Name("HTTP", gssapi.NameType.hostbased_service)
+        mechanisms = [gssapi.MechType.kerberos]
+        try:
+            self.credentials = gssapi.Credentials(
+                usage="accept", name=service, mechs=mechanisms, store=store
+            )
+        except GSSError as error:
+            raise AuthenticationError(_told(error)) from error
+
+    def accept(self, channel: bytes | None) -> BoundAcceptor:
+        """A new handshake with a client."""
+        return BoundAcceptor(self, channel)
+
+
 RECORD_NAME = "kerberos-requests"
 """The file of requests that have been used."""
+
+
+def _record(accounts: AccountDirectory) -> str:
+    return f"file2:{accounts.user_file.with_name(RECORD_NAME)}"
 
 
 class KerberosProvider:
@@ -246,7 +319,7 @@ class KerberosProvider:
     def __init__(self, accounts: AccountDirectory, keytab: Path, principal: str = "") -> None:
         self.accounts = accounts
         try:
-            record = f"file2:{accounts.user_file.with_name(RECORD_NAME)}"
+            record = _record(accounts)
             self.recorded = _acceptor_credentials(principal, keytab=str(keytab), rcache=record)
             self.unframed = _acceptor_credentials(principal, keytab=str(keytab), rcache="none:")
             self.principal_name = str(self.recorded.name)

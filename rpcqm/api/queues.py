@@ -6,12 +6,12 @@ from dataclasses import asdict
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
-from rpcqm.api.slices import in_slices
+from rpcqm.api.slices import in_parts, in_slices
 from rpcqm.codec.names.written import HERE, path_name
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation, parts_of
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
-from rpcqm.operations.shapes import PRIVACY
+from rpcqm.operations.shapes import PRIVACY, QueueFacts, described_queue
 
 _ATTRIBUTES = {
     "label": "label",
@@ -36,10 +36,34 @@ async def list_queues(asked: Asked) -> Reply:
     """The queues of applications, by name; for administrators."""
     page: models.PageOfQueues = asked.parameters
     told = asked.operations.queues.page(asked.identity, page.after, page.limit)
-    written = (models.write_json(piece)[1:-1] for piece in told)
-    parts = [part async for made in in_slices(written) for part in made if part]
-    following = models.write_json(told.next)
-    return Reply(200, octets=b'{"queues":[' + b",".join(parts) + b'],"next":' + following + b"}")
+    written = (b",".join([_texts.of(*each) for each in piece]) for piece in told)
+    found = [b",".join(filter(None, made)) async for made in in_slices(written)]
+    parts = [part for each in filter(None, found) for part in (b",", each)][1:]
+    parts = [b'{"queues":[', *parts, b'],"next":', models.write_json(told.next), b"}"]
+    return in_parts(parts)
+
+
+MOST_TEXTS = 20_000
+"""Queues whose text is kept, of about 700 octets with what it is made from."""
+
+
+class _Texts:
+    """Queues as JSON, which is written anew when what it tells is another."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[QueueFacts, bytes]] = {}
+
+    def of(self, number: int, facts: QueueFacts) -> bytes:
+        """The text of the queue of that number."""
+        known = self._known.get(number)
+        if known is None or known[0] != facts:
+            if len(self._known) >= MOST_TEXTS:
+                self._known.clear()
+            known = self._known[number] = facts, models.write_json(described_queue(facts))
+        return known[1]
+
+
+_texts = _Texts()
 
 
 async def create_queue(asked: Asked) -> Reply:

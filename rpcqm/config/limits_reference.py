@@ -900,6 +900,13 @@ BOUNDS: tuple[Bound, ...] = (
         "bytes",
     ),
     Bound(
+        "program.queue_texts",
+        "all are written again",
+        "Queues whose text in the list of queues is kept while nothing of it changes.",
+        "rpcqm.api.queues:MOST_TEXTS",
+        "queues",
+    ),
+    Bound(
         "program.most_sent",
         REFUSED,
         "Messages, and leases to complete, of one request of a program.",

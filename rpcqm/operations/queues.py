@@ -14,7 +14,7 @@ from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.operations.audit import note
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
-from rpcqm.operations.shapes import QueueNames, described_queue, short_name
+from rpcqm.operations.shapes import QueueFacts, QueueNames, described_queue, queue_facts, short_name
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -37,21 +37,22 @@ class DirectoryPublicQueue:
 class QueuePage:
     """What some queues are, in pieces of a fraction of a millisecond, some of them empty.
 
+    Each has the number that no other queue has.
     `next` is the name behind which the next ones come, None at the end, once all were told.
     """
 
     def __init__(
         self,
         order: QueueOrder,
-        describe: Callable[[Queue], dict[str, object]],
+        facts: Callable[[Queue], QueueFacts],
         after: str | None,
         limit: int,
     ) -> None:
-        self._order, self._describe = order, describe
+        self._order, self._facts = order, facts
         self._after, self._limit = after, limit
         self.next: str | None = None
 
-    def __iter__(self) -> Iterator[Sequence[dict[str, object]]]:
+    def __iter__(self) -> Iterator[Sequence[tuple[int, QueueFacts]]]:
         found = yield from self._order.ordered()
         begin = 0 if self._after is None else found.behind(self._after)
         shown = found.queues[begin : begin + self._limit]
@@ -60,7 +61,8 @@ class QueuePage:
         for at in range(0, len(shown), _PIECE):
             piece = shown[at : at + _PIECE]
             # those that have been deleted meanwhile belong to no queue manager
-            yield [self._describe(queue) for queue in piece if queue.queue_manager is not None]
+            here = (queue for queue in piece if queue.queue_manager is not None)
+            yield [(queue.queue_id, self._facts(queue)) for queue in here]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class QueueOperations:
         They are told by their short names, in pieces, between which others may be served.
         """
         require_administrator(identity)
-        return QueuePage(self._order, self._described, after, limit)
+        return QueuePage(self._order, self._facts, after, limit)
 
     def look(self, identity: Identity, name: FormatName) -> Queue:
         """A queue whose properties the caller may see.
@@ -128,10 +130,10 @@ class QueueOperations:
     def shown(self, identity: Identity, queue: Queue) -> dict[str, object]:
         """What a queue is, with what is in it for those who may count that by peeking."""
         counted = identity.is_administrator or self._access.may_peek(queue, identity)
-        return self._described(queue, counted)
+        return described_queue(self._facts(queue, counted))
 
-    def _described(self, queue: Queue, counted: bool = True) -> dict[str, object]:
-        return described_queue(queue, self._names_of(queue), counted)
+    def _facts(self, queue: Queue, counted: bool = True) -> QueueFacts:
+        return queue_facts(queue, self._names_of(queue), counted)
 
     def _names_of(self, queue: Queue) -> QueueNames:
         """The names of a queue, which are the same until it gets another path or is published."""

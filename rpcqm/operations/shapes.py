@@ -1,6 +1,6 @@
 """Queues, messages, leases and traces in what JSON has: what programs and pages are told."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -38,35 +38,73 @@ def short_name(queue: Queue) -> str:
     return f".\\{PathName.parse(queue.pathname).queue}"
 
 
-def described_queue(queue: Queue, names: QueueNames, counted: bool) -> dict[str, object]:
+QueueFacts = tuple[object, ...]
+"""What is told of a queue, before it is in words: queues with equal facts are told alike."""
+
+_FACTS = (
+    "name",
+    "path_name",
+    "format_name",
+    "label",
+    "transactional",
+    "journal",
+    "quota",
+    "journal_quota",
+    "authenticate",
+    "privacy",
+    "base_priority",
+    "max_deliveries",
+    "poison",
+    "trail",
+    "created",
+    "modified",
+    "subqueues",
+    "messages",
+    "bytes",
+    "journal_messages",
+    "journal_bytes",
+)
+
+
+def queue_facts(queue: Queue, names: QueueNames, counted: bool) -> QueueFacts:
     """What a queue is, and how much is in it if that may be `counted`."""
     main, positions = queue.main, queue.message_position_list
-    journal = queue.journal_queue_reference if counted else None
-    created, modified = queue.create_time, queue.modify_time
-    created_at = iso_time(created)
-    return {
-        "name": names.short,
-        "path_name": queue.pathname,
-        "format_name": names.format_name,
-        "label": main.label,
-        "transactional": main.transactional,
-        "journal": main.journaling,
-        "quota": None if main.quota == INFINITE else main.quota,
-        "journal_quota": None if main.journal_quota == INFINITE else main.journal_quota,
-        "authenticate": main.authentication,
-        "privacy": _PRIVACY_NAMES.get(main.privacy_level, ""),
-        "base_priority": main.base_priority,
-        "max_deliveries": main.max_deliveries,
-        "poison": main.poison_subqueue,
-        "trail": main.trail,
-        "created": created_at,
-        "modified": created_at if modified == created else iso_time(modified),
-        "subqueues": [each.subqueue_name for each in queue.subqueue_collection.values()],
-        "messages": positions.count if counted else None,
-        "bytes": positions.bytes if counted else None,
-        "journal_messages": journal.message_count if journal else None,
-        "journal_bytes": journal.total_bytes if journal else None,
-    }
+    journal, subqueues = queue.journal_queue_reference, queue.subqueue_collection
+    return (
+        names.short,
+        queue.pathname,
+        names.format_name,
+        main.label,
+        main.transactional,
+        main.journaling,
+        main.quota,
+        main.journal_quota,
+        main.authentication,
+        main.privacy_level,
+        main.base_priority,
+        main.max_deliveries,
+        main.poison_subqueue,
+        main.trail,
+        queue.create_time,
+        queue.modify_time,
+        tuple([each.subqueue_name for each in subqueues.values()]) if subqueues else (),
+        positions.count if counted else None,
+        positions.bytes if counted else None,
+        journal.message_count if counted and journal else None,
+        journal.total_bytes if counted and journal else None,
+    )
+
+
+def described_queue(facts: QueueFacts) -> dict[str, Any]:
+    """The same in what JSON has."""
+    told: dict[str, Any] = dict(zip(_FACTS, facts, strict=True))
+    for quota in ("quota", "journal_quota"):
+        told[quota] = None if told[quota] == INFINITE else told[quota]
+    for moment in ("created", "modified"):
+        told[moment] = iso_time(told[moment])
+    told["privacy"] = _PRIVACY_NAMES.get(told["privacy"], "")
+    told["subqueues"] = list(told["subqueues"])
+    return told
 
 
 def shown(message: Message) -> dict[str, object]:

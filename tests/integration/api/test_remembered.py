@@ -154,3 +154,17 @@ def test_a_list_tells_of_each_queue_what_the_queue_tells(boss: Program, orders: 
         (listed,) = boss.ask("GET", "/queues").value["queues"]
         assert listed == boss.ask("GET", orders).value
     assert (listed["label"], listed["quota"], listed["messages"]) == ("fruit", None, 2)
+
+
+def test_a_long_list_has_its_length_and_every_queue(boss: Program, orders: str) -> None:
+    made = [f"long{number:03}" for number in range(200)]
+    for name in made:
+        assert boss.ask("POST", "/queues", {"name": name, "label": "x" * 100}).status == 201
+    told = boss.ask("GET", "/queues?limit=10000")
+    assert int(told.headers["Content-Length"]) == len(told.body) > 1 << 16
+    assert [each["name"] for each in told.value["queues"]] == [*made, "Orders"]
+    assert told.value["next"] is None
+    assert "Transfer-Encoding" not in told.headers
+    for name in made:
+        boss.ask("DELETE", f"/queues/{name}")
+    assert names(boss) == ["Orders"]

@@ -50,7 +50,7 @@ class ArrivalRuns:
         queue, stored = run.queue, run.stored
         self._quotas.admit(queue, sum(map(len, stored)) - run.beside)
         keys = self._store.counters.next_lookup_identifiers(run.priorities)
-        timed = any(expiry != NEVER for expiry in run.expiries)
+        timed = run.expiries.count(NEVER) < len(run.expiries)
         change.insert_many(
             queue.queue_id,
             keys,

@@ -359,7 +359,7 @@ class Positions:
             queue.waiting_peeks
             or queue.waiting_receives
             or isinstance(queue, OutgoingQueue)
-            or any(expiry != NEVER for expiry in expiries)
+            or expiries.count(NEVER) < len(expiries)
         ):
             for key, expiry in zip(keys, expiries, strict=True):
                 self.published(queue, key, expiry)

@@ -76,12 +76,12 @@ class CommitGroup:
         self.transactions.append(transaction)
 
     def _put(self, transaction: StoreTransaction) -> None:
-        batch = self.batch
+        put, delete = self.batch.put, self.batch.delete
         for key, value, handle in transaction.operations:
             if value is None:
-                batch.delete(key, handle)
+                delete(key, handle)
             else:
-                batch.put(key, value, handle)
+                put(key, value, handle)
 
     def _rebuild(self) -> None:
         self.batch = WriteBatch(raw_mode=True)

@@ -15,7 +15,7 @@ from tests.crash.workload import SETTINGS, STEPS
 
 ROOT = Path(__file__).parents[2]
 SEED = 3
-LENGTH = 300
+LENGTH = 200
 
 
 @pytest.fixture(scope="module")

@@ -76,10 +76,11 @@ def test_a_block_with_prompts_is_run(page: Path) -> None:
 
 def test_what_is_not_run_is_understood() -> None:
     assert SHELL
+    parser = build_parser()
     for page, number, line in SHELL:
         assert NEEDS_MORE.match(line), f"{page.relative_to(ROOT)}, {number}: {line}"
         if (found := re.search(r"(?:^|bin/)rpcqm (.*)", line)) is not None:
-            build_parser().parse_args(_words(found[1]))
+            parser.parse_args(_words(found[1]))
 
 
 def _words(text: str) -> list[str]:

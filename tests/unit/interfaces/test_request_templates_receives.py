@@ -175,7 +175,7 @@ def tell(both: Twins, turns: list[list[Any]], usual: dict[str, Any]) -> None:
         both.check()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(turns=TURNS, usual=messages(), number=st.integers(0, len(REQUESTS) - 1))
 def test_receives_have_one_outcome_both_ways(
     turns: list[list[Any]], usual: dict[str, Any], number: int

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import FaultStatus
@@ -403,6 +403,7 @@ def test_feeding_byte_by_byte_is_feeding_whole() -> None:
     assert answers_in_pieces([1] * len(CONVERSATION)) == whole
 
 
+@settings(max_examples=30)
 @given(sizes=st.lists(st.integers(0, 120), max_size=30))
 def test_feeding_in_any_pieces_is_feeding_whole(sizes: list[int]) -> None:
     assert answers_in_pieces(sizes) == answers_in_pieces([])

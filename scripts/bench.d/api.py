@@ -37,8 +37,8 @@ from served import EVERYONE, Served, serving
 CONNECTIONS, ROUNDS = 16, 5
 SECONDS = 2.0
 BODY = b"x" * 1024
-STOCK = 20_000
-"""Messages to be received; each round of sending adds its own."""
+STOCK = 2_000
+"""Messages to be received; each round of sending, which comes first, adds more."""
 LEASE = "L" * 22
 CONFIGURATION = "console_port = 0\n[storage]\nquota = 67108864\n"
 QUEUE = "/api/v1/queues/orders"

@@ -297,6 +297,7 @@ class Lease:
     """A lease of the caller; administrators see those of all."""
 
     lease: str
+    received: str
     lease_expires: str
     account: str
     queue: str

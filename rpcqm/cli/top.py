@@ -12,6 +12,7 @@ from rpcqm.cli.parser import Parser, add_command, amount_in
 from rpcqm.cli.queue_rates import print_queues
 from rpcqm.cli.session import with_server
 from rpcqm.cli.top_picture import MOST_ROWS, ORDERS, Looks, Picture, View
+from rpcqm.cli.top_tables import NAMES, Tables, print_table
 from rpcqm.cli.watching import EVERY_SECOND, LONGEST_INTERVAL, add_pattern
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ SHORTEST_INTERVAL = 100
 PURPOSE = "tell what the queue manager does"
 
 DETAILS = f"""\
-What needs attention stands above the queues. Keys: `/` filters the queues by their names, `s` sorts
-by the next column, or `m` by messages, `z` by size, `i` and `o` by the rates, `a` by the oldest
-message, `w` by waiting reads, `n` by name; `r` reverses the order, the space bar stops the picture,
-arrows scroll, `q` quits. {MOST_ROWS} queues are shown; a filter finds the others. When the queue
-manager goes, the last picture stays, and it goes on when the queue manager is there again. Where
-the output is no terminal, or with --once, one picture is printed as plain text."""
+What needs attention stands above the queues. Keys: `2` shows leases instead of the queues, `3`
+open transactions, `4` sessions with other queue managers, `1` the queues again, `t` the next table:
+who holds what, and for how long. `/` filters the rows by what is in them, `s` sorts by the next
+column; queues also by `m` messages, `z` size, `i` and `o` the rates, `a` the oldest message, `w`
+waiting reads, `n` name. `r` reverses the order, the space bar stops the picture, arrows scroll, `q`
+quits. {MOST_ROWS} queues are shown; a filter finds the others. When the queue manager goes, the
+last picture stays, and it goes on when the queue manager is there again. Where the output is no
+terminal, or with --once, one picture is printed as plain text."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -40,12 +43,19 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm top", "until `q` is pressed"),
             ("rpcqm top --sort oldest", "the queue with the oldest message first"),
             ("rpcqm top --once", "one picture as plain text"),
+            ("rpcqm top --once --table leases", "who holds which messages, as plain text"),
         ],
         run,
         DETAILS,
     )
     add_pattern(parser)
     parser.add_argument("--once", action="store_true", help="print one picture as plain text")
+    parser.add_argument(
+        "--table",
+        choices=list(NAMES),
+        default="queues",
+        help="which table is shown first (default queues)",
+    )
     parser.add_argument(
         "--sort",
         choices=list(ORDERS),
@@ -64,13 +74,13 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show pictures until the user quits; or print one."""
-    view = View(arguments.sort, arguments.pattern or "")
+    view = View(arguments.sort, arguments.pattern or "", tables=Tables(arguments.table))
     if arguments.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _print_once(arguments, view)
     first: list[Picture] = []
 
     async def look(client: "QueueManagerClient") -> None:
-        first.append(await Looks(client).look())
+        first.append(await Looks(client).look(view.tables.shown != "queues"))
 
     # Refusals and a queue manager that is not there are told before the screen is taken over.
     with_server(arguments, PURPOSE, look, administrators_only=True)
@@ -87,9 +97,12 @@ def _print_once(arguments: argparse.Namespace, view: View) -> int:
         looks = Looks(client)
         await looks.look()
         await asyncio.sleep(arguments.interval / 1000)
-        picture = await looks.look()
+        picture = await looks.look(view.tables.shown != "queues")
         print_overview(picture.overview)
         print()
-        print_queues(picture.status, view.chosen(picture))
+        if picture.flight is None:
+            print_queues(picture.status, view.chosen(picture))
+        else:
+            print_table(picture.flight, view.tables, view.pattern)
 
     return with_server(arguments, PURPOSE, work, administrators_only=True)

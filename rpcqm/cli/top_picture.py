@@ -1,13 +1,14 @@
 """What `rpcqm top` shows: one look at a queue manager, and the order of its queues."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.text import folded, visible
 from rpcqm.cli.output import counted, size_text
 from rpcqm.cli.overview import overview_fields
 from rpcqm.cli.queue_rates import QueueRates, age_text, queue_rates
+from rpcqm.cli.top_tables import Tables
 from rpcqm.cli.watching import is_wanted
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ _NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What was seen at one time; `overview` is as `/api/v1/overview` tells it."""
+    """What was seen at one time; `overview` is as `/api/v1/overview` tells it.
+
+    `flight` is who holds leases, transactions and sessions, None where nobody wants to know.
+    """
 
     overview: dict[str, Any]
     status: "Status"
     queues: list[QueueRates]
+    flight: dict[str, Any] | None = None
 
 
 class Looks:
@@ -36,15 +41,16 @@ class Looks:
         self._client = client
         self._before = before
 
-    async def look(self) -> Picture:
+    async def look(self, flight: bool = False) -> Picture:
         """Ask; rates are those since the look before, or since the start."""
         overview = await self._client.maintenance.overview()
+        held = await self._client.maintenance.in_flight() if flight else None
         status = await self._client.maintenance.status()
         if self._before is not None and self._before.started != status.started:
             self._before = None  # it has been started again, and counts from zero
         queues = queue_rates(self._before, status)
         self._before = status
-        return Picture(overview, status, queues)
+        return Picture(overview, status, queues, held)
 
 
 Key = Callable[[QueueRates], float | str]
@@ -62,11 +68,12 @@ ORDERS: dict[str, Key] = {
 
 @dataclass(slots=True)
 class View:
-    """Which queues are shown, and in which order."""
+    """Which queues are shown, and in which order; and which table is shown instead."""
 
     order: str = "messages"
     pattern: str = ""
     reverse: bool = False
+    tables: Tables = field(default_factory=Tables)
 
     def sort_by(self, order: str) -> None:
         """Take another order, from its usual end."""

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -16,6 +16,7 @@ from rpcqm.base.errors import DecodeError, MQError, RpcFault
 from rpcqm.cli.errors import NoServer, explain
 from rpcqm.cli.options import target
 from rpcqm.cli.top_picture import MOST_ROWS, Looks, Picture, View, attention, cells, summary
+from rpcqm.cli.top_tables import NAMES, TABLES, Flight, cells_of, tabs
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import ServerUnreachableError
 
@@ -51,7 +52,7 @@ class TopScreen(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #summary, #attention { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
+    #summary, #attention, #tables { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     #trouble { height: auto; color: $text-error; }
     #queues { height: 1fr; }
     #filter { display: none; height: 1; border: none; padding: 0; }
@@ -62,7 +63,12 @@ class TopScreen(App[None]):
         Binding("escape", "unfilter", "All", key_display="Esc"),
         Binding("s", "sort_next", "Sort"),
         Binding("r", "reverse", "Reverse"),
+        Binding("t", "next_table", "Table"),
         Binding("space", "hold", "Stop", key_display="space"),
+        *(
+            Binding(str(number), f"table('{name}')", show=False)
+            for number, name in enumerate(NAMES, 1)
+        ),
         *(Binding(key, f"sort('{order}')", show=False) for key, order in SORT_KEYS.items()),
     ]
 
@@ -73,6 +79,7 @@ class TopScreen(App[None]):
         self.picture = picture
         self._view = view
         self._held = False
+        self._wanted = asyncio.Event()
         self.looks = 0
 
     def compose(self) -> ComposeResult:
@@ -80,6 +87,7 @@ class TopScreen(App[None]):
         yield Static(id="summary")
         yield Static(id="attention")
         yield Static(id="trouble")
+        yield Static(id="tables")
         yield DataTable(id="queues", cursor_type="none", cell_padding=0)
         yield Input(self._view.pattern, placeholder="part of a queue's name", id="filter")
         yield Footer()
@@ -119,13 +127,15 @@ class TopScreen(App[None]):
     async def _look_on(self, client: QueueManagerClient) -> None:
         looks = Looks(client, self.picture.status)
         while True:
-            picture = await looks.look()
+            self._wanted.clear()
+            picture = await looks.look(self._view.tables.shown != "queues")
             self.looks += 1
             if not self._held:
                 self.picture = picture
                 self._tell("")
                 self._draw_if_there()
-            await asyncio.sleep(self._interval)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), self._interval)
 
     def _tell(self, trouble: str) -> None:
         with contextlib.suppress(NoMatches):  # as below
@@ -150,39 +160,88 @@ class TopScreen(App[None]):
         place = self.query_one("#attention", Static)
         place.update(_lines(shown))
         place.display = bool(shown)
-        self._draw_queues()
+        line = tabs(self.picture.flight, self.picture.overview, self._view.tables.shown)
+        self.query_one("#tables", Static).update(_lines([(line, "bold")]))
+        self._draw_table()
 
-    def _draw_queues(self) -> None:
-        """Put the queues into the table; it stays where it was scrolled to."""
+    def _draw_table(self) -> None:
+        """Put the rows into the table; it stays where it was scrolled to."""
         table = self.table
-        width = max(self.size.width - sum(each for _, _, each in COLUMNS) - 2, NARROWEST_NAME)
         left, top = table.scroll_offset
         table.clear(columns=True)
+        if self._view.tables.shown == "queues":
+            self._draw_queues()
+        elif self.picture.flight is not None:
+            self._draw_flight(self.picture.flight)
+        table.scroll_to(left, top, animate=False)
+
+    def _name_width(self, others: int) -> int:
+        """What is left for the names beside the other columns."""
+        return max(self.size.width - others - 2, NARROWEST_NAME)
+
+    def _draw_flight(self, flight: Flight) -> None:
+        table, tables = self.table, self._view.tables
+        columns, order = TABLES[tables.shown], tables.orders[tables.shown]
+        width = self._name_width(sum(each.width for each in columns))
+        for number, column in enumerate(columns):
+            mark = ("▼" if order.reverse else "▲") if number == order.column else ""
+            heading = Text(f"{column.heading}{mark}", justify=_side(column.is_number))
+            table.add_column(heading, width=column.width or width)
+        for row in cells_of(flight, tables, self._view.pattern):
+            cells_and_columns = zip(row, columns, strict=True)
+            table.add_row(
+                *(Text(text, justify=_side(each.is_number)) for text, each in cells_and_columns)
+            )
+
+    def _draw_queues(self) -> None:
+        table = self.table
+        width = self._name_width(sum(each for _, _, each in COLUMNS))
         for order, heading, columns in COLUMNS:
             table.add_column(self._heading(order, heading), width=columns or width)
         chosen = self._view.chosen(self.picture)
         for row in chosen[:MOST_ROWS]:
             name, *numbers = cells(self.picture, row)
             table.add_row(Text(name), *(Text(text, justify="right") for text in numbers))
-        table.scroll_to(left, top, animate=False)
 
     def _heading(self, order: str, heading: str) -> Text:
         mark = ("▲" if self._view.reverse else "▼") if order == self._view.order else ""
         return Text(f"{heading}{mark}", justify="left" if order == "name" else "right")
 
-    def action_sort(self, order: str) -> None:
-        """Sort by another column."""
-        self._view.sort_by(order)
+    @property
+    def _shows_queues(self) -> bool:
+        return self._view.tables.shown == "queues"
+
+    def action_table(self, name: str) -> None:
+        """Show another table; what is not known yet is asked for at once."""
+        self._view.tables.shown = name
+        self._wanted.set()
+        self.table.scroll_to(0, 0, animate=False)
         self._draw()
+
+    def action_next_table(self) -> None:
+        """Show the table after this one."""
+        self.action_table(NAMES[(NAMES.index(self._view.tables.shown) + 1) % len(NAMES)])
+
+    def action_sort(self, order: str) -> None:
+        """Sort the queues by another column."""
+        if self._shows_queues:
+            self._view.sort_by(order)
+            self._draw()
 
     def action_sort_next(self) -> None:
         """Sort by the next column."""
-        self._view.sort_by_next()
+        if self._shows_queues:
+            self._view.sort_by_next()
+        else:
+            self._view.tables.sort_by_next()
         self._draw()
 
     def action_reverse(self) -> None:
         """Turn the order round."""
-        self._view.reverse = not self._view.reverse
+        if self._shows_queues:
+            self._view.reverse = not self._view.reverse
+        else:
+            self._view.tables.turn_round()
         self._draw()
 
     def action_hold(self) -> None:
@@ -213,6 +272,10 @@ class TopScreen(App[None]):
     def _leave_filter(self) -> None:
         self.query_one(Input).display = False
         self.table.focus()
+
+
+def _side(is_number: bool) -> Literal["left", "right"]:
+    return "right" if is_number else "left"
 
 
 def _lines(lines: list[tuple[str, str]]) -> Text:

@@ -221,6 +221,12 @@ class MaintenanceClient:
         overview: dict[str, Any] = json.loads(require_value(response.ppwszOverview))
         return overview
 
+    async def in_flight(self) -> dict[str, Any]:
+        """Leases, open transactions and sessions, some rows of each, and how many there are."""
+        response = await self._connections.call(rpcqm_admin.R_GetInFlightRequest())
+        told: dict[str, Any] = json.loads(require_value(response.ppwszInFlight))
+        return told
+
     async def security(self) -> SecurityDescriptor:
         """The owner and the permissions of the queue manager itself."""
         request = rpcqm_admin.R_GetMachineSecurityRequest(

@@ -1011,6 +1011,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.service.tokens:LONGEST_LIFE",
         "milliseconds",
     ),
+    Bound(
+        "program.rows_in_flight",
+        "the others are counted only",
+        "Leases, transactions and sessions that `rpcqm top` is told of at once.",
+        "rpcqm.operations.flight:MOST_ROWS",
+        "of each",
+    ),
     # Pages.
     Bound(
         "console.sessions",

@@ -32,6 +32,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetEventTrailResponse,
     R_GetEventTrailStateRequest,
     R_GetEventTrailStateResponse,
+    R_GetInFlightRequest,
+    R_GetInFlightResponse,
     R_GetMachineSecurityRequest,
     R_GetMachineSecurityResponse,
     R_GetMaxDeliveriesRequest,
@@ -64,6 +66,7 @@ from rpcqm.codec.types.rpcqm_admin import (
 )
 from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.operations.accounts import AccountView
+from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.overview import described_overview
 from rpcqm.operations.queues import DirectoryPublicQueue
@@ -89,6 +92,7 @@ class Admin:
     """
 
     def __init__(self, operations: Operations) -> None:
+        self._operations = operations
         self._accounts = operations.accounts
         self._tokens = operations.tokens
         self._logons = operations.logons
@@ -298,6 +302,11 @@ class Admin:
         """A token with which a browser logs on once as the caller (Opnum 25)."""
         text, page = self._logons.create(call.identity), self._logons.page
         return R_CreateLogonResponse(ppwszToken=text, ppwszPage=page, result=0)
+
+    def R_GetInFlight(self, call: Call, request: R_GetInFlightRequest) -> R_GetInFlightResponse:
+        """Tell who holds leases, transactions and sessions (Opnum 26)."""
+        told = json.dumps(in_flight(self._operations, call.identity), separators=(",", ":"))
+        return R_GetInFlightResponse(ppwszInFlight=told, result=0)
 
 
 def _token(token: TokenView) -> TOKEN:

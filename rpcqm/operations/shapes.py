@@ -132,6 +132,7 @@ def described_lease(lease: Lease) -> dict[str, object]:
     """Who holds which message until when."""
     return {
         "lease": lease.identifier,
+        "received": iso_time(lease.begun / 1000),
         "lease_expires": iso_time(lease.expires / 1000),
         "account": lease.account,
         "queue": lease.queue.pathname,

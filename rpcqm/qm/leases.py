@@ -68,12 +68,13 @@ class Lease:
     """One message in the hands of one account.
 
     `owner` is the account's SID, `account` its name. `delivery_count` is 1 when the message is
-    delivered for the first time. `expires` is milliseconds since 1970, `due` the same moment on the
-    monotonic clock, which counts.
+    delivered for the first time. `begun` and `expires` are milliseconds since 1970, `due` is the
+    moment of `expires` on the monotonic clock, which counts.
     """
 
     __slots__ = (
         "account",
+        "begun",
         "delivery_count",
         "due",
         "expires",
@@ -92,6 +93,7 @@ class Lease:
         self.queue = queue
         self.lookup_identifier = lookup_identifier
         self.delivery_count = delivery_count
+        self.begun = 0
         self.due = 0
         self.expires = 0
 
@@ -292,6 +294,7 @@ class Leases:
             lease = Lease(reception.identity, queue, key, count)
         self._positions.lock(queue, message, lease or reception)
         if lease is not None:
+            lease.begun = self._clock.now()
             self._enter(lease)
             self._set_end(lease, reception.lease)
         reception.received.append(LeasedMessage(message, count, lease))

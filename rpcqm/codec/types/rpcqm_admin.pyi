@@ -396,3 +396,11 @@ class R_CreateLogonResponse(Value):
     def __init__(
         self, *, ppwszToken: str | None = ..., ppwszPage: str | None = ..., result: int
     ) -> None: ...
+
+class R_GetInFlightRequest(OperationRequest[R_GetInFlightResponse]):
+    def __init__(self) -> None: ...
+
+class R_GetInFlightResponse(Value):
+    ppwszInFlight: str | None
+    result: int
+    def __init__(self, *, ppwszInFlight: str | None = ..., result: int) -> None: ...

@@ -28,7 +28,12 @@ async def show(asked: Asked) -> Shown:
         {
             "transactions": transactions,
             "leases": [
-                (described_lease(each), each.expires - asked.now, each.owner == identity.sid)
+                (
+                    described_lease(each),
+                    asked.now - each.begun,
+                    each.expires - asked.now,
+                    each.owner == identity.sid,
+                )
                 for each in leases[:MOST_ROWS]
             ],
             "leases_in_all": len(leases),

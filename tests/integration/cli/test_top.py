@@ -23,7 +23,9 @@ from textual.widgets import DataTable, Input, Static
 from rpcqm.cli.main import build_parser
 from rpcqm.cli.top_picture import Looks, Picture, View
 from rpcqm.cli.top_screen import TopScreen
+from rpcqm.cli.top_tables import Tables
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.programs import Program
 
 SECONDS = 60
 HOSTILE = ("[bold red]x[/bold red]", "[nobody", "[@click=app.quit]quit")
@@ -32,7 +34,7 @@ QUEUES = {"orders": 3, "bills": 1, "empty": 0}
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager() as running:
+    with private_queue_manager(("--console-port", "0")) as running:
         for name in (*QUEUES, *HOSTILE):
             running.run("queue", "create", name)
         for name, count in QUEUES.items():
@@ -53,7 +55,7 @@ def first_picture(running: PrivateQueueManager) -> Picture:
 
 def screen_of(running: PrivateQueueManager, *words: str) -> TopScreen:
     arguments = arguments_for(running, *words)
-    view = View(arguments.sort, arguments.pattern or "")
+    view = View(arguments.sort, arguments.pattern or "", tables=Tables(arguments.table))
     return TopScreen(arguments, first_picture(running), view)
 
 
@@ -175,6 +177,65 @@ def test_it_fits_a_small_terminal_with_many_troubles(served: PrivateQueueManager
             assert table.virtual_size.width <= 80
 
     asyncio.run(walk())
+
+
+@pytest.fixture(scope="module")
+def ann(served: PrivateQueueManager) -> str:
+    words = ("user", "add", "ann", "--group", "administrators", "--password-stdin")
+    served.run(*words, input="secret\n")
+    return "ann"
+
+
+@pytest.fixture
+def holder(served: PrivateQueueManager, ann: str) -> Iterator[Program]:
+    """Somebody who holds a message of each of two queues."""
+    program = Program(served.endpoint("console"), ann)
+    for name in ("held", "taken"):
+        program.ask("POST", "/queues", {"name": name})
+        program.ask("POST", f"/queues/{name}/messages", b"x")
+        answer = program.ask("POST", f"/queues/{name}/receive?lease=600")
+        assert len(answer.value["messages"]) == 1
+    yield program
+    program.ask("DELETE", "/queues/held")
+    program.ask("DELETE", "/queues/taken")
+    program.close()
+
+
+def rows(screen: TopScreen) -> list[list[str]]:
+    table = screen.table
+    return [[str(cell) for cell in table.get_row_at(number)] for number in range(table.row_count)]
+
+
+def test_keys_show_who_holds_what(served: PrivateQueueManager, holder: Program) -> None:
+    async def walk() -> None:
+        screen = screen_of(served)
+        async with screen.run_test(size=(80, 24)) as pilot:
+            assert "[1 queues" in text_of(screen, "#tables")
+            await pilot.press("2")
+            await until(pilot, lambda: [row[:2] for row in rows(screen)] != [])
+            assert sorted(row[0] for row in rows(screen)) == ["held", "taken"]
+            assert {row[1] for row in rows(screen)} == {"ann"}
+            assert "[2 leases (2)]" in text_of(screen, "#tables")
+            assert screen.table.virtual_size.width <= 80
+            await pilot.press("slash", *"tak", "enter")
+            await until(pilot, lambda: [row[0] for row in rows(screen)] == ["taken"])
+            await pilot.press("escape")
+            await pilot.press("s", "s", "s")  # past the ends and the deliveries to the queues
+            await until(pilot, lambda: [row[0] for row in rows(screen)] == ["held", "taken"])
+            await pilot.press("r")
+            await until(pilot, lambda: [row[0] for row in rows(screen)] == ["taken", "held"])
+            await pilot.press("3")
+            await until(pilot, lambda: rows(screen) == [])
+            await pilot.press("t", "t")
+            await until(pilot, lambda: "held" in names(screen))
+
+    asyncio.run(walk())
+
+
+def test_a_table_is_plain_text(served: PrivateQueueManager, holder: Program) -> None:
+    said = served.run("top", "--once", "--interval", "100", "--table", "leases").stdout
+    assert re.search(r"(?m)^QUEUE .*\n(held|taken) +ann ", said)
+    assert "\x1b" not in said
 
 
 def test_an_answer_that_comes_while_the_screen_is_taken_down_does_no_harm(

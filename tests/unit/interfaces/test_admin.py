@@ -132,6 +132,7 @@ def test_what_accounts_refuse_is_told(
         ("R_ListTokens", {}),
         ("R_DeleteToken", {"pwszName": "t"}),
         ("R_GetOverview", {}),
+        ("R_GetInFlight", {}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
         ("R_Compact", {}),
         ("R_SetEventTrail", {"pQueueFormat": queue_format_of(NOWHERE), "fOn": 1}),

@@ -1,0 +1,35 @@
+"""What is not finished: transactions, leases and sessions, and who holds them."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from rpcqm.base.identity import Identity
+from rpcqm.base.text import iso_time
+from rpcqm.operations.network_shapes import described_session, described_transaction
+from rpcqm.operations.operations import Operations
+from rpcqm.operations.shapes import described_lease
+from rpcqm.qm.access import require_administrator
+
+MOST_ROWS = 500
+"""Of each kind that are told at once; their number in all is told, too."""
+
+T = TypeVar("T")
+
+
+def in_flight(operations: Operations, identity: Identity) -> dict[str, object]:
+    """All three in what JSON has; for administrators."""
+    require_administrator(identity)
+    names = {each.sid: each.name for each in operations.accounts.list(identity)}
+    sessions = operations.sessions
+    return {
+        "now": iso_time(sessions.now() / 1000),
+        "leases": _told(operations.messages.leases(identity), described_lease),
+        "transactions": _told(
+            sessions.transactions(identity), lambda each: described_transaction(each, names)
+        ),
+        "sessions": _told(sessions.all(identity), described_session),
+    }
+
+
+def _told(found: Sequence[T], describe: Callable[[T], dict[str, object]]) -> dict[str, object]:
+    return {"total": len(found), "rows": [describe(each) for each in found[:MOST_ROWS]]}

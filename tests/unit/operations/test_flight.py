@@ -1,0 +1,51 @@
+"""Who holds leases and transactions, for administrators, within bounds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.written import format_name
+from rpcqm.operations import flight
+from rpcqm.operations.drafts import Draft
+from rpcqm.operations.flight import in_flight
+from rpcqm.operations.operations import Operations
+from rpcqm.service.accounts import Accounts
+from rpcqm.service.backups import Backups
+from rpcqm.service.tokens import tokens_of
+from tests.support.callers import ADMINISTRATOR, ALICE
+from tests.support.queue_manager import RunningQueueManager
+
+ORDERS = format_name("orders")
+
+
+@pytest.fixture
+def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
+    directory = tmp_path / "accounts"
+    directory.mkdir()
+    accounts = Accounts(qm.store, directory, clock=qm.clock)
+    backups = Backups(qm.engine, accounts.user_file)
+    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
+
+
+def test_who_holds_what_is_for_administrators(operations: Operations) -> None:
+    with pytest.raises(MQError) as refused:
+        in_flight(operations, ALICE)
+    assert refused.value.status is HResult.MQ_ERROR_ACCESS_DENIED
+
+
+@pytest.mark.bound("program.rows_in_flight")
+def test_rows_are_bounded_and_counted_all_the_same(
+    qm: RunningQueueManager, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qm.create()
+    qm.done(operations.messages.send(ADMINISTRATOR, (ORDERS,), [Draft(b"x")] * 3))
+    reception = operations.messages.receive(ADMINISTRATOR, ORDERS, 60_000, 0, 3)
+    assert len(qm.done(reception.outcome)) == 3
+    told: Any = in_flight(operations, ADMINISTRATOR)["leases"]
+    assert (told["total"], len(told["rows"])) == (3, 3)
+    assert {each["account"] for each in told["rows"]} == {ADMINISTRATOR.name}
+    monkeypatch.setattr(flight, "MOST_ROWS", 2)
+    told = in_flight(operations, ADMINISTRATOR)["leases"]
+    assert (told["total"], len(told["rows"])) == (3, 2)

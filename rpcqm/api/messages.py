@@ -24,7 +24,7 @@ PREFIX = "rpcqm-"
 async def send_message(asked: Asked) -> Reply:
     """Send the request's body, with the properties in `Rpcqm-…` headers."""
     properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
-    draft = _draft(properties, asked.body)
+    draft = _draft(asked, properties, asked.body)
     sent = asked.operations.messages.send(
         asked.identity, asked.destinations, [draft], _key(asked, properties)
     )
@@ -35,7 +35,7 @@ async def send_message(asked: Asked) -> Reply:
 async def send_messages(asked: Asked) -> Reply:
     """Send several messages to one queue, all or none."""
     wanted: models.NewMessages = asked.content
-    drafts = [_draft(each, _decoded(each.body_base64)) for each in wanted.messages]
+    drafts = [_draft(asked, each, _decoded(each.body_base64)) for each in wanted.messages]
     sent = asked.operations.messages.send(asked.identity, asked.destinations, drafts, _key(asked))
     return Reply(201, {"ids": [str(identifier) for identifier in await settled(sent)]})
 
@@ -44,7 +44,7 @@ async def work(asked: Asked) -> Reply:
     """Complete leases and send messages in one commit, all or none."""
     wanted: models.NewTransaction = asked.content
     sendings = [
-        (format_names(each.queue, HERE), _draft(each, _decoded(each.body_base64)))
+        (format_names(each.queue, HERE), _draft(asked, each, _decoded(each.body_base64)))
         for each in wanted.send
     ]
     done = asked.operations.messages.work(asked.identity, sendings, wanted.complete, _key(asked))
@@ -166,10 +166,11 @@ _MEMBERS = tuple(each.name for each in fields(models.MessageProperties))
 _values = attrgetter(*_MEMBERS)
 
 
-def _draft(properties: models.MessageProperties, body: bytes) -> Draft:
+def _draft(asked: Asked, properties: models.MessageProperties, body: bytes) -> Draft:
+    """What is asked for; the header `traceparent` of W3C counts for all messages of a request."""
     given = dict(zip(_MEMBERS, _values(properties), strict=True))
     given["acknowledgements"] = tuple(properties.acknowledgements)
-    return Draft(body=body, **given)
+    return Draft(body=body, traceparent=asked.headers.get("traceparent", ""), **given)
 
 
 def _decoded(text: str) -> bytes:

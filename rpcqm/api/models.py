@@ -173,7 +173,8 @@ class SentMessages:
 
 @dataclass(frozen=True)
 class Message:
-    """A message; `body` is there if it is text, `soap_envelope` if it came by HTTP.
+    """A message; `body` is there if it is text, `soap_envelope` if it came by HTTP, `traceparent`
+    if its extension carries one.
 
     The last three are there if it was received.
     """
@@ -205,6 +206,7 @@ class Message:
     body_base64: str
     body: str | None = None
     soap_envelope: str | None = None
+    traceparent: str | None = None
     lease: str | None = None
     lease_expires: str | None = None
     delivery_count: int | None = None

@@ -22,6 +22,7 @@ from rpcqm.client.message_fields import message_identifier
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, PrivacyLevel
+from rpcqm.codec.packet.trace_context import parse_traceparent
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
@@ -159,6 +160,12 @@ def _add_properties(parser: Parser) -> None:
         "--journal", action="store_true", help="keep a copy in the journal of this computer"
     )
     parser.add_argument(
+        "--traceparent",
+        metavar="C",
+        type=_traceparent,
+        help="the context of a trace that the message belongs to, in its extension (W3C)",
+    )
+    parser.add_argument(
         "--encrypt",
         action="store_true",
         help="encrypt the body on its way with AES-256; not by direct name",
@@ -221,6 +228,13 @@ def _acknowledgement(text: str) -> AcknowledgementsRequested:
             raise argparse.ArgumentTypeError(f"`{word}` is no acknowledgement; there are {kinds}")
         wanted |= ACKNOWLEDGEMENTS[word]
     return wanted
+
+
+def _traceparent(text: str) -> str:
+    context = parse_traceparent(text)
+    if context is None:
+        raise argparse.ArgumentTypeError("not 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal")
+    return str(context)
 
 
 def _correlation_identifier(text: str) -> MessageIdentifier:
@@ -319,6 +333,7 @@ def _message(arguments: argparse.Namespace) -> OutgoingMessage:
         dead_letter_queue=_other_queue(arguments, arguments.dead_letter_queue),
         journal=arguments.journal,
         privacy=PrivacyLevel.ADVANCED if arguments.encrypt else PrivacyLevel.NONE,
+        traceparent=arguments.traceparent or "",
     )
 
 

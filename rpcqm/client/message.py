@@ -11,6 +11,7 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarante
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.packet.srmp import locate_compound
+from rpcqm.codec.packet.trace_context import context_in
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types.mqvalues import (
     INFINITE,
@@ -109,6 +110,12 @@ class ReceivedMessage(PacketMessage):
     def subqueue(self) -> str:
         """The name of the message's subqueue; empty if the message is in no subqueue."""
         return self.extensions.subqueue.subqueue_name if self.extensions.subqueue else ""
+
+    @property
+    def traceparent(self) -> str:
+        """The context of its sender's trace (W3C), if its extension carries one; else ""."""
+        context = context_in(self.extension)
+        return "" if context is None else str(context)
 
     @property
     def move_count(self) -> int:

@@ -6,6 +6,7 @@ from uuid import UUID
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, PrivacyLevel
+from rpcqm.codec.packet.trace_context import extension_of, parse_traceparent
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
@@ -39,3 +40,14 @@ class OutgoingMessage:
     """Whether a copy stays in the journal of the computer that sends the message."""
     privacy: PrivacyLevel = PrivacyLevel.NONE
     """How the body is encrypted on its way; not possible for a queue that has a direct name."""
+    traceparent: str = ""
+    """The context of the program's trace (W3C); it becomes the extension if that is empty.
+
+    What is no such context is left out.
+    """
+
+    def __post_init__(self) -> None:
+        if self.traceparent and not self.extension:
+            context = parse_traceparent(self.traceparent)
+            if context is not None:
+                object.__setattr__(self, "extension", extension_of(context))

@@ -6,6 +6,7 @@ from pathlib import Path
 from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
 from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.load import check, parse_toml, read_toml
+from rpcqm.config.otel_files import check_otel
 from rpcqm.config.remote_accounts import load_remote_accounts
 from rpcqm.config.schema import Configuration
 from rpcqm.config.srmp_section import SrmpSection
@@ -25,6 +26,7 @@ def check_file(file: Path) -> Configuration | None:
         *_mistakes(load_directory, configuration.directory_file),
         *_mistakes(load_remote_accounts, configuration.remote.credentials_file),
         *_srmp_mistakes(configuration.srmp),
+        *check_otel(configuration.otel),
     ]
     if mistakes:
         raise ConfigurationError(mistakes)

@@ -1103,6 +1103,29 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.service.unavailable:HEAD_BYTES",
         "bytes",
     ),
+    # Traces.
+    Bound("otel.waiting_spans", "spans are lost, and counted in the log"),
+    Bound(
+        "traces.open",
+        "the oldest are forgotten: their spans `forward` and `settle` are not told",
+        "Messages that are traced and wait for their next event, of readers and of next hops each.",
+        "rpcqm.otel.spans:MOST_OPEN",
+        "messages",
+    ),
+    Bound(
+        "traces.traceparent",
+        "it is no context of a trace, and left out",
+        "A header `traceparent` that is looked at.",
+        "rpcqm.codec.packet.trace_context:LONGEST_HEADER",
+        "characters",
+    ),
+    Bound(
+        "traces.headers",
+        "the configuration is refused",
+        "Lines of the file with headers for the collector.",
+        "rpcqm.config.otel_section:MOST_HEADERS",
+        "lines",
+    ),
 )
 
 

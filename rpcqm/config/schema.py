@@ -18,6 +18,7 @@ from rpcqm.config.about import PORTS, About
 from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.dcom_section import DcomSection
 from rpcqm.config.metrics_section import MetricsSection
+from rpcqm.config.otel_section import OtelSection
 from rpcqm.config.srmp_section import SrmpSection
 
 if TYPE_CHECKING:
@@ -449,6 +450,7 @@ class Configuration:
     dcom: DcomSection = field(default_factory=DcomSection)
     console: ConsoleSection = field(default_factory=ConsoleSection)
     metrics: MetricsSection = field(default_factory=MetricsSection)
+    otel: OtelSection = field(default_factory=OtelSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,6 +490,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "dcom": DcomSection,
         "console": ConsoleSection,
         "metrics": MetricsSection,
+        "otel": OtelSection,
     }
 
 

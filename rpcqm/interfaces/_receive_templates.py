@@ -228,7 +228,7 @@ class ReceiveRecogniser:
         """Lock a message, as the careful path does, and remove it when the turn ends."""
         queue, key = message.queue, message.lookup_identifier
         assert queue is not None
-        self._messages.hold(descriptor, queue, message)
+        self._messages.hold(descriptor, queue, message, settles=False)
         position = MessagePosition(queue, key)
         removal = TemplatedReceive(call, path, self._messages, descriptor, position, response)
         self._turn.remove(queue, key, removal)

@@ -13,6 +13,7 @@ from rpcqm.codec.packet.base import DEFAULT_PRIORITY, MAXIMUM_PACKET_SIZE
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
+from rpcqm.codec.packet.trace_context import extension_of, parse_traceparent
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
@@ -26,7 +27,8 @@ class Draft:
     """What a program says of a message; times are seconds, None is for ever.
 
     Queues are named as commands name them. `transactional` counts for queues elsewhere: one here
-    says itself what it takes.
+    says itself what it takes. `traceparent` is the extension if there is no other; what is no
+    context of a trace is left out.
     """
 
     body: bytes = b""
@@ -45,13 +47,14 @@ class Draft:
     extension_base64: str | None = None
     journal: bool = False
     dead_letter: bool = False
+    traceparent: str = ""
 
 
 def attributes_of(draft: Draft) -> MessageAttributes:
     """The attributes of a draft; raises MQError for what a message cannot have."""
     if wide_length(draft.label) > MAXIMUM_LABEL_LENGTH:
         raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(draft.label)} characters")
-    extension = _octets(draft.extension_base64)
+    extension = _octets(draft.extension_base64) or _context(draft.traceparent)
     if len(draft.body) + len(extension) > MAXIMUM_PACKET_SIZE:
         room = f"a message has room for {MAXIMUM_PACKET_SIZE:,} bytes with its headers"
         raise MQError(_INVALID, room)
@@ -109,6 +112,11 @@ def _acknowledgements(names: tuple[str, ...]) -> AcknowledgementsRequested:
             raise MQError(_INVALID, f"acknowledgements are {', '.join(ACKNOWLEDGEMENTS)}")
         wanted |= ACKNOWLEDGEMENTS[name]
     return wanted
+
+
+def _context(text: str) -> bytes:
+    context = parse_traceparent(text)
+    return b"" if context is None else extension_of(context)
 
 
 def _octets(text: str | None) -> bytes:

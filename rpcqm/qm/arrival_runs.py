@@ -61,6 +61,9 @@ class ArrivalRuns:
             durable=run.durable,
         )
         self._store.metrics.count(ARRIVED, len(keys))
+        watch = self._positions.watch
+        if watch is not None:
+            change.call_after(partial(watch.arrived_together, queue, stored, watch.now()))
         change.call_after(partial(self._published, queue, keys, run.expiries))
 
     def insert_each(

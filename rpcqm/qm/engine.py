@@ -42,6 +42,7 @@ from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
 from rpcqm.qm.turn import Turn
+from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.store import Store
 
 
@@ -234,6 +235,11 @@ class QueueManagerEngine:
             self.leases,
             self.sent_keys,
         )
+
+    def watch_messages(self, watch: MessageWatch) -> None:
+        """Tell somebody what becomes of messages, from now on."""
+        self.positions.watch = self.message_trace.watch = watch
+        self.positions.deleted_hooks.append(watch.deleted)
 
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.

@@ -293,6 +293,9 @@ class Leases:
                 raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many leases")
             lease = Lease(reception.identity, queue, key, count)
         self._positions.lock(queue, message, lease or reception)
+        watch = self._positions.watch
+        if watch is not None:
+            watch.received(queue, message, watch.now(), settles=lease is not None)
         if lease is not None:
             lease.begun = self._clock.now()
             self._enter(lease)

@@ -15,6 +15,7 @@ from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.trail import TrailEvent, TrailEventType
+from rpcqm.qm.watching import MessageWatch
 
 MOST = 10_000
 """Messages that are remembered: a few megabytes."""
@@ -42,6 +43,7 @@ class MessageTrace:
         self._clock = clock
         self._hops: OrderedDict[tuple[int, int], _MessageHops] = OrderedDict()
         self._told: deque[tuple[int, bytes, str, str]] = deque(maxlen=MOST)
+        self.watch: MessageWatch | None = None
 
     def __len__(self) -> int:
         return len(self._hops)
@@ -70,12 +72,17 @@ class MessageTrace:
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
         """Note that a message goes out to the address of its next hop."""
         self._step(self._of(queue, message), TrailEventType.SENT, address)
+        if self.watch is not None:
+            self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
 
     def sent_together(
         self, queue: OutgoingQueue, packets: Iterable[tuple[int, bytes]], address: str
     ) -> None:
         """Note that messages go out to one address: keys and packets."""
         step = (self._clock.now(), TrailEventType.SENT, address)
+        if self.watch is not None:
+            packets = list(packets)
+            self.watch.sent(queue, packets, address)
         for key, packet in packets:
             hops = self._at(queue, key, packet)
             if len(hops.steps) == MOST_STEPS:
@@ -90,6 +97,8 @@ class MessageTrace:
     def refused(self, queue: OutgoingQueue, message: Message, reason: str) -> None:
         """Note that the next hop does not want a message."""
         self._step(self._of(queue, message), TrailEventType.REFUSED, reason)
+        if self.watch is not None:
+            self.watch.turned_away(queue, message.lookup_identifier, reason)
 
     def _of(self, queue: OutgoingQueue, message: Message) -> _MessageHops:
         return self._at(queue, message.lookup_identifier, message.packet)
@@ -109,6 +118,8 @@ class MessageTrace:
         hops = self._hops.get((queue.queue_id, key))
         if hops is not None:
             self._step(hops, TrailEventType.ACKNOWLEDGED, by)
+        if self.watch is not None:
+            self.watch.acknowledged(queue, key)
 
     def arrived(self, queue: Queue, message: Message) -> None:
         """Note a message that has arrived, if it tells what became of another one."""

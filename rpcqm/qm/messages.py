@@ -27,7 +27,6 @@ from rpcqm.qm import cursors
 from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.composed_message import ComposedMessage, kind_of, refuse_late
 from rpcqm.qm.composing import Composer
-from rpcqm.qm.cursors import CursorStatus
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.message_search import (
     locked_status,
@@ -39,6 +38,7 @@ from rpcqm.qm.protection import Protection
 from rpcqm.qm.protocol_records import Changes, apply_changes
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.reading_rules import are_related, check_cursor, check_join, key_or_wait
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.turn import Turn
@@ -46,12 +46,6 @@ from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
 _READING = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
-
-_CURSOR_STATUS = {
-    CursorStatus.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
-    CursorStatus.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
-    CursorStatus.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
-}
 
 
 @dataclass(eq=False, repr=False)
@@ -105,13 +99,26 @@ class MessageEvents:
 
     def _admit(self, queue: Queue, message: Message) -> Envelope:
         """Check that a queue is there, has room, and that the message is not late."""
-        if queue.queue_manager is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
-        self._quotas.admit(queue, len(message.packet))
-        envelope = message.envelope
-        if not isinstance(queue, OutgoingQueue):
-            refuse_late(envelope, self._clock.now() // 1000)
+        try:
+            if queue.queue_manager is None:
+                raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+            self._quotas.admit(queue, len(message.packet))
+            envelope = message.envelope
+            if not isinstance(queue, OutgoingQueue):
+                refuse_late(envelope, self._clock.now() // 1000)
+        except MQError as error:
+            self._watch_refused(queue, message, error)
+            raise
         return envelope
+
+    def _watch_refused(self, queue: Queue, message: Message, error: MQError) -> None:
+        if self._positions.watch is not None:
+            self._positions.watch.refused(queue, message, error.status.name)
+
+    def _watch_received(self, queue: Queue, message: Message, settles: bool) -> None:
+        watch = self._positions.watch
+        if watch is not None:
+            watch.received(queue, message, watch.now(), settles)
 
     def enqueue_with_others(
         self,
@@ -188,14 +195,22 @@ class MessageEvents:
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         if not isinstance(queue, OutgoingQueue):
-            if queue.transactional != transactional:
-                raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-            if (
-                queue.authentication
-                or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
-            ):
-                self._protection.check_sent(queue, message)
+            try:
+                self._check_kind(queue, message, transactional)
+            except MQError as error:
+                self._watch_refused(queue, message, error)
+                raise
         return queue
+
+    def _check_kind(self, queue: Queue, message: Message, transactional: bool) -> None:
+        """Check that a queue here takes messages like this one."""
+        if queue.transactional != transactional:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        if (
+            queue.authentication
+            or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+        ):
+            self._protection.check_sent(queue, message)
 
     def _enqueue_to_several(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None
@@ -227,13 +242,13 @@ class MessageEvents:
         """
         queue = self._open(descriptor, RECEIVING)
         if transaction is not None:
-            _check_join(queue, transaction)
+            check_join(queue, transaction)
         if cursor is None:
             key = queue.message_position_list.first_available()
         else:
-            _check_cursor(cursor, descriptor)
+            check_cursor(cursor, descriptor)
             found = cursors.get_next_message_for_dequeue(cursor, queue, timeout <= 0)
-            key = _key_or_wait(found)
+            key = key_or_wait(found)
         if key is None:
             take = partial(self._take, descriptor, queue, transaction, two_phase_read)
             return self._readers.wait_for_new_message(descriptor, timeout, True, tag, cursor, take)
@@ -261,7 +276,7 @@ class MessageEvents:
         """Do with an available message what the reader came for."""
         message = self._positions.message_at(queue, key)
         if transaction is not None:
-            _check_join(queue, transaction)
+            check_join(queue, transaction)
             self._positions.lock(queue, message, transaction)
             transaction.transactional_operation_collection.append(
                 TransactionalOperation(
@@ -271,6 +286,7 @@ class MessageEvents:
                     dequeue_reason=MessageClass.MQMSG_CLASS_ACK_RECEIVE,
                 )
             )
+            self._watch_received(queue, message, settles=True)
             return completed(message)
         if two_phase_read:
             self.hold(descriptor, queue, message)
@@ -289,10 +305,20 @@ class MessageEvents:
             key = seek_available_message_position(queue, None, peek_operation=True)
         return None if key is None else self._positions.message_at(queue, key)
 
-    def hold(self, descriptor: OpenQueueDescriptor, queue: Queue, message: Message) -> None:
-        """Lock a message until Dequeue Message End; MQ_ERROR_MESSAGE_NOT_FOUND if it has gone."""
+    def hold(
+        self,
+        descriptor: OpenQueueDescriptor,
+        queue: Queue,
+        message: Message,
+        settles: bool = True,
+    ) -> None:
+        """Lock a message until Dequeue Message End; MQ_ERROR_MESSAGE_NOT_FOUND if it has gone.
+
+        It `settles` if its reader decides later whether it is removed.
+        """
         self._positions.lock(queue, message, descriptor)
         descriptor.two_phase_reads.add(message.lookup_identifier)
+        self._watch_received(queue, message, settles)
 
     def _delete(
         self, queue: Queue, key: int, reason: MessageClass, message: Message
@@ -302,6 +328,8 @@ class MessageEvents:
         outcome: Completion[Message] = Completion()
         with self._store.transaction("dequeue") as transaction:
             self._positions.message_position_deleted(transaction, queue, key, reason)
+            if self._positions.watch is not None:
+                self._watch_received(queue, message, settles=False)
             transaction.call_after(partial(outcome.succeed, message))
         return outcome
 
@@ -397,7 +425,7 @@ class MessageEvents:
         if transaction is not None:
             if peek_operation:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-            _check_join(queue, transaction)
+            check_join(queue, transaction)
         key = seek_available_message_position_with_id(
             queue, lookup_identifier, peek_operation, lookup_operation
         )
@@ -428,8 +456,8 @@ class MessageEvents:
         if cursor is None:
             key = seek_available_message_position(queue, None, peek_operation=True)
         else:
-            _check_cursor(cursor, descriptor)
-            key = _key_or_wait(cursors.get_message_for_peek(cursor, queue))
+            check_cursor(cursor, descriptor)
+            key = key_or_wait(cursors.get_message_for_peek(cursor, queue))
         return self._peek(descriptor, queue, timeout, cursor, tag, key)
 
     def peek_next_message(
@@ -444,8 +472,8 @@ class MessageEvents:
         Source: [MS-MQDMPR] 3.1.7.1.14.
         """
         queue = self._open(descriptor, _READING)
-        _check_cursor(cursor, descriptor)
-        key = _key_or_wait(cursors.get_next_message_for_peek(cursor, queue))
+        check_cursor(cursor, descriptor)
+        key = key_or_wait(cursors.get_next_message_for_peek(cursor, queue))
         return self._peek(descriptor, queue, timeout, cursor, tag, key)
 
     def _peek(
@@ -486,7 +514,7 @@ class MessageEvents:
         if queue.queue_manager is None or target_queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         system = target_queue.queue_type is QueueType.SYSTEM
-        if not system and not _are_related(queue, target_queue):
+        if not system and not are_related(queue, target_queue):
             raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "the queues are not related")
         if transactional and (system or not target_queue.transactional):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
@@ -518,7 +546,7 @@ class MessageEvents:
         self.check_move(position, target_queue, transaction is not None, transaction or holder)
         queue, key = position.queue_reference, position.lookup_identifier
         if transaction is not None:
-            _check_join(queue, transaction)
+            check_join(queue, transaction)
             if not self._transactions.forget(transaction, queue, key):
                 self.check_move(position, target_queue, True)
                 self._positions.lock(queue, self._positions.message_at(queue, key), transaction)
@@ -561,33 +589,3 @@ class MessageEvents:
         if descriptor.access_type not in accesses:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
         return queue
-
-
-def _are_related(source: Queue, target: Queue) -> bool:
-    """Whether messages can be moved: a queue and its subqueue, or two subqueues (G36)."""
-    if source is target or source.is_journal or target.is_journal:
-        return False
-    return source.main is target.main
-
-
-def _check_join(queue: Queue, transaction: Transaction) -> None:
-    """Check what joining a transaction needs: that it is open, and the queue transactional."""
-    if transaction.ended or transaction.prepared:
-        raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-    if not queue.main.transactional:
-        raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-
-
-def _check_cursor(cursor: Cursor, descriptor: OpenQueueDescriptor) -> None:
-    if cursor.handle not in descriptor.cursor_collection:
-        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "a cursor of another handle, or closed")
-
-
-def _key_or_wait(found: tuple[CursorStatus, int]) -> int | None:
-    """The key that a cursor has found, None to wait; raises MQError for what it refuses."""
-    status, key = found
-    if status is CursorStatus.SUCCEEDED:
-        return key
-    if status is CursorStatus.WAITING:
-        return None
-    raise MQError(_CURSOR_STATUS[status])

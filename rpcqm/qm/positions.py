@@ -39,6 +39,7 @@ from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.stored_messages import message_at
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail, TrailEventType
+from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import NEVER, Moves
 from rpcqm.store.store import Store
@@ -129,6 +130,7 @@ class Positions:
         self.deleted_hooks: list[DeletedHook] = []
         self.available_hooks: list[AvailableHook] = []
         self.dead_letter_hooks: list[DeadLetterHook] = []
+        self.watch: MessageWatch | None = None
 
     def arrive(
         self,
@@ -175,6 +177,9 @@ class Positions:
         self._store.metrics.count(ARRIVED)
         if kept_flags is None and (flags & ON_ARRIVAL or queue.trail):
             self._follow_arrival(transaction, queue, message, flags, imported)
+        if self.watch is not None and kept_flags is None and not imported:
+            begun = self.watch.now()
+            transaction.call_after(partial(self.watch.arrived, queue, message, begun))
         transaction.call_after(partial(self.published, queue, key, expiry, outcome))
         return key
 
@@ -335,6 +340,8 @@ class Positions:
         moves = Moves(0, before.move_count + 1, self._clock.now(), before.message_class)
         transaction.rehome(queue.queue_id, key, target.queue_id, key, moves=moves)
         self._store.metrics.count(MOVED)
+        if self.watch is not None:
+            transaction.call_after(partial(self.watch.moved, queue, key))
         queue.peekable_when_locked.discard(key)
         transaction.call_after(partial(self.published, target, key, expiry))
         if queue.parent is not None:
@@ -391,6 +398,8 @@ class Positions:
             queue.peekable_when_locked.discard(key)
             if (queue.parent or queue).trail:
                 self._trail.note_alone(queue, key, TrailEventType.GIVEN_BACK)
+            if self.watch is not None:
+                self.watch.released(queue, key)
             position = positions.position(key)
             if position is not None:
                 self.published(queue, key, position.expiry)

@@ -25,6 +25,7 @@ from rpcqm.client.target import RemoteServer
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
+from rpcqm.config.otel_files import check_otel
 from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
@@ -218,6 +219,8 @@ class QueueManagerService:
         store = self._open_store(self._metrics)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         engine = self._engine = self._start_engine(store)
+        if self._configuration.otel.endpoint:
+            self._start_traces(engine)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
@@ -311,6 +314,16 @@ class QueueManagerService:
             manage_elsewhere=LoopRemoteManagement(remote, self._remote_target),
         )
         self._undo.push_async_callback(self._dcom.stop)
+
+    def _start_traces(self, engine: QueueManagerEngine) -> None:
+        """Unless a collector is configured nothing of it is loaded."""
+        section = self._configuration.otel
+        mistakes = check_otel(section)
+        if mistakes:
+            raise ConfigurationError(mistakes)
+        from rpcqm.service.traces import start_traces
+
+        self._undo.push_async_callback(start_traces(engine, section, self._clock).stop)
 
     def _make_console(self) -> None:
         """What it serves is loaded when somebody asks it for the first time."""

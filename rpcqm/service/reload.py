@@ -24,8 +24,8 @@ FIXED = (
     *("epm_port", "rpc_port", "qm2qm_port", "binary_port", "http_port", "https_port"),
     *("dcom_port", "console_port"),
 )
-"""Settings that hold as long as the process, besides binary.ping, dcom.enabled and console.host:
-who and where it is, and what it listens on.
+"""Settings that hold as long as the process, besides binary.ping, dcom.enabled, console.host
+and [otel]: who and where it is, what it listens on, and whom it tells.
 """
 
 
@@ -126,6 +126,7 @@ def in_force(old: Configuration, new: Configuration) -> Configuration:
         directory_file=new.directory_file or old.directory_file,
         binary=replace(new.binary, ping=old.binary.ping),
         console=replace(new.console, host=old.console.host),
+        otel=old.otel,
         dcom=replace(new.dcom, enabled=old.dcom.enabled),
     )
 

@@ -18,6 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"base", "codec", "adm"},
     "qm": {"base", "codec", "adm", "store"},
     "operations": {"base", "codec", "adm", "qm"},
+    "otel": {"base", "codec", "adm", "store"},
     "interfaces": {"base", "codec", "adm", "qm", "rpc", "operations"},
     "binary": {"base", "codec", "adm"},
     "binary.connection": {"base", "codec", "adm", "store", "qm", "binary"},

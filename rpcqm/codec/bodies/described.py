@@ -20,6 +20,7 @@ from rpcqm.codec.packet.enums import (
     SenderIdentifierType,
 )
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.trace_context import context_in
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.types.mqvalues import (
@@ -88,6 +89,9 @@ def described(message: PacketMessage, place: Place, body: bytes) -> dict[str, ob
         "body_type": message.body_type,
         "body_size": message.body_size,
     }
+    context = context_in(message.extension)
+    if context is not None:
+        told["traceparent"] = str(context)
     if message.is_srmp:
         told["soap_envelope"] = message.soap_envelope
     return told | described_body(body, message.body_type)

@@ -1,0 +1,1 @@
+"""Traces by OpenTelemetry: spans of what becomes of messages, given to a collector."""

@@ -1,0 +1,327 @@
+"""What becomes of messages, as spans: it follows each from its sender to its reader.
+
+The trace of a message is worked out from its identifier, so that all queue managers that see it
+tell of one trace, and decide alike whether it is told at all (G302). What a program says in the
+message's extension is a link, and never decides anything.
+"""
+
+import functools
+import hashlib
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Concatenate, NamedTuple, ParamSpec, Protocol
+from uuid import UUID
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.log import get_logger
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
+from rpcqm.codec.packet.trace_context import TraceContext, context_in
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.store.transaction import StoreTransaction
+
+MOST_OPEN = 10_000
+"""Messages between two of their events, of readers and of next hops each: about 600 octets."""
+
+_SAMPLED_BITS = 56
+_GOOD = (MessageClass.MQMSG_CLASS_ACK_RECEIVE, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+_ORDERS = "order_queue$"
+"""Where queue managers tell each other about sequences: no message of anybody."""
+
+_log = get_logger("otel")
+_Arguments = ParamSpec("_Arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One thing that was done with a message; moments are nanoseconds since 1970.
+
+    `kind` is the name of an OpenTelemetry SpanKind. `error` is the name of what went wrong.
+    """
+
+    name: str
+    kind: str
+    trace: int
+    span: int
+    parent: int | None
+    begun: int
+    ended: int
+    attributes: dict[str, str]
+    link: TraceContext | None = None
+    error: str = ""
+
+
+class SpanSink(Protocol):
+    """Takes spans, and never waits."""
+
+    def take(self, span: Span) -> None:
+        """Take one; it may be dropped."""
+
+
+class _Traced(NamedTuple):
+    """A message that is told of: its identifier's octets, its trace, its queue, its link."""
+
+    octets: bytes
+    trace: int
+    queue: Queue
+    link: TraceContext | None
+
+
+@dataclass(slots=True)
+class _Open:
+    """What waits for its next event; `span` is that of the receive."""
+
+    message: _Traced
+    begun: int
+    span: int = 0
+    settles: bool = True
+    next_hop: str = ""
+
+
+@dataclass(eq=False, repr=False)
+class _OpenSpans:
+    """What waits, by queue and lookup identifier; beyond MOST_OPEN the oldest are forgotten."""
+
+    entries: OrderedDict[tuple[int, int], _Open] = field(default_factory=OrderedDict)
+
+    def put(self, queue: Queue, key: int, entry: _Open) -> None:
+        self.entries[queue.queue_id, key] = entry
+        if len(self.entries) > MOST_OPEN:
+            self.entries.popitem(last=False)
+
+    def pop(self, queue: Queue, key: int) -> _Open | None:
+        return self.entries.pop((queue.queue_id, key), None)
+
+
+def _quiet(
+    watch: Callable[Concatenate["MessageSpans", _Arguments], None],
+) -> Callable[Concatenate["MessageSpans", _Arguments], None]:
+    """Let nothing that goes wrong with a span reach the message; it is logged once."""
+
+    @functools.wraps(watch)
+    def watched(
+        self: "MessageSpans", /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> None:
+        try:
+            watch(self, *args, **kwargs)
+        except Exception:
+            self.failures += 1
+            if self.failures == 1:
+                _log.exception("a message could not be traced")
+
+    return watched
+
+
+class MessageSpans:
+    """Watches messages, and gives a span of each event to `sink`.
+
+    `own` is the identifier of this queue manager, `sampled_per_thousand` how many of a thousand
+    messages are told of.
+    """
+
+    def __init__(
+        self,
+        sink: SpanSink,
+        own: UUID,
+        sampled_per_thousand: int,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._sink = sink
+        self._own = own.bytes_le
+        self._threshold = (sampled_per_thousand << _SAMPLED_BITS) // 1000
+        self._received = _OpenSpans()
+        self._sent = _OpenSpans()
+        self.now = now
+        self.failures = 0
+
+    # Into a queue
+
+    @_quiet
+    def arrived(self, queue: Queue, message: Message, begun: int) -> None:
+        """A message is in a queue: its sender has sent it, or a queue manager has brought it."""
+        self._arrived(queue, message, begun)
+
+    @_quiet
+    def arrived_together(self, queue: Queue, stored: Sequence[bytes], begun: int) -> None:
+        """The same for several, by their octets as they are kept."""
+        for octets in stored:
+            self._arrived(queue, Message.restored(octets, 0), begun)
+
+    def _arrived(self, queue: Queue, message: Message, begun: int) -> None:
+        traced = self._traced(queue, message.packet)
+        if traced is None:
+            return
+        if traced.octets.startswith(self._own):
+            self._tell("send", "PRODUCER", traced, begun, root=True)
+        else:
+            self._tell("arrive", "SERVER", traced, begun)
+
+    @_quiet
+    def refused(self, queue: Queue, message: Message, status: str) -> None:
+        """A queue does not take a message; `status` is the name of an HRESULT."""
+        traced = self._traced(queue, message.packet)
+        if traced is None:
+            return
+        own = traced.octets.startswith(self._own)
+        name, kind = ("send", "PRODUCER") if own else ("arrive", "SERVER")
+        self._tell(name, kind, traced, self.now(), root=own, error=status)
+
+    # Out of a queue
+
+    @_quiet
+    def received(self, queue: Queue, message: Message, begun: int, settles: bool = True) -> None:
+        """A reader has got a message."""
+        traced = self._traced(queue, message.packet)
+        if traced is None:
+            return
+        span = self._tell("receive", "CONSUMER", traced, begun)
+        self._received.put(queue, message.lookup_identifier, _Open(traced, begun, span, settles))
+
+    def released(self, queue: Queue, key: int) -> None:
+        """A message that was received has been given back."""
+        self._settle(queue, key, self.now(), "release")
+
+    def moved(self, queue: Queue, key: int) -> None:
+        """A message that was received has been moved elsewhere."""
+        self._settle(queue, key, self.now(), "move")
+
+    def deleted(
+        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        """A message is removed by a commit: a reader has done with it, or it has left."""
+        error = "" if reason in _GOOD else reason.name.removeprefix("MQMSG_CLASS_")
+        if isinstance(queue, OutgoingQueue):
+            change.call_after(partial(self._passed, queue, key, error))
+        else:
+            change.call_after(partial(self._settle, queue, key, self.now(), "complete", error))
+
+    @_quiet
+    def _settle(self, queue: Queue, key: int, begun: int, outcome: str, error: str = "") -> None:
+        entry = self._received.pop(queue, key)
+        if entry is not None and entry.settles:
+            more = {} if error else {"rpcqm.outcome": outcome}
+            self._tell(
+                "settle", "CLIENT", entry.message, begun, parent=entry.span, error=error, more=more
+            )
+
+    # To another queue manager
+
+    @_quiet
+    def sent(self, queue: Queue, packets: Iterable[tuple[int, bytes]], address: str) -> None:
+        """Messages go out to their next hop; one that goes again goes on."""
+        begun = self.now()
+        for key, packet in packets:
+            traced = self._traced(queue, packet)
+            if traced is not None and (queue.queue_id, key) not in self._sent.entries:
+                self._sent.put(queue, key, _Open(traced, begun, next_hop=address))
+
+    def acknowledged(self, queue: Queue, key: int) -> None:
+        """The next hop has a message."""
+        self._passed(queue, key, "")
+
+    def turned_away(self, queue: Queue, key: int, reason: str) -> None:
+        """The next hop does not want a message."""
+        self._passed(queue, key, reason)
+
+    @_quiet
+    def _passed(self, queue: Queue, key: int, error: str) -> None:
+        entry = self._sent.pop(queue, key)
+        if entry is not None:
+            more = {"rpcqm.next_hop": entry.next_hop}
+            self._tell("forward", "CLIENT", entry.message, entry.begun, error=error, more=more)
+
+    # Spans
+
+    def _traced(self, queue: Queue, packet: bytes) -> _Traced | None:
+        """Which trace a message belongs to; None if it is not told of."""
+        octets = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
+        trace = trace_of(octets)
+        if trace & ((1 << _SAMPLED_BITS) - 1) >= self._threshold:
+            return None
+        if _full_name(queue).lower().endswith(_ORDERS):
+            return None
+        return _Traced(octets, trace, queue, _link(packet))
+
+    def _tell(
+        self,
+        operation: str,
+        kind: str,
+        message: _Traced,
+        begun: int,
+        *,
+        root: bool = False,
+        parent: int | None = None,
+        error: str = "",
+        more: dict[str, str] | None = None,
+    ) -> int:
+        """Give a span to the sink; returns its identifier."""
+        sent = root_of(message.octets)
+        span = sent if root else secrets.randbits(64) or 1
+        attributes = _attributes(operation, message) | (more or {})
+        if error:
+            attributes["error.type"] = error
+        self._sink.take(
+            Span(
+                f"{operation} {short_name(message.queue)}",
+                kind,
+                message.trace,
+                span,
+                None if root else parent or sent,
+                begun,
+                max(begun, self.now()),
+                attributes,
+                message.link,
+                error,
+            )
+        )
+        return span
+
+
+def trace_of(octets: bytes) -> int:
+    """The identifier of the trace of a message, by the 20 octets of its own."""
+    return int.from_bytes(hashlib.blake2b(octets, digest_size=16, person=b"rpcqm trace").digest())
+
+
+def root_of(octets: bytes) -> int:
+    """The identifier of the span `send` of a message, by the 20 octets of its own."""
+    return int.from_bytes(hashlib.blake2b(octets, digest_size=8, person=b"rpcqm send").digest())
+
+
+def short_name(queue: Queue) -> str:
+    """The last part of a queue's name, and of its queue's if it is a journal."""
+    head, _, last = _full_name(queue).rpartition("\\")
+    return f"{head.rpartition(chr(92))[2]}\\{last}" if last.lower() == "journal$" else last
+
+
+def _full_name(queue: Queue) -> str:
+    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
+
+
+def _link(packet: bytes) -> TraceContext | None:
+    try:
+        return context_in(Message.restored(packet, 0).attributes.extension)
+    except DecodeError:
+        return None
+
+
+_TYPES = {"forward": "send"}
+
+
+def _attributes(operation: str, message: _Traced) -> dict[str, str]:
+    octets = message.octets
+    identifier = MessageIdentifier(
+        UUID(bytes_le=octets[:16]), int.from_bytes(octets[16:20], "little")
+    )
+    return {
+        "messaging.system": "msmq",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": _TYPES.get(operation, operation),
+        "messaging.destination.name": _full_name(message.queue),
+        "messaging.message.id": str(identifier),
+    }

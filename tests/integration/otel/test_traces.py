@@ -1,0 +1,253 @@
+"""Traces from a client's send to another client's receive, as a collector gets them."""
+
+import base64
+import http.client
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from rpcqm.testing.private import StartFailedError
+from tests.support.collector import Collector, TakenSpan, collecting
+from tests.support.waiting import until
+
+CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+LINK = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+CONSOLE = ("--console-port", "0")
+MANY = 40
+
+
+@dataclass
+class Two:
+    """Two queue managers that tell one collector; `there` names the queue of the second."""
+
+    sending: PrivateQueueManager
+    receiving: PrivateQueueManager
+    collector: Collector
+    there: str
+
+
+def configured(collector: Collector, more: str = "") -> str:
+    return f'[otel]\nendpoint = "{collector.url}"\n{more}'
+
+
+@pytest.fixture(scope="module", params=["true", "false"], ids=["templates", "carefully"])
+def two(request: pytest.FixtureRequest) -> Iterator[Two]:
+    templates = f"[limits]\nrequest_templates = {request.param}\n"
+    with ExitStack() as stack:
+        collector = stack.enter_context(collecting())
+        receiving = stack.enter_context(
+            private_queue_manager(
+                CONSOLE, configuration='name = "receiver"\n' + templates + configured(collector)
+            )
+        )
+        port = receiving.endpoint("binary")[1]
+        peers = f'[binary]\npeers = "receiver=127.0.0.1:{port}"\n'
+        sending = stack.enter_context(
+            private_queue_manager(configuration=templates + peers + configured(collector))
+        )
+        receiving.run("queue", "create", "orders")
+        receiving.run(
+            "user", "add", "boss", "--group", "administrators", "--password-stdin", input="secret\n"
+        )
+        yield Two(sending, receiving, collector, r"DIRECT=OS:receiver\private$\orders")
+
+
+def ask(
+    queue_manager: PrivateQueueManager, method: str, path: str, **headers: str
+) -> dict[str, object]:
+    connection = http.client.HTTPConnection(*queue_manager.endpoint("console"), timeout=30)
+    word = base64.b64encode(b"boss:secret").decode()
+    connection.request(
+        method, f"/api/v1{path}", headers={"Authorization": f"Basic {word}", **headers}
+    )
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    assert answer.status < 300, content
+    told: dict[str, object] = json.loads(content) if content else {}
+    return told
+
+
+def of_message(spans: list[TakenSpan], identifier: str) -> TakenSpan:
+    (found,) = [each for each in spans if each.attributes["messaging.message.id"] == identifier]
+    return found
+
+
+def test_a_message_is_one_trace_over_two_queue_managers(two: Two) -> None:
+    sent = two.sending.run(
+        "send", two.there, "--body", "x", "--label", "secret label", "--traceparent", CONTEXT
+    )
+    identifier = sent.stdout.strip()
+    received = json.loads(
+        two.receiving.run("receive", "orders", "--timeout", "20000", "--format", "json").stdout
+    )
+    assert received["traceparent"] == CONTEXT
+    send = of_message(two.collector.wait_for("send orders"), identifier)
+    others = [
+        of_message(two.collector.wait_for(f"{name} orders"), identifier)
+        for name in ("forward", "arrive", "receive")
+    ]
+    assert not send.parent
+    assert {each.trace for each in others} == {send.trace}
+    assert {each.parent for each in others} == {send.span}
+    assert {each.links for each in (send, *others)} == {(LINK,)}
+    assert send.trace != LINK[0]
+    assert all(each.begun <= each.ended for each in (send, *others))
+    forward, arrive, receive = others
+    assert send.resource == forward.resource
+    assert arrive.resource == receive.resource != send.resource
+    assert send.resource["service.name"] == "rpcqm"
+    assert forward.attributes["rpcqm.next_hop"]
+    assert receive.attributes["messaging.destination.name"].endswith(r"\private$\orders")
+    for span, operation, kind in ((send, "send", "send"), (forward, "forward", "send")):
+        assert span.attributes["messaging.system"] == "msmq"
+        assert span.attributes["messaging.operation.name"] == operation
+        assert span.attributes["messaging.operation.type"] == kind
+    assert b"secret label" not in two.collector.octets
+
+
+def test_a_lease_is_received_and_settled(two: Two) -> None:
+    sent = ask(two.receiving, "POST", "/queues/orders/messages", traceparent=CONTEXT)
+    (message,) = ask(two.receiving, "POST", "/queues/orders/receive?lease=30&wait=10")["messages"]  # type: ignore[misc]
+    assert message["traceparent"] == CONTEXT
+    ask(two.receiving, "POST", f"/leases/{message['lease']}/complete")
+    identifier = str(sent["id"])
+    until(
+        lambda: any(
+            each.attributes["messaging.message.id"] == identifier
+            for each in two.collector.named("settle orders")
+        )
+    )
+    settle = of_message(two.collector.named("settle orders"), identifier)
+    receive = of_message(two.collector.named("receive orders"), identifier)
+    assert settle.parent == receive.span
+    assert settle.attributes["rpcqm.outcome"] == "complete"
+    assert receive.links == settle.links == (LINK,)
+
+
+def test_a_lease_that_is_released_says_so(two: Two) -> None:
+    identifier = str(ask(two.receiving, "POST", "/queues/orders/messages")["id"])
+    (message,) = ask(two.receiving, "POST", "/queues/orders/receive?lease=30&wait=10")["messages"]  # type: ignore[misc]
+    assert "traceparent" not in message
+    ask(two.receiving, "POST", f"/leases/{message['lease']}/release")
+    until(
+        lambda: any(
+            each.attributes["messaging.message.id"] == identifier
+            for each in two.collector.named("settle orders")
+        )
+    )
+    settle = of_message(two.collector.named("settle orders"), identifier)
+    assert settle.attributes["rpcqm.outcome"] == "release"
+
+
+def test_many_messages_have_their_spans_all(two: Two) -> None:
+    """Most of them go by templates, and over the session together."""
+    two.receiving.run("queue", "create", "many")
+    there = two.there.replace("orders", "many")
+    sent = two.sending.run("send", there, "--body", "x", "--count", str(MANY)).stdout.split()
+    two.receiving.run("receive", "many", "--count", str(MANY), "--timeout", "20000")
+    here = two.receiving.run("send", "many", "--body", "x", "--count", str(MANY)).stdout.split()
+    for name, of in (("send", sent + here), ("forward", sent), ("arrive", sent), ("receive", sent)):
+        spans = two.collector.wait_for(f"{name} many", len(of))
+        assert sorted(each.attributes["messaging.message.id"] for each in spans) == sorted(of)
+
+
+def test_a_context_outlasts_a_restart(two: Two) -> None:
+    two.receiving.run("queue", "create", "kept")
+    there = two.there.replace("orders", "kept")
+    identifier = two.sending.run(
+        "send", there, "--body", "x", "--traceparent", CONTEXT
+    ).stdout.strip()
+    two.collector.wait_for("arrive kept")
+    two.receiving.restart()
+    two.receiving.run("receive", "kept", "--timeout", "20000")
+    receive = of_message(two.collector.wait_for("receive kept"), identifier)
+    assert receive.links == (LINK,)
+    assert receive.trace == of_message(two.collector.named("send kept"), identifier).trace
+
+
+def test_a_refused_message_is_an_error(two: Two) -> None:
+    two.receiving.run("queue", "create", "exact", "--transactional")
+    two.receiving.run("send", "exact", "--body", "x", check=False)
+    (span,) = two.collector.wait_for("send exact")
+    assert span.error == span.attributes["error.type"] == "MQ_ERROR_TRANSACTION_USAGE"
+
+
+def test_a_dead_collector_costs_spans_and_no_messages() -> None:
+    with (
+        collecting() as collector,
+        private_queue_manager(
+            configuration=configured(collector, "waiting_spans = 10\ntimeout = 1\n")
+        ) as queue_manager,
+    ):
+        collector.status = 500
+        queue_manager.run("queue", "create", "orders")
+        queue_manager.run("send", "orders", "--body", "x", "--count", "200")
+        queue_manager.run("send", "orders", "--body", "last")
+        until(lambda: "spans are lost" in queue_manager.log)
+        assert queue_manager.log.count("spans are lost") == 1
+        assert queue_manager.stop() == 0
+
+
+def test_nothing_of_it_is_loaded_unless_it_is_configured() -> None:
+    program = (
+        "import sys, asyncio; from rpcqm.service.run import serve\n"
+        "from rpcqm.service import queue_manager_service\n"
+        "print([each for each in sys.modules if 'opentelemetry' in each or each == 'requests'"
+        " or each.startswith('rpcqm.otel')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+    with private_queue_manager(
+        environment={
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+            "OTEL_TRACES_EXPORTER": "otlp",
+        }
+    ) as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        queue_manager.run("send", "orders", "--body", "x")
+        assert queue_manager.process is not None
+        threads = f"/proc/{queue_manager.process.pid}/maps"
+        with open(threads) as mapped:
+            assert not re.search(r"opentelemetry|google/_upb|protobuf", mapped.read())
+
+
+def test_the_environment_neither_ends_nor_alters_traces() -> None:
+    environment = {
+        "OTEL_SDK_DISABLED": "true",
+        "OTEL_TRACES_SAMPLER": "always_off",
+        "OTEL_EXPORTER_OTLP_HEADERS": "x-stray=1",
+        "OTEL_SERVICE_NAME": "stray",
+        "OTEL_RESOURCE_ATTRIBUTES": "stray=1",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "http_proxy": "http://127.0.0.1:9",
+    }
+    with (
+        collecting() as collector,
+        private_queue_manager(
+            configuration=configured(collector), environment=environment
+        ) as queue_manager,
+    ):
+        queue_manager.run("queue", "create", "orders")
+        queue_manager.run("send", "orders", "--body", "x")
+        (span,) = collector.wait_for("send orders")
+        assert span.resource["service.name"] == "rpcqm"
+        assert "stray" not in span.resource
+        assert "x-stray" not in collector.headers[0]
+
+
+def test_a_configuration_that_cannot_be_is_one_sentence() -> None:
+    with (
+        pytest.raises(StartFailedError, match=r"otel\.endpoint.*ftp"),
+        private_queue_manager(configuration='[otel]\nendpoint = "ftp://x"\n'),
+    ):
+        pass

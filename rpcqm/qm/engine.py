@@ -238,7 +238,7 @@ class QueueManagerEngine:
 
     def watch_messages(self, watch: MessageWatch) -> None:
         """Tell somebody what becomes of messages, from now on."""
-        self.positions.watch = self.message_trace.watch = watch
+        self.positions.watch = self.message_trace.watch = self.first_messages.watch = watch
         self.positions.deleted_hooks.append(watch.deleted)
 
     def queue_manager_started(self) -> None:

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, FLAG_APPLICATION_DEADLETTER
+from rpcqm.adm.message import (
+    FLAG_ALLOW_PEEK_WHEN_LOCKED,
+    FLAG_APPLICATION_DEADLETTER,
+    Message,
+)
 from rpcqm.qm.access import RECEIVING
+from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.priority_index import Place
 from rpcqm.store.records import NO_MOVES
@@ -35,6 +40,9 @@ class FirstMessages:
 
     _store: Store
 
+    def __post_init__(self) -> None:
+        self.watch: MessageWatch | None = None
+
     def find(self, descriptor: OpenQueueDescriptor) -> FirstMessage | None:
         """What a read would lock; None for the careful path, which waits, refuses or tells more."""
         queue = descriptor.queue_reference
@@ -54,3 +62,8 @@ class FirstMessages:
         """Lock what `find` has just found until Dequeue Message End."""
         first.positions.lock_at(first.place, descriptor)
         descriptor.two_phase_reads.add(first.key)
+        queue = descriptor.queue_reference
+        if self.watch is not None and queue is not None:
+            message = Message.restored(first.stored, 0)
+            message.lookup_identifier = first.key
+            self.watch.received(queue, message, self.watch.now())

@@ -37,7 +37,8 @@ def test_what_cannot_be_traced_is_left_alone() -> None:
     watch = MessageSpans(taken, OWN, 1000)
     watch.arrived(Queue(), Message(b"no packet"), 0)
     watch.arrived_together(Queue(), [b""], 0)
-    assert watch.failures <= 2 and len(taken.spans) <= 2
+    assert watch.failures <= 2
+    assert len(taken.spans) <= 2
 
 
 @pytest.mark.bound("traces.headers")
@@ -55,7 +56,8 @@ def test_a_line_that_is_no_header_is_told_without_its_text(tmp_path: Path) -> No
     file.write_text("Authorization Bearer hush\n")
     with pytest.raises(ConfigurationError) as refused:
         read_headers(file)
-    assert "line 1" in str(refused.value) and "hush" not in str(refused.value)
+    assert "line 1" in str(refused.value)
+    assert "hush" not in str(refused.value)
 
 
 def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +74,12 @@ def test_of_those_that_wait_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPa
     entry = spans._Open(spans._Traced(b"", 0, queue, None), 0)
     for key in range(spans.MOST_OPEN):
         waiting.put(queue, key, entry)
-    assert len(waiting.entries) == spans.MOST_OPEN and waiting.pop(queue, 0) is entry
+    assert len(waiting.entries) == spans.MOST_OPEN
+    assert waiting.pop(queue, 0) is entry
     waiting.put(queue, 0, entry)
     waiting.put(queue, spans.MOST_OPEN, entry)
-    assert len(waiting.entries) == spans.MOST_OPEN and waiting.pop(queue, 1) is None
+    assert len(waiting.entries) == spans.MOST_OPEN
+    assert waiting.pop(queue, 1) is None
 
 
 @pytest.mark.bound("otel.waiting_spans")

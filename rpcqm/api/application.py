@@ -73,6 +73,12 @@ class Api:
             return _refused(refusal_of(error), told)
         except Refusal as refusal:
             return _refused(refusal, told)
+        except Exception:
+            if self._is_ready():
+                raise
+            # The disk has failed, or the queue manager has stopped, while this was done.
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            return _refused(Refusal(status, _UNAVAILABLE, _NOT_READY), told)
         headers = (*_type_of(reply), *reply.headers, *told)
         if reply.stream is not None:
             return HttpResponse(reply.status, b"", headers, reply.stream)
@@ -89,6 +95,8 @@ class Api:
             return _only(request, "GET", Reply(octets=self._description()))
         if target in (routes.BASE, f"{routes.BASE}/"):
             return _only(request, "GET", self._page())
+        if not self._is_ready():
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, _UNAVAILABLE, _NOT_READY)
         if target == _ICON:
             return _only(request, "GET", _icon())
         if target == metrics.PATH and self.settings.metrics is not None:
@@ -158,6 +166,8 @@ class Api:
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
 _ICON = "/favicon.ico"
+_UNAVAILABLE = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE.name
+_NOT_READY = "the queue manager starts or stops, or its disk has failed"
 
 
 def _authority(origin: str) -> str:

@@ -73,7 +73,8 @@ class ConsoleServer:
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         path = request.target.partition("?")[0]
-        if path in ("/", PAGES) or path.startswith(f"{PAGES}/"):
+        is_page = path in ("/", PAGES) or path.startswith(f"{PAGES}/")
+        if is_page and self._parts.is_ready():
             return await (await self._pages()).answer(request)
         return await self._api.answer(request)
 

@@ -1,6 +1,7 @@
 """/healthz and /readyz, and what answers where the interface cannot be loaded."""
 
 import asyncio
+import errno
 import http.client
 import socket
 from pathlib import Path
@@ -11,7 +12,11 @@ import pytest
 from rpcqm.config import load
 from rpcqm.service.queue_manager_service import QueueManagerService
 from rpcqm.service.unavailable import HEAD_BYTES
+from rpcqm.store.database import Database
+from rpcqm.store.records import Family
+from rpcqm.store.store import Store
 from rpcqm.testing import private_queue_manager
+from tests.support.programs import Program
 
 CONSOLE = ("--console-port", "0")
 PATIENCE = 30.0
@@ -110,3 +115,68 @@ def test_the_icon_is_a_picture_that_loads_nothing() -> None:
         assert ElementTree.fromstring(picture).tag.endswith("}svg")
         assert b"href" not in picture
         connection.close()
+
+
+def test_what_is_asked_once_the_disk_has_failed_is_answered_503(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends with its disk; this one goes on, so that it can be asked."""
+    ports = {f"RPCQM_{door}_PORT": "0" for door in ("EPM", "RPC", "QM2QM", "BINARY", "CONSOLE")}
+    configuration = load({}, None, ports | {"RPCQM_DATA_DIR": str(tmp_path / "data")})
+    defaults = Store.open.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "fatal", lambda error: None)
+
+    async def run() -> list[tuple[int, str | None, str | None]]:
+        service = QueueManagerService(configuration)
+        await service.start()
+        address = "127.0.0.1", service._ports["console"]
+        asked = [("GET", each) for each in ("/readyz", "/api/v1/queues", "/console/logon")]
+        asked.append(("POST", "/api/v1/queues/x/messages"))
+        before = [await asyncio.to_thread(told_by, address, *each) for each in asked]
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "write", failed)
+            store = service._engine.store
+            with store.transaction("anything") as change:
+                change.put(Family.META, b"key", b"value")
+            while not store.has_stopped:
+                await asyncio.sleep(0)
+            after = [await asyncio.to_thread(told_by, address, *each) for each in asked]
+        await service.stop()
+        assert [status for status, _, _ in before] == [200, 401, 303, 401]
+        return after
+
+    problem = 503, "5", "application/problem+json"
+    assert asyncio.run(run()) == [(503, None, "text/plain"), problem, problem, problem]
+
+
+def failed(*parts: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def told_by(
+    address: tuple[str, int], method: str, target: str
+) -> tuple[int, str | None, str | None]:
+    connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
+    connection.request(method, target)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, answer.headers["Retry-After"], answer.headers["Content-Type"]
+
+
+def test_a_disk_without_room_is_answered_503_until_it_has_some_again() -> None:
+    with private_queue_manager(CONSOLE) as running:
+        words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
+        running.run(*words, input="secret\n")
+        program = Program(running.endpoint("console"), "boss")
+        assert program.ask("POST", "/queues", {"name": "orders"}).status == 201
+        running.reload("[storage]\nreserve = 1000000000\n")
+        told = program.ask("POST", "/queues/orders/messages", b"x")
+        assert (told.status, told.code) == (503, "MQ_ERROR_INSUFFICIENT_RESOURCES")
+        assert told.headers["Content-Type"] == "application/problem+json"
+        assert int(told.headers["Retry-After"]) > 0
+        assert ask(running.endpoint("console"), "/readyz")[0] == 200, "messages can be taken"
+        running.reload("[storage]\nreserve = 1\n")
+        assert program.ask("POST", "/queues/orders/messages", b"x").status == 201
+        program.close()

@@ -22,7 +22,7 @@ KNOWN = {
     *("li", "form", "input", "span", "button", "main", "h1", "h2", "section", "div", "table"),
     *("caption", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "pre", "strong", "label"),
     *("select", "option", "textarea", "figure", "figcaption", "svg", "line", "polygon"),
-    *("polyline", "details", "summary"),
+    *("polyline", "details", "summary", "fieldset", "legend"),
 }
 
 
@@ -117,3 +117,45 @@ def test_what_is_asked_for_stays_text(running: PrivateQueueManager, boss: Browse
         assert is_safe(boss.get(f"/console/queues?find={text}"))
         assert is_safe(boss.get(f"/console/queue?queue={text}"))
         assert is_safe(nobody.get(f"/console/logon?account={text}&to={text}"))
+
+
+def test_names_of_accounts_and_tokens_stay_text(
+    running: PrivateQueueManager, program: Program, boss: Browser
+) -> None:
+    """Those of the payloads that an account or a token may have as its name."""
+    accounts, tokens = [], []
+    for payload in PAYLOADS[::3]:
+        name = re.sub(r'[^\x20-\x7e]|["/\\\[\]:;|=,+*?<>@]', "", payload)[:20].strip(" .")
+        for account in (payload, name):
+            given = {"name": account, "password": "secret"}
+            if program.ask("POST", "/accounts", given).status == 201:
+                accounts.append(account)
+        token = {"name": payload[:64], "account": "boss"}
+        if program.ask("POST", "/tokens", token).status == 201:
+            tokens.append(payload[:64])
+    assert len(accounts) > 10
+    assert len(tokens) > 10
+    told = program.ask("GET", "/accounts")
+    assert told.headers["Content-Type"] == "application/json"
+    assert {each["name"] for each in told.value["accounts"]} >= set(accounts)
+    for page in ("/console/accounts", "/console/trail", "/console/overview"):
+        assert is_safe(boss.get(page)), page
+    guest = open_browser(running)
+    for account in accounts[:2]:
+        shown = guest.log_on(account)
+        assert f"Logged on as {' '.join(account.split())}" in shown.words
+        assert is_safe(shown)
+        guest.submit("/console/logoff")
+
+
+def test_names_of_peers_stay_text(program: Program, boss: Browser) -> None:
+    sent = 0
+    for payload in PAYLOADS[::3]:
+        host = re.sub(r'[\\;+,"\r\n\0/]', "", payload)[:60]
+        name = quote(f"DIRECT=OS:{host}\\private$\\orders", safe="")
+        told = program.ask("POST", f"/queues/-/messages?queue={name}", b"x")
+        sent += told.status == 201
+    for page in ("/console/outgoing", "/console/overview"):
+        assert is_safe(boss.get(page)), page
+    assert sent > 10
+    assert program.ask("GET", "/outgoing-queues").headers["Content-Type"] == "application/json"

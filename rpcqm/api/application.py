@@ -15,7 +15,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import is_local_name
-from rpcqm.operations.audit import ORIGIN
+from rpcqm.operations.audit import HTTP, ORIGIN, Origin
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
 
@@ -104,7 +104,7 @@ class Api:
         route, names = _route(request.method, target)
         identity = self._log_on(request, told)
         address, _ = origin_of(request, self.settings.trusted_proxy)
-        ORIGIN.set(address)
+        ORIGIN.set(Origin(address, HTTP))
         asked = Asked(
             self._operations,
             identity,

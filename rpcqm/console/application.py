@@ -22,7 +22,7 @@ from rpcqm.console.texts import text
 from rpcqm.http.exchange import HttpRequest, HttpResponse, HttpStream, StreamCutError
 from rpcqm.http.origins import host_of, is_local_name, origin_of
 from rpcqm.http.statuses import status_of
-from rpcqm.operations.audit import ORIGIN
+from rpcqm.operations.audit import HTTP, ORIGIN, Origin
 from rpcqm.operations.logons import GuessedTooOftenError
 from rpcqm.operations.operations import Operations
 
@@ -365,7 +365,7 @@ def _check_form(asked: _Request, longest: int) -> None:
 @contextmanager
 def _origin(asked: _Request) -> Iterator[None]:
     """From where the changes come that are made meanwhile, for the log."""
-    before = ORIGIN.set(asked.address)
+    before = ORIGIN.set(Origin(asked.address, HTTP))
     try:
         yield
     finally:

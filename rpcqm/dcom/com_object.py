@@ -56,6 +56,11 @@ class ComCall:
     def identity(self) -> Identity:
         return self.call.identity
 
+    @property
+    def peer(self) -> str:
+        """The other end, as text for logs."""
+        return self.call.peer
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -66,6 +66,7 @@ from rpcqm.codec.types.rpcqm_admin import (
 )
 from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.operations.accounts import AccountView
+from rpcqm.operations.audit import refusals
 from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.overview import described_overview
@@ -212,7 +213,8 @@ class Admin:
 
     async def R_CreatePublicQueue(self, call: Call, request: R_CreatePublicQueueRequest) -> HResult:
         """Create a public queue, once it is published and durable (Opnum 12)."""
-        require_administrator(call.identity)
+        with refusals(call.identity, "create queue", request.pwszPathName):
+            require_administrator(call.identity)
         attributes = attributes_of(request.aProp, request.apVar, creating=True)
         attributes.pop("pathname", None)
         if request.pSecurityDescriptor is not None:

@@ -43,7 +43,8 @@ from rpcqm.interfaces._authentication import checks, require_level
 from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenContextHandle
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_lookup
-from rpcqm.qm.access import RECEIVING
+from rpcqm.operations.audit import RPC, ordered_from
+from rpcqm.operations.queue_orders import QueueOrders
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
@@ -125,7 +126,7 @@ class Qm2Qm:
         rpc_port: Callable[[], int] = int,
         qm2qm_port: Callable[[], int] = int,
     ) -> None:
-        self._queues = queues
+        self._orders = QueueOrders(queues)
         self._readers = readers
         self._messages = messages
         self._handles = handles
@@ -431,9 +432,10 @@ class Qm2Qm:
         Source: [MS-MQQP] 3.1.4.7 RemoteQMPurgeQueue (Opnum 6).
         """
         opened = self._entry(call, request.hQueue, HResult.MQ_ERROR_INVALID_HANDLE)
-        if opened.descriptor.access_type not in RECEIVING:
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
-        await self._queues.purge_queue(queue_of(opened.descriptor))
+        queue, access = queue_of(opened.descriptor), opened.descriptor.access_type
+        with ordered_from(call.peer, RPC):
+            purged = self._orders.purge(call.identity, queue, access)
+        await purged
         return HResult.MQ_OK
 
 

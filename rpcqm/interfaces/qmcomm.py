@@ -85,7 +85,9 @@ from rpcqm.interfaces._opening_rules import (
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
 from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
-from rpcqm.qm.access import RECEIVING, AccessControl
+from rpcqm.operations.audit import RPC, ordered_from
+from rpcqm.operations.queue_orders import QueueOrders
+from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import version_numbers
 from rpcqm.qm.names import LocalNames
@@ -137,6 +139,7 @@ class QmComm:
     def __post_init__(self) -> None:
         self.admission = self.handles.admission
         self._ports = {IP_HANDSHAKE: self._rpc_port, IP_READ: self._qm2qm_port}
+        self._orders = QueueOrders(self._queues)
 
     # Remote readers
 
@@ -212,7 +215,9 @@ class QmComm:
         if request.pSecurityDescriptor is not None:
             attributes["security"] = request.pSecurityDescriptor
         queue = self._queues.new_queue(str(path), call.identity, **attributes)
-        await self._queues.create_queue(queue, identity=call.identity)
+        with ordered_from(call.peer, RPC):
+            created = self._orders.create(call.identity, queue)
+        await created
         return HResult.MQ_OK
 
     def _own_private_path(self, text: str) -> PathName:
@@ -232,7 +237,8 @@ class QmComm:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no security descriptor")
         queue = self._object(request.pObjectFormat)
         descriptor = request.pSecurityDescriptor
-        return self._queues.set_security(queue, parts, descriptor, identity=call.identity)
+        with ordered_from(call.peer, RPC):
+            return self._orders.set_security(call.identity, queue, parts, descriptor)
 
     def R_QMGetObjectSecurityInternal(
         self, call: Call, request: R_QMGetObjectSecurityInternalRequest
@@ -257,7 +263,8 @@ class QmComm:
         """[MS-MQMP] 3.1.4.8 R_QMDeleteObject (Opnum 9)."""
         self.handles.admit(call)
         queue = self._object(request.pObjectFormat)
-        return self._queues.delete_queue(queue, identity=call.identity)
+        with ordered_from(call.peer, RPC):
+            return self._orders.delete(call.identity, queue)
 
     def R_QMGetObjectProperties(
         self, call: Call, request: R_QMGetObjectPropertiesRequest
@@ -281,7 +288,8 @@ class QmComm:
         changes = attributes_of(request.aProp, request.apVar, creating=False)
         if queue.queue_type is QueueType.PRIVATE:
             changes.pop("base_priority", None)  # ignored, [MS-MQMQ] 2.3.1.6
-        return self._queues.set_properties(queue, changes, identity=call.identity)
+        with ordered_from(call.peer, RPC):
+            return self._orders.set_properties(call.identity, queue, changes)
 
     def R_QMObjectPathToObjectFormat(
         self, call: Call, request: R_QMObjectPathToObjectFormatRequest
@@ -514,9 +522,10 @@ class QmComm:
         descriptor = descriptor_of(request.hQueue)
         if descriptor.queue_reference is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
-        if descriptor.access_type not in RECEIVING:
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
-        await self._queues.purge_queue(descriptor.queue_reference)
+        queue, access = descriptor.queue_reference, descriptor.access_type
+        with ordered_from(call.peer, RPC):
+            purged = self._orders.purge(call.identity, queue, access)
+        await purged
         return HResult.MQ_OK
 
     # About the server

@@ -1,11 +1,11 @@
 """qmmgmt: what administrators are told, and what they order ([MS-MQMR] 3.1)."""
 
-import ipaddress
 from collections.abc import Callable
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.properties import ManagementMachineProperty, ManagementQueueProperty, PropVariant
@@ -20,7 +20,7 @@ from rpcqm.codec.types.qmmgmt import (
     R_QMMgmtGetInfoResponse,
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks
-from rpcqm.operations.audit import ORIGIN, note
+from rpcqm.operations.audit import RPC, note, ordered_from, refusals
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.management import Management
 from rpcqm.rpc.call import Call
@@ -70,32 +70,24 @@ class QmMgmt:
 
     def R_QMMgmtAction(self, call: Call, request: R_QMMgmtActionRequest) -> Outcome:
         """Do what an administrator orders; [MS-MQMR] 3.1.4.2 R_QMMgmtAction (Opnum 1)."""
-        require_administrator(call.identity)
-        subject, action = request.pObjectFormat, request.lpwszAction.upper()
+        with ordered_from(call.peer, RPC):
+            return self._act(call.identity, request.pObjectFormat, request.lpwszAction.upper())
+
+    def _act(self, identity: Identity, subject: MGMT_OBJECT, action: str) -> Outcome:
         management = self._management
+        about = str(_name_in(subject)) if subject.type == MGMT_QUEUE else "the queue manager"
+        with refusals(identity, action.lower(), about):
+            require_administrator(identity)
         if subject.type == MGMT_MACHINE and action in management.machine_actions:
-            _note(call, action, "the queue manager")
+            note(identity, action.lower(), about)
             return management.machine_actions[action]() or HResult.MQ_OK
         if subject.type == MGMT_QUEUE and action in management.queue_actions:
-            queue = self._find(subject)
-            management.act_on_queue(queue, action)
-            _note(call, action, str(_name_in(subject)))
+            management.act_on_queue(self._find(subject), action)
+            note(identity, action.lower(), about)
             return HResult.MQ_OK
         raise MQError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r} for an object of type {subject.type}"
         )
-
-
-def _note(call: Call, action: str, about: str) -> None:
-    """Tell the log who orders that, and from which address if it comes over the network."""
-    host = call.peer.rpartition(":")[0].strip("[]")
-    try:
-        before = ORIGIN.set(str(ipaddress.ip_address(host)))
-    except ValueError:
-        note(call.identity, action.lower(), about)
-        return
-    note(call.identity, action.lower(), about)
-    ORIGIN.reset(before)
 
 
 def _name_in(subject: MGMT_OBJECT) -> FormatName:

@@ -61,6 +61,8 @@ from rpcqm.interfaces._pending import PendingRequestEntry
 from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._start_templates import StartRecogniser
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
+from rpcqm.operations.audit import RPC, ordered_from
+from rpcqm.operations.queue_orders import QueueOrders
 from rpcqm.qm.access import RECEIVING, AccessControl
 from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.messages import MessageEvents
@@ -135,6 +137,7 @@ class RemoteRead:
     _pending_request_cleanup: int = PENDING_REQUEST_CLEANUP
 
     def __post_init__(self) -> None:
+        self._orders = QueueOrders(self._queues)
         self._move_targets: dict[int, OpenedQueue] = {}
         self._reads = StartingReads(
             self._timers,
@@ -269,8 +272,10 @@ class RemoteRead:
         """[MS-MQRR] 3.1.4.6 R_PurgeQueue (Opnum 6)."""
         descriptor = _descriptor(request.phContext)
         queue = queue_of(descriptor)
-        _require_receive_access(descriptor)
-        await self._queues.purge_queue(queue)
+        access, denied = descriptor.access_type, NtStatus.STATUS_ACCESS_DENIED
+        with ordered_from(call.peer, RPC):
+            purged = self._orders.purge(call.identity, queue, access, denied)
+        await purged
         return HResult.MQ_OK
 
     # Beginning to read

@@ -4,11 +4,15 @@ Only administrators ask and order, and another queue manager only where an accou
 for it (G292).
 """
 
+from collections.abc import Awaitable
+
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import ManagementMachineProperty, ManagementQueueProperty
+from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
+from rpcqm.operations.audit import COM, ordered, ordered_from
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.remote_management import RemoteManagement
 
@@ -37,22 +41,35 @@ async def ask(
 
 async def order(
     machine: Machine,
-    identity: Identity,
+    call: ComCall,
     computer: str | None,
     subject: FormatName | None,
     action: str,
 ) -> None:
     """QMMgmt Action: of an outgoing queue, or of a machine; done when it is."""
-    require_administrator(identity)
-    management = machine.management
-    if computer and is_elsewhere(machine, computer):
-        await _elsewhere(machine, computer).ordered(computer, subject, action)
-    elif subject is not None:
+    with ordered_from(call.peer, COM):
+        begun = _begin(machine, call.identity, computer, subject, action)
+    if begun is not None:
+        await begun
+
+
+def _begin(
+    machine: Machine,
+    identity: Identity,
+    computer: str | None,
+    subject: FormatName | None,
+    action: str,
+) -> Awaitable[None] | None:
+    about = computer if computer and is_elsewhere(machine, computer) else "the queue manager"
+    with ordered(identity, action.lower(), str(subject or about)):
+        require_administrator(identity)
+        management = machine.management
+        if computer and is_elsewhere(machine, computer):
+            return _elsewhere(machine, computer).ordered(computer, subject, action)
+        if subject is None:
+            return management.machine_actions[action]()
         management.act_on_queue(management.find(subject), action)
-    else:
-        done = management.machine_actions[action]()
-        if done is not None:
-            await done
+        return None
 
 
 def _elsewhere(machine: Machine, computer: str) -> RemoteManagement:

@@ -163,7 +163,7 @@ class MSMQApplication(Automation):
         return Variant(VARENUM.VT_I8, size or 0)
 
     async def _order(self, call: ComCall, action: str) -> None:
-        await order(self._machine, call.identity, self.computer_name, None, action)
+        await order(self._machine, call, self.computer_name, None, action)
 
     async def Connect(self, call: ComCall) -> None:
         """[MC-MQAC] 3.2.4.3.8 Connect (Opnum 22)."""

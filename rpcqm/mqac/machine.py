@@ -9,6 +9,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac.held_octets import HeldOctets
+from rpcqm.operations.queue_orders import QueueOrders
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
@@ -63,6 +64,7 @@ class Machine:
     outbound: OutboundCalls | None = None
 
     def __post_init__(self) -> None:
+        self.orders = QueueOrders(self.queues)
         self.held = HeldOctets()
         self.openers: dict[int, str] = {}
         """The SIDs of those who have queues open through objects, by the handles (G286)."""

@@ -264,7 +264,7 @@ class MSMQManagement(Automation):
 
     async def _act(self, call: ComCall, action: str) -> None:
         name = self._initialized(call)
-        await order(self._machine, call.identity, self._computer_name, name, action)
+        await order(self._machine, call, self._computer_name, name, action)
 
 
 def _text(argument: Variant | None) -> str:

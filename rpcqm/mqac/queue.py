@@ -404,7 +404,7 @@ class MSMQQueue(SendingTarget):
 
     async def Purge(self, call: ComCall) -> None:
         """[MC-MQAC] 3.11.4.1.31 Purge (Opnum 37)."""
-        await self._open_for(_RECEIVING).purge()
+        await self._open_for(_RECEIVING).purge(call)
 
     def EnableNotification(
         self, call: ComCall, Event: object, Cursor: Argument, ReceiveTimeout: Argument

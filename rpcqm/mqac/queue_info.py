@@ -24,6 +24,7 @@ from rpcqm.mqac.opening import is_sent_only, open_queue
 from rpcqm.mqac.path_names import format_name_of_path
 from rpcqm.mqac.public_queues import PUBLIC, completed_queue, listed_queue
 from rpcqm.mqac.queue import MSMQQueue
+from rpcqm.operations.audit import COM, ordered, ordered_from
 from rpcqm.qm.properties import CHANGEABLE
 
 _BITS = 0xFFFF_FFFF
@@ -338,7 +339,9 @@ class MSMQQueueInfo(NamedQueues):
             call.identity, boolean(IsWorldReadable, False)
         )
         new = queues.new_queue(str(path), call.identity, **attributes)
-        created = await queues.create_queue(new, identity=call.identity)
+        with ordered_from(call.peer, COM):
+            creation = self._machine.orders.create(call.identity, new)
+        created = await creation
         self.queue.transactional = created.transactional
         self.queue.security = created.security
         self.is_queue_created = self.is_application_queue = True
@@ -351,10 +354,18 @@ class MSMQQueueInfo(NamedQueues):
         machine, name = self._machine, self._single_name()
         queue = machine.registry.find_application_queue(name)
         if queue is not None:
-            await machine.queues.delete_queue(queue, identity=call.identity)
+            with ordered_from(call.peer, COM):
+                deleted = machine.orders.delete(call.identity, queue)
+            await deleted
         else:
-            machine.directory.withdraw(listed_queue(machine, name))
+            self._withdraw(call, name)
         self._initialize()
+
+    def _withdraw(self, call: ComCall, name: FormatName) -> None:
+        """Delete a public queue of another machine from the directory."""
+        listed = listed_queue(self._machine, name)
+        with ordered_from(call.peer, COM), ordered(call.identity, "delete queue", str(name)):
+            self._machine.directory.withdraw(listed)
 
     async def Open(self, call: ComCall, Access: int, ShareMode: int) -> MSMQQueue:
         """[MC-MQAC] 3.10.4.1.28 Open (Opnum 34)."""
@@ -404,7 +415,9 @@ class MSMQQueueInfo(NamedQueues):
         changes = self._properties()
         if queue.queue_type is not QueueType.PUBLIC:
             changes.pop("base_priority")
-        await machine.queues.set_properties(queue, changes, identity=call.identity)
+        with ordered_from(call.peer, COM):
+            changed = machine.orders.set_properties(call.identity, queue, changes)
+        await changed
 
 
 def _is_of_the_system(name: FormatName) -> bool:

@@ -13,6 +13,7 @@ from rpcqm.codec.types.mqacvalues import MQMSGCURSOR
 from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
+from rpcqm.operations.audit import COM, ordered_from
 from rpcqm.qm import cursors
 from rpcqm.qm.receive_actions import lookup_action
 from rpcqm.qm.remote_reading import RemotelyRead, RemoteReader, read_and_end
@@ -43,7 +44,7 @@ class Reading(Protocol):
     ) -> Message: ...
     def watch(self, tag: object, cursor: int, timeout: int) -> Completion[Message]: ...
     async def reset(self) -> None: ...
-    async def purge(self) -> None: ...
+    async def purge(self, call: ComCall) -> None: ...
     def close(self) -> None: ...
 
 
@@ -147,11 +148,14 @@ class LocalReading:
         if self._cursor is not None:
             cursors.initialize(self._cursor)
 
-    async def purge(self) -> None:
+    async def purge(self, call: ComCall) -> None:
         queue = self.descriptor.queue_reference
         if queue is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
-        await self._machine.queues.purge_queue(queue)
+        access = self.descriptor.access_type
+        with ordered_from(call.peer, COM):
+            purged = self._machine.orders.purge(call.identity, queue, access)
+        await purged
 
     def close(self) -> None:
         self._machine.opening.close_queue(self.descriptor)
@@ -236,7 +240,7 @@ class RemoteReading:
             with suppress(MQError):  # it is forgotten here in any case
                 await self._reader.close_cursor(cursor)
 
-    async def purge(self) -> None:
+    async def purge(self, call: ComCall) -> None:
         await self._reader.purge()
 
     def close(self) -> None:

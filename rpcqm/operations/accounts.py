@@ -5,7 +5,7 @@ from typing import Protocol
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import ordered
 from rpcqm.qm.access import require_administrator
 
 
@@ -39,23 +39,21 @@ class AccountOperations:
         self, identity: Identity, name: str, nt_hash: bytes, groups: Sequence[str] = ()
     ) -> Completion[str]:
         """Create an account; its SID is told once it is durable."""
-        require_administrator(identity)
-        added = self._accounts.add(name, nt_hash, groups)
-        note(identity, "add account", name)
-        return added
+        with ordered(identity, "add account", name):
+            require_administrator(identity)
+            return self._accounts.add(name, nt_hash, groups)
 
     def set_password(self, identity: Identity, name: str, nt_hash: bytes) -> None:
         """Give an account another password; only its NT hash is kept."""
-        require_administrator(identity)
-        self._accounts.set_password(name, nt_hash)
-        note(identity, "set password", name)
+        with ordered(identity, "set password", name):
+            require_administrator(identity)
+            self._accounts.set_password(name, nt_hash)
 
     def remove(self, identity: Identity, name: str) -> Completion[None]:
         """Delete an account, which cannot log on any more from now on."""
-        require_administrator(identity)
-        removed = self._accounts.remove(name)
-        note(identity, "remove account", name)
-        return removed
+        with ordered(identity, "remove account", name):
+            require_administrator(identity)
+            return self._accounts.remove(name)
 
     def list(self, identity: Identity) -> Sequence[AccountView]:
         """All accounts, by name."""

@@ -1,16 +1,33 @@
 """The line of the log about each change that somebody orders: who, what, from where."""
 
-from collections.abc import Callable, Mapping
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 
 LOCAL = "local"
+RPC, COM, HTTP = "rpc", "com", "http"
+"""How orders come."""
 
-ORIGIN: ContextVar[str] = ContextVar("origin", default=LOCAL)
-"""Where the order of this task comes from: an address, or LOCAL for the local socket."""
+
+class Origin(NamedTuple):
+    """Where an order comes from: an address, or LOCAL for the local socket, and by what."""
+
+    address: str = LOCAL
+    protocol: str = RPC
+
+
+_HERE = Origin()
+ORIGIN: ContextVar[Origin] = ContextVar("origin", default=_HERE)
+"""Where the orders of this task come from."""
+
+_DENIED = (HResult.MQ_ERROR_ACCESS_DENIED, NtStatus.STATUS_ACCESS_DENIED)
 
 _log = get_logger("operations")
 
@@ -23,7 +40,7 @@ class Act:
     sid: str
     action: str
     on: str
-    origin: str
+    origin: Origin
     more: Mapping[str, object]
 
 
@@ -31,17 +48,62 @@ listeners: list[Callable[[Act], None]] = []
 """Told of each act, as the log is: those of all queue managers of the process."""
 
 
+@contextmanager
+def ordered_from(peer: str, protocol: str) -> Iterator[None]:
+    """What is ordered in the block comes from a peer: `address:port`, or another text if local.
+
+    The block awaits nothing: others would take its origin over.
+    """
+    host = peer.rpartition(":")[0].strip("[]")
+    try:
+        origin = Origin(str(ipaddress.ip_address(host)), protocol)
+    except ValueError:
+        origin = Origin(LOCAL, protocol)
+    before = ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(before)
+
+
 def note(identity: Identity, action: str, on: str, **more: object) -> None:
     """Tell that a change was ordered and has begun; `on` is what it is made to."""
     act = Act(identity.name, identity.sid, action, on, ORIGIN.get(), more)
-    _log.info(
-        "an operator acts",
-        who=act.who,
-        sid=act.sid,
-        action=action,
-        object=on,
-        origin=act.origin,
-        **more,
-    )
+    _log.info("an operator acts", **_told(act))
     for listener in listeners:
         listener(act)
+
+
+@contextmanager
+def ordered(identity: Identity, action: str, on: str, **more: object) -> Iterator[None]:
+    """Tell of the change that the block begins, or that the caller may not make it."""
+    with refusals(identity, action, on):
+        yield
+    note(identity, action, on, **more)
+
+
+@contextmanager
+def refusals(identity: Identity, action: str, on: str) -> Iterator[None]:
+    """Tell who was refused in the block for want of a right; MQError passes through.
+
+    Only the log is told: who may do nothing cannot push what others did out of the trail.
+    """
+    try:
+        yield
+    except MQError as error:
+        if error.status in _DENIED:
+            act = Act(identity.name, identity.sid, action, on, ORIGIN.get(), {})
+            _log.info("an operator was refused", **_told(act))
+        raise
+
+
+def _told(act: Act) -> dict[str, object]:
+    return {
+        "who": act.who,
+        "sid": act.sid,
+        "action": act.action,
+        "object": act.on,
+        "origin": act.origin.address,
+        "protocol": act.origin.protocol,
+        **act.more,
+    }

@@ -15,7 +15,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import note, refusals
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.message_counts import why_dead
@@ -54,7 +54,8 @@ class DeadLetterOperations:
 
     def acknowledge(self, identity: Identity) -> int:
         """Somebody has looked at all that are there now (G361); tells how many were new."""
-        require_administrator(identity)
+        with refusals(identity, "look at dead letters", "dead letters"):
+            require_administrator(identity)
         new = self._engine.dead_letters.unread()
         note(identity, "look at dead letters", "dead letters", messages=new)
         opening = self._engine.opening
@@ -89,7 +90,8 @@ class DeadLetterOperations:
         ttbr: int | None,
     ) -> None:
         engine = self._engine
-        held = engine.leases.hold(name, identity, key, _HELD_MILLISECONDS)
+        with refusals(identity, "resend dead letter", str(name)):
+            held = engine.leases.hold(name, identity, key, _HELD_MILLISECONDS)
         (received,) = held.received
         assert received.lease is not None
         try:
@@ -125,7 +127,8 @@ class DeadLetterOperations:
         ttbr: int | None,
         keys: Sequence[int] | None,
     ) -> Resent:
-        queue = self._engine.leases.check(name, identity)
+        with refusals(identity, "resend dead letter", str(name)):
+            queue = self._engine.leases.check(name, identity)
         chosen = list(keys) if keys is not None else self._chosen(queue, reason)
         count, failed = 0, []
         for key in chosen[:RESENT_AT_ONCE]:

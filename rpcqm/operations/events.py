@@ -212,7 +212,8 @@ class Events:
 
     def _acted(self, act: audit.Act) -> None:
         more = dict(act.more)
-        told = {"who": act.who, "sid": act.sid, "action": act.action, "origin": act.origin}
+        told = {"who": act.who, "sid": act.sid, "action": act.action}
+        told |= {"origin": act.origin.address, "protocol": act.origin.protocol}
         self._keep(EventKind.OPERATOR_ACTS, act.on, told | {"more": more})
 
     def _state_changed(self, queue: OutgoingQueue) -> None:

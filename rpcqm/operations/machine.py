@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.queue_status import QueueStatus, queue_statuses
@@ -67,8 +67,10 @@ class MachineOperations:
 
     def connect(self, identity: Identity, online: bool) -> None:
         """Use the network from now on, or use it no more."""
-        require_administrator(identity)
-        note(identity, "connect" if online else "disconnect", "the queue manager")
+        action, about = "connect" if online else "disconnect", "the queue manager"
+        with refusals(identity, action, about):
+            require_administrator(identity)
+        note(identity, action, about)
         if online:
             self._engine.bring_online()
         else:
@@ -94,22 +96,22 @@ class MachineOperations:
 
     def set_security(self, identity: Identity, parts: int, change: bytes) -> Completion[None]:
         """Replace `parts` of it; done when durable."""
-        changed = self._access.set_queue_manager_security(parts, change, identity)
-        note(identity, "set permissions", "the queue manager")
-        return changed
+        with ordered(identity, "set permissions", "the queue manager"):
+            return self._access.set_queue_manager_security(parts, change, identity)
 
     # Data
 
     def disk_bytes(self, identity: Identity) -> int:
-        """What the store takes on the disk."""
-        require_administrator(identity)
+        """What the store takes on the disk: who compacts it asks before and afterwards."""
+        with refusals(identity, "compact", "the store"):
+            require_administrator(identity)
         return self._store.disk_bytes()
 
     def compact(self, identity: Identity) -> Completion[None]:
         """Give the disk space of removed messages back."""
-        require_administrator(identity)
-        note(identity, "compact", "the store")
-        return self._store.compact()
+        with ordered(identity, "compact", "the store"):
+            require_administrator(identity)
+            return self._store.compact()
 
     def make_backup(
         self, identity: Identity, directory: str, secrets: bool = False
@@ -120,6 +122,6 @@ class MachineOperations:
 
         The outcome is a sentence that says why it cannot be done, "" when it is.
         """
-        require_administrator(identity)
-        note(identity, "make backup", directory, secrets=secrets)
-        return self._make_backup(directory, secrets)
+        with ordered(identity, "make backup", directory, secrets=secrets):
+            require_administrator(identity)
+            return self._make_backup(directory, secrets)

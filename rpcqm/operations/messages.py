@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.adm.message import Message, MessagePosition
-from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.operations.drafts import Draft, attributes_of
+from rpcqm.operations.queue_orders import QueueOrders, name_of
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
@@ -48,6 +49,7 @@ class MessageOperations:
     def __init__(self, engine: QueueManagerEngine, queues: QueueOperations) -> None:
         self._engine = engine
         self._opening, self._messages = engine.opening, engine.messages
+        self._orders = QueueOrders(engine.queues)
         self._queues = queues
 
     @contextmanager
@@ -186,14 +188,16 @@ class MessageOperations:
         self, identity: Identity, name: FormatName, lookup_identifier: int
     ) -> Completion[Message]:
         """Remove one message; it is given once that is durable."""
-        return start(self._take(identity, name, lookup_identifier))
+        with ordered(identity, "remove messages", str(name), messages=1):
+            return self._begin_to_take(identity, name, lookup_identifier)
 
-    async def _take(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:
+    def _begin_to_take(
+        self, identity: Identity, name: FormatName, lookup_identifier: int
+    ) -> Completion[Message]:
         with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (descriptor, _):
-            taken = self._messages.read_message_by_lookup_identifier(
+            return self._messages.read_message_by_lookup_identifier(
                 descriptor, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
             )
-        return await taken
 
     def remove(
         self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
@@ -202,22 +206,27 @@ class MessageOperations:
 
         Raises MESSAGE_NOT_FOUND; what was removed before a refusal stays removed.
         """
-        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue):
-            note(identity, "remove messages", _name_of(queue), messages=len(lookup_identifiers))
+        with (
+            refusals(identity, "remove messages", str(name)),
+            self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
+        ):
+            note(identity, "remove messages", name_of(queue), messages=len(lookup_identifiers))
         return start(self._remove(identity, name, lookup_identifiers))
 
     async def _remove(
         self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
     ) -> int:
         for each in lookup_identifiers:
-            await self._take(identity, name, each)
+            await self._begin_to_take(identity, name, each)
         return len(lookup_identifiers)
 
     def purge(self, identity: Identity, name: FormatName) -> Completion[int]:
         """Remove all messages of a queue; how many, once that is durable."""
-        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue):
-            note(identity, "purge", _name_of(queue), messages=queue.message_count)
-            return self._engine.queues.purge_queue(queue)
+        with (
+            refusals(identity, "purge", str(name)),
+            self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
+        ):
+            return self._orders.purge(identity, queue, QueueAccessType.RECEIVE_ACCESS)
 
     def move(
         self,
@@ -241,12 +250,13 @@ class MessageOperations:
         lookup_identifiers: Sequence[int] | None,
     ) -> int:
         with (
+            refusals(identity, "move messages", str(source)),
             self._open_to_read(identity, source, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
             self._open(identity, (target,), QueueAccessType.MOVE_ACCESS) as into,
         ):
             place = into.queue_reference
             assert place is not None
-            note(identity, "move messages", _name_of(queue), to=place.pathname)
+            note(identity, "move messages", name_of(queue), to=place.pathname)
             if lookup_identifiers is None:
                 return await self._move_all(queue, place)
             return await self._move_some(queue, place, lookup_identifiers)
@@ -282,11 +292,10 @@ class MessageOperations:
 
         Its lookup identifier when it is durable.
         """
-        require_administrator(identity)
-        engine, queue = self._engine, self._queues.find(name)
-        taken = import_message(engine.store, engine.quotas, engine.positions, queue, packet)
-        note(identity, "import message", _name_of(queue))
-        return taken
+        with ordered(identity, "import message", str(name)):
+            require_administrator(identity)
+            engine, queue = self._engine, self._queues.find(name)
+            return import_message(engine.store, engine.quotas, engine.positions, queue, packet)
 
 
 MOVED_AT_ONCE = 1_000
@@ -297,7 +306,3 @@ _FOR_ADMINISTRATORS = {
     QueueAccessType.RECEIVE_ACCESS: QueueAccessType.RECEIVE_ADMIN_ACCESS,
 }
 """How queues to elsewhere are opened."""
-
-
-def _name_of(queue: Queue) -> str:
-    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname

@@ -4,7 +4,7 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import ordered
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -30,18 +30,15 @@ class OutgoingOperations:
 
     def pause(self, identity: Identity, name: FormatName) -> None:
         """Stop the transfer out of a queue, over restarts too."""
-        queue = self.find(identity, name)
-        self._outgoing.admin_pause_queue(queue)
-        note(identity, "pause", queue.destination_format_name)
+        with ordered(identity, "pause", str(name)):
+            self._outgoing.admin_pause_queue(self.find(identity, name))
 
     def resume(self, identity: Identity, name: FormatName) -> None:
         """Let the transfer go on."""
-        queue = self.find(identity, name)
-        self._outgoing.admin_resume_queue(queue)
-        note(identity, "resume", queue.destination_format_name)
+        with ordered(identity, "resume", str(name)):
+            self._outgoing.admin_resume_queue(self.find(identity, name))
 
     def resend(self, identity: Identity, name: FormatName) -> None:
         """Send again, now, what is not acknowledged."""
-        queue = self.find(identity, name)
-        self._outgoing.resend(queue)
-        note(identity, "resend", queue.destination_format_name)
+        with ordered(identity, "resend", str(name)):
+            self._outgoing.resend(self.find(identity, name))

@@ -12,8 +12,9 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
+from rpcqm.operations.queue_orders import QueueOrders
 from rpcqm.operations.shapes import QueueFacts, QueueNames, described_queue, queue_facts, short_name
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
@@ -88,6 +89,7 @@ class QueueOperations:
         self._registry, self._outgoing = engine.registry, engine.outgoing
         self._queues, self._access = engine.queues, engine.access
         self._order = QueueOrder(engine.registry)
+        self._orders = QueueOrders(engine.queues)
         self._names: dict[int, tuple[str, bool, QueueNames]] = {}
 
     # Finding
@@ -194,17 +196,16 @@ class QueueOperations:
         Raises MQError as `QueueEvents.create_queue` does.
         """
         if PathName.parse(path).kind is QueueKind.PUBLIC:
-            require_administrator(identity)
-        queue = self._queues.new_queue(path, identity, **attributes)
-        created = self._queues.create_queue(queue, identity=identity)
-        note(identity, "create queue", path)
-        return created
+            with refusals(identity, "create queue", path):
+                require_administrator(identity)
+        return self._orders.create(identity, self._queues.new_queue(path, identity, **attributes))
 
     def create_public(
         self, identity: Identity, path: str, attributes: Mapping[str, object]
     ) -> Completion[Queue]:
         """Create and publish a queue; MQ_ERROR_NO_DS without a directory, and others."""
-        require_administrator(identity)
+        with refusals(identity, "create queue", path):
+            require_administrator(identity)
         if PathName.parse(path).kind is not QueueKind.PUBLIC:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, path)
         return self.create(identity, path, attributes)
@@ -214,10 +215,7 @@ class QueueOperations:
         queue = self._registry.find_application_queue(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        messages = queue.message_count
-        deleted = self._queues.delete_queue(queue, identity=identity)
-        note(identity, "delete queue", queue.pathname, messages=messages)
-        return deleted
+        return self._orders.delete(identity, queue)
 
     # Properties
 
@@ -225,14 +223,13 @@ class QueueOperations:
         self, identity: Identity, name: FormatName, changes: Mapping[str, object]
     ) -> Completion[None]:
         """Change attributes of a queue, all or none; done when durable."""
-        queue = self.find(name)
-        changed = self._queues.set_properties(queue, changes, identity=identity)
-        note(identity, "set properties", queue.pathname, properties=sorted(changes))
-        return changed
+        return self._orders.set_properties(identity, self.find(name), changes)
 
     def may_change(self, identity: Identity, name: FormatName) -> None:
         """Raise MQ_ERROR_ACCESS_DENIED unless the caller may change and see properties."""
-        self._access.check_queue(self._own(name), identity, _CHANGING)
+        queue = self._own(name)
+        with refusals(identity, "set properties", queue.pathname):
+            self._access.check_queue(queue, identity, _CHANGING)
 
     def max_deliveries(self, identity: Identity, name: FormatName) -> tuple[int, str]:
         """After how many failed deliveries a message goes to which subqueue; 0 is never."""
@@ -245,9 +242,8 @@ class QueueOperations:
     ) -> Completion[None]:
         """Change that, with the right to set properties."""
         queue = self.find(name)
-        changed = self._engine.failed_deliveries.set_limit(queue, limit, subqueue, identity)
-        note(identity, "set the limit of deliveries", queue.pathname, limit=limit)
-        return changed
+        with ordered(identity, "set the limit of deliveries", queue.pathname, limit=limit):
+            return self._engine.failed_deliveries.set_limit(queue, limit, subqueue, identity)
 
     # Trails
 
@@ -258,9 +254,11 @@ class QueueOperations:
 
     def switch_trail(self, identity: Identity, name: FormatName, on: bool) -> Completion[None]:
         """Begin or end the event trail of a queue."""
-        require_administrator(identity)
+        action = "begin trail" if on else "end trail"
+        with refusals(identity, action, str(name)):
+            require_administrator(identity)
         queue = self.find(name)
-        note(identity, "begin trail" if on else "end trail", queue.pathname)
+        note(identity, action, queue.pathname)
         return self._engine.trail.switch(queue, on)
 
     # Permissions
@@ -273,10 +271,7 @@ class QueueOperations:
         self, identity: Identity, name: FormatName, parts: int, descriptor: bytes
     ) -> Completion[None]:
         """Replace `parts` of a queue's descriptor; done when durable."""
-        queue = self._own(name)
-        changed = self._queues.set_security(queue, parts, descriptor, identity=identity)
-        note(identity, "set permissions", queue.pathname)
-        return changed
+        return self._orders.set_security(identity, self._own(name), parts, descriptor)
 
     def _own(self, name: FormatName) -> Queue:
         queue = self._registry.find_application_queue(name)

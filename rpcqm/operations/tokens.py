@@ -5,7 +5,7 @@ from typing import Protocol
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import ALL_RIGHTS, Identity, TokenRight
-from rpcqm.operations.audit import note
+from rpcqm.operations.audit import ordered
 from rpcqm.qm.access import require_administrator
 
 
@@ -66,20 +66,18 @@ class TokenOperations:
         Raises MQError: STATUS_INVALID_PARAMETER, STATUS_OBJECT_NAME_COLLISION,
         STATUS_NO_SUCH_USER, MQ_ERROR_INSUFFICIENT_RESOURCES, and those of names.
         """
-        require_administrator(identity)
-        created = self._tokens.create(name, account, rights, queues, life)
-        note(identity, "create token", name)
-        return created
+        with ordered(identity, "create token", name):
+            require_administrator(identity)
+            return self._tokens.create(name, account, rights, queues, life)
 
     def delete(self, identity: Identity, name: str) -> Completion[None]:
         """Delete a token, which nobody can use any more from now on.
 
         Raises MQError(STATUS_OBJECT_NAME_NOT_FOUND).
         """
-        require_administrator(identity)
-        deleted = self._tokens.delete(name)
-        note(identity, "delete token", name)
-        return deleted
+        with ordered(identity, "delete token", name):
+            require_administrator(identity)
+            return self._tokens.delete(name)
 
     def list(self, identity: Identity) -> Sequence[TokenView]:
         """All tokens, by name, without their texts."""

@@ -16,6 +16,7 @@ class FakeCall:
         self.identity = identity
         self.call = self
         self.abandoned = False
+        self.peer = "192.0.2.7:4000"
         self._hooks: list[Callable[[], None]] = []
 
     def on_abandoned(self, callback: Callable[[], None]) -> None:

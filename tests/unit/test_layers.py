@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "srmp": {"base", "codec", "adm", "http"},
     "srmp.connection": {"base", "codec", "adm", "store", "qm", "http", "srmp"},
     "dcom": {"base", "codec", "rpc"},
-    "mqac": {"base", "codec", "adm", "qm", "rpc", "dcom"},
+    "mqac": {"base", "codec", "adm", "qm", "rpc", "dcom", "operations"},
     "client": {"base", "codec", "rpc"},
     "capture": {"base", "codec", "client", "rpc", "binary", "http", "srmp", "dcom"},
     "pipeline": {"base", "codec", "client", "capture"},

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
@@ -367,3 +368,24 @@ def test_an_object_of_somebody_else_is_no_event(objects: Objects) -> None:
         with pytest.raises(MQError) as refused:
             queue.EnableNotification(CALL, event, cursor, None)
         assert refused.value.status is HResult.E_INVALIDARG
+
+
+def test_what_is_ordered_by_objects_is_told(
+    qm: RunningQueueManager,
+) -> None:
+    objects = Objects(qm)
+    info = objects.named()
+    with capture_logs() as lines:
+        objects.done(info.Create(CALL, None, None))
+        objects.done(info.Update(CALL))
+        queue = objects.done(info.Open(CALL, RECEIVE, 0))
+        objects.done(queue.Purge(CALL))
+        queue.Close(CALL)
+        objects.done(info.Delete(CALL))
+    acts = [line for line in lines if line["event"] == "an operator acts"]
+    actions = ["create queue", "set properties", "purge", "delete queue"]
+    assert [act["action"] for act in acts] == actions
+    assert {act["object"] for act in acts} <= {NAME, FULL_NAME}
+    assert {(act["who"], act["origin"], act["protocol"]) for act in acts} == {
+        (ALICE.name, "192.0.2.7", "com")
+    }

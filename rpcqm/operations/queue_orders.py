@@ -1,0 +1,61 @@
+"""Changes of queues that somebody orders, over whatever door: each is told by one audit line."""
+
+from collections.abc import Mapping
+
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.identity import Identity
+from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.operations.audit import ordered
+from rpcqm.qm.access import RECEIVING
+from rpcqm.qm.queues import QueueEvents
+
+
+class QueueOrders:
+    """The events of queues of the same names, which check the rights of who orders (G311)."""
+
+    def __init__(self, queues: QueueEvents) -> None:
+        self._queues = queues
+
+    def create(self, identity: Identity, queue: Queue) -> Completion[Queue]:
+        """Create a queue; done when durable."""
+        with ordered(identity, "create queue", queue.pathname):
+            return self._queues.create_queue(queue, identity=identity)
+
+    def delete(self, identity: Identity, queue: Queue) -> Completion[None]:
+        """Delete a queue with all that is in it; done when durable."""
+        with ordered(identity, "delete queue", queue.pathname, messages=queue.message_count):
+            return self._queues.delete_queue(queue, identity=identity)
+
+    def set_properties(
+        self, identity: Identity, queue: Queue, changes: Mapping[str, object]
+    ) -> Completion[None]:
+        """Change attributes of a queue, all or none; done when durable."""
+        with ordered(identity, "set properties", name_of(queue), properties=sorted(changes)):
+            return self._queues.set_properties(queue, changes, identity=identity)
+
+    def set_security(
+        self, identity: Identity, queue: Queue, parts: int, descriptor: bytes
+    ) -> Completion[None]:
+        """Replace `parts` of a queue's descriptor; done when durable."""
+        with ordered(identity, "set permissions", queue.pathname):
+            return self._queues.set_security(queue, parts, descriptor, identity=identity)
+
+    def purge(
+        self,
+        identity: Identity,
+        queue: Queue,
+        opened: QueueAccessType,
+        denied: HResult | NtStatus = HResult.MQ_ERROR_ACCESS_DENIED,
+    ) -> Completion[int]:
+        """Remove all messages of a queue; `denied` unless it was opened for receiving."""
+        with ordered(identity, "purge", name_of(queue), messages=queue.message_count):
+            if opened not in RECEIVING:
+                raise MQError(denied, "not opened for receiving")
+            return self._queues.purge_queue(queue)
+
+
+def name_of(queue: Queue) -> str:
+    """What a queue is called in the log: its path, or its destination elsewhere."""
+    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname

@@ -1,0 +1,195 @@
+"""Everything an operator does leaves one line in the log, over whatever door it comes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from rpcqm.api.routes import ROUTES
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.programs import Program
+
+SETTINGS = "[security]\nsupporting_server = true\n"
+AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
+WORK = {
+    *("send_message", "send_messages", "receive_messages", "work"),
+    *("complete_lease", "release_lease", "extend_lease"),
+}
+"""Programs send and receive by these: no line."""
+
+
+def add(running: PrivateQueueManager, name: str, *words: str) -> None:
+    running.run("user", "add", name, "--password-stdin", *words, input="secret\n")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(("--console-port", "0"), SETTINGS) as queue_manager:
+        add(queue_manager, "boss", "--group", "administrators")
+        add(queue_manager, "mallory")
+        yield queue_manager
+
+
+@pytest.fixture
+def boss(running: PrivateQueueManager) -> Iterator[Program]:
+    program = Program(running.endpoint("console"), "boss")
+    yield program
+    program.close()
+
+
+class Lines:
+    """What the log has told since it was asked last."""
+
+    def __init__(self, running: PrivateQueueManager) -> None:
+        self._running = running
+        self._at = len(running.log)
+
+    def new(self, event: str = "an operator acts") -> list[dict[str, Any]]:
+        said, self._at = self._running.log[self._at :], len(self._running.log)
+        lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        return [line for line in lines if line["event"] == event]
+
+
+def test_each_change_by_a_program_leaves_one_line(
+    running: PrivateQueueManager, boss: Program, tmp_path: Path
+) -> None:
+    lines, away = Lines(running), quote(AWAY, safe="")
+    token = {"name": "meter", "account": "boss"}
+    sddl = boss.ask("GET", "/queue-manager/permissions").value
+    changes: dict[str, tuple[str, str, object]] = {
+        "change_machine": ("PATCH", "/queue-manager", {"connected": True}),
+        "set_machine_permissions": ("PUT", "/queue-manager/permissions", sddl),
+        "compact_store": ("POST", "/queue-manager/compact", None),
+        "make_backup": ("POST", "/queue-manager/backups", {"directory": str(tmp_path / "b")}),
+        "create_queue": ("POST", "/queues", {"name": "walked"}),
+        "change_queue": ("PATCH", "/queues/walked", {"label": "x"}),
+        "set_permissions": (
+            *("PUT", "/queues/walked/permissions"),
+            {"sddl": "D:(A;;0xf003f;;;WD)(A;;0xf003f;;;BA)"},
+        ),
+        "move_messages": ("POST", "/queues/walked/move", {"to": "walked;late"}),
+        "remove_message": ("DELETE", "/queues/walked;late/messages/{lookup_id}", None),
+        "import_message": ("POST", "/queues/walked/import", b""),
+        "purge_queue": ("DELETE", "/queues/walked/messages", None),
+        "resend_dead_letters": ("POST", "/dead-letters/resend", {"all": True}),
+        "acknowledge_dead_letters": ("POST", "/dead-letters/acknowledge", None),
+        "delete_queue": ("DELETE", "/queues/walked", None),
+        "pause_outgoing": ("POST", f"/outgoing-queues/{away}/pause", None),
+        "resume_outgoing": ("POST", f"/outgoing-queues/{away}/resume", None),
+        "resend_outgoing": ("POST", f"/outgoing-queues/{away}/resend", None),
+        "add_account": ("POST", "/accounts", {"name": "dave", "password": "x"}),
+        "set_password": ("PUT", "/accounts/dave/password", {"password": "y"}),
+        "remove_account": ("DELETE", "/accounts/dave", None),
+        "create_token": ("POST", "/tokens", token),
+        "delete_token": ("DELETE", "/tokens/meter", None),
+    }
+    assert set(changes) | WORK == {each.name for each in ROUTES if each.method != "GET"}
+    assert boss.ask("POST", f"/queues/-/messages?queue={away}", b"x").status == 201
+    for name, (method, path, body) in changes.items():
+        if name == "set_permissions":
+            boss.ask("POST", "/queues/walked/messages", b"x", {"Rpcqm-Dead-Letter": "true"})
+            packet = boss.ask("GET", "/queues/walked/messages").value["messages"][0]["lookup_id"]
+            exported = boss.ask("GET", f"/queues/walked/messages/{packet}/packet").body
+        elif name == "remove_message":
+            late = boss.ask("GET", "/queues/walked;late/messages").value["messages"]
+            path = path.replace("{lookup_id}", late[0]["lookup_id"])
+        elif name == "import_message":
+            body = exported
+        assert lines.new() == [], name
+        answer = boss.ask(method, path, body)
+        assert answer.status < 300, (name, answer)
+        (line,) = lines.new()
+        assert (line["who"], line["origin"], line["protocol"]) == ("boss", "127.0.0.1", "http")
+        assert line["sid"].startswith("S-1-5-21-"), name
+
+
+def test_sends_and_receives_leave_none(running: PrivateQueueManager, boss: Program) -> None:
+    boss.ask("POST", "/queues", {"name": "worked"})
+    lines = Lines(running)
+    boss.ask("POST", "/queues/worked/messages", b"x")
+    boss.ask("POST", "/queues/worked/messages/batch", {"messages": [{}]})
+    got = boss.ask("POST", "/queues/worked/receive?max=2").value["messages"]
+    assert boss.ask("POST", f"/leases/{got[0]['lease']}/complete").status == 204
+    assert boss.ask("POST", f"/leases/{got[1]['lease']}/release").status == 204
+    running.run("send", "worked", "--body", "x")
+    running.run("receive", "worked")
+    assert lines.new() == []
+
+
+COMMANDS = (
+    (("queue", "create", "ordered"), "create queue"),
+    (("queue", "set", "ordered", "--label", "x"), "set properties"),
+    (("queue", "set", "ordered", "--sddl", "D:(A;;0xf003f;;;WD)"), "set permissions"),
+    (("queue", "set", "ordered", "--trail"), "begin trail"),
+    (("queue", "set", "ordered", "--max-deliveries", "5"), "set the limit of deliveries"),
+    (("purge", "ordered"), "purge"),
+    (("queue", "delete", "ordered"), "delete queue"),
+    (("network", "disconnect"), "disconnect"),
+    (("network", "connect"), "connect"),
+    (("compact",), "tidy"),
+    (("token", "create", "meter", "--account", "boss"), "create token"),
+    (("token", "delete", "meter"), "delete token"),
+    (("machine", "acl", "grant", "boss", "create-queue"), "set permissions"),
+)
+
+
+def test_each_administrative_command_leaves_one_line(
+    running: PrivateQueueManager, tmp_path: Path
+) -> None:
+    lines = Lines(running)
+    for words, action in (*COMMANDS, (("backup", str(tmp_path / "backup")), "make backup")):
+        running.run(*words)
+        told = lines.new()
+        assert [(line["origin"], line["protocol"]) for line in told] == [("local", "rpc")], words
+        assert told[0]["action"] == action or words == ("compact",), words
+
+
+OVER_THE_NETWORK = (
+    (("queue", "create", "far"), "create queue"),
+    (("queue", "set", "far", "--label", "x"), "set properties"),
+    (("queue", "set", "far", "--sddl", "D:(A;;0xf003f;;;WD)"), "set permissions"),
+    (("purge", "far"), "purge"),
+    (("queue", "delete", "far"), "delete queue"),
+    (("network", "connect"), "connect"),
+)
+
+
+def test_each_change_by_rpc_leaves_one_line_with_its_peer(running: PrivateQueueManager) -> None:
+    host, port = running.endpoint("epm")
+    words = ("--server", f"{host}:{port}", "--user", "boss", "--password-stdin")
+    lines = Lines(running)
+    for ordered, action in OVER_THE_NETWORK:
+        running.run(*ordered, *words, input="secret\n")
+        told = [(line["who"], line["action"], line["origin"]) for line in lines.new()]
+        assert told == [("boss", action, host)], ordered
+
+
+def test_who_may_not_order_is_told(running: PrivateQueueManager, boss: Program) -> None:
+    sddl = "D:(A;;0xf003f;;;BA)"
+    assert boss.ask("POST", "/queues", {"name": "guarded", "sddl": sddl}).status == 201
+    mallory = Program(running.endpoint("console"), "mallory")
+    host, port = running.endpoint("epm")
+    words = ("--server", f"{host}:{port}", "--user", "mallory", "--password-stdin")
+    lines, refused = Lines(running), "an operator was refused"
+    for method, path, body, action in (
+        ("DELETE", "/queues/guarded", None, "delete queue"),
+        ("PATCH", "/queues/guarded", {"label": "x"}, "set properties"),
+        ("PUT", "/queues/guarded/permissions", {"sddl": "D:(A;;0x2;;;WD)"}, "set permissions"),
+        ("DELETE", "/queues/guarded/messages", None, "purge"),
+        ("POST", "/accounts", {"name": "eve", "password": "x"}, "add account"),
+        ("POST", "/queue-manager/compact", None, "compact"),
+    ):
+        answer = mallory.ask(method, path, body)
+        told = lines.new(refused)
+        assert (answer.status, len(told)) == (403, 1), (action, answer.value, told)
+        line = told[0]
+        assert (line["who"], line["action"], line["protocol"]) == ("mallory", action, "http")
+    deleting = ("queue", "delete", "guarded", *words)
+    assert running.run(*deleting, check=False, input="secret\n").returncode == 1
+    (line,) = lines.new(refused)
+    assert (line["who"], line["action"], line["origin"]) == ("mallory", "delete queue", host)
+    kept = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
+    assert not [each for each in kept if each["more"]["who"] == "mallory"]

@@ -148,7 +148,7 @@ class MessageOperations:
     def exported(self, identity: Identity, name: FormatName) -> int:
         """Tell the log that a queue is written to a file; how many messages are in it now."""
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue):
-            note(identity, "export messages", _name_of(queue), messages=queue.message_count)
+            note(identity, "export messages", name_of(queue), messages=queue.message_count)
             return queue.message_count
 
     def look_up(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:

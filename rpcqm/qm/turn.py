@@ -238,11 +238,17 @@ class Turn:
     # Into a queue
 
     def _takes_as_usual(self, run: _Arrivals) -> bool:
-        """Whether a queue takes a run, and what follows from the arrivals makes no queue."""
+        """Whether a queue takes a run, and what follows from the arrivals makes no queue.
+
+        What follows from a message that is over as it comes has its number before the next one.
+        """
         if not takes_as_usual(run.queue):
             return False
         if not run.kind.flags & ON_ARRIVAL:
             return True
+        now = self._clock.now()
+        if min(message.expiry(now) for message in run.messages) <= now:
+            return False
         asked = {message.administration for message in run.messages}
         return all(map(self._positions.consequences.tells_as_usual, asked))
 

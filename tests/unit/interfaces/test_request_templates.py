@@ -73,6 +73,8 @@ def asking(administration: str, acknowledge: int = 1, **fields: Any) -> dict[str
     return {"send": named(None, administration), "pAcknowledge": acknowledge, **fields}
 
 
+OVER = {"ulRelativeTimeToLive": 0, "ulAbsoluteTimeToQueue": 0}
+"""Times of a message that expires as it comes."""
 BODIES = st.binary(max_size=40) | st.sampled_from([bytes(1023), bytes(5000)])
 SENDS = st.tuples(st.just("send"), st.integers(0, 1), BODIES, messages())
 OTHERS = st.sampled_from(
@@ -180,6 +182,7 @@ def _turn_of(stories: dict[Half, Story], actions: list[Any], half: Half) -> list
 @example([[*[("send", 1, b"", {})] * 3, ("reopen", 1), *[("send", 1, b"", {})] * 3]], {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[0]))] * 3] * 3, {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[1], pAuditing=2))] * 3] * 3, {})
+@example([[("send", 0, b"", asking(ADMINISTRATIONS[0], 8, **OVER))] * 3] * 3, {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[3], 15))] * 3] * 3, {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[4]))] * 3] * 3, {})
 @example(

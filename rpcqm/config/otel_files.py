@@ -4,6 +4,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+from rpcqm.base.files import PermissionsTooWide, read_private
 from rpcqm.config.otel_section import MOST_HEADERS, OtelSection
 from rpcqm.config.values import ConfigurationError, Mistake
 
@@ -36,10 +37,12 @@ def read_headers(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        octets = file.read_bytes() if file.stat().st_size <= _LARGEST else None
+        octets = read_private(file, _LARGEST + 1)
+    except PermissionsTooWide as error:
+        raise _mistake(f"{error}.") from None
     except OSError as error:
         raise _mistake(f"{file} cannot be read: {error.strerror}.") from None
-    if octets is None or octets.count(b"\n") > MOST_HEADERS:
+    if len(octets) > _LARGEST or octets.count(b"\n") > MOST_HEADERS:
         raise _mistake(f"{file} has more than {MOST_HEADERS} lines, or than {_LARGEST} bytes.")
     headers: dict[str, str] = {}
     for number, line in enumerate(octets.decode("latin-1").splitlines(), 1):

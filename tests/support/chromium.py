@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -59,11 +60,19 @@ class Person:
 
     def press(self, words: str) -> None:
         """Press the button or follow the link with these words, and wait for the page behind it."""
-        self._leave(self._named(words).click)
-
-    def _named(self, words: str) -> WebElement:
         path = f"//*[self::button or self::a][normalize-space()={_literal(words)}]"
-        return self.driver.find_element(By.XPATH, path)
+        self._leave(lambda: self.click(By.XPATH, path))
+
+    def click(self, by: str, path: str) -> None:
+        """Click on an element, or on what has taken its place since it was found."""
+        until(lambda: self._clicked(self.driver.find_element(by, path)))
+
+    def _clicked(self, element: WebElement) -> bool:
+        try:
+            element.click()
+        except StaleElementReferenceException:  # its region has been brought up to date
+            return False
+        return True
 
     def _leave(self, act: Callable[[], None]) -> None:
         before = self.driver.find_element(By.TAG_NAME, "html").id

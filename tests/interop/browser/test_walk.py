@@ -34,7 +34,7 @@ def labels(running: PrivateQueueManager, queue: str) -> list[str]:
 
 
 def choose(someone: Person, label: str) -> None:
-    someone.driver.find_element(By.CSS_SELECTOR, f'[aria-label="Choose {label}"]').click()
+    someone.click(By.CSS_SELECTOR, f'[aria-label="Choose {label}"]')
 
 
 def test_a_file_logs_on_once(running: PrivateQueueManager, someone: Person) -> None:

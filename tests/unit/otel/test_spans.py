@@ -41,9 +41,15 @@ def test_what_cannot_be_traced_is_left_alone() -> None:
     assert len(taken.spans) <= 2
 
 
+def private(file: Path) -> Path:
+    """An empty file that nobody else may read."""
+    file.touch(0o600)
+    return file
+
+
 @pytest.mark.bound("traces.headers")
 def test_a_file_of_headers_has_so_many_lines(tmp_path: Path) -> None:
-    file = tmp_path / "headers"
+    file = private(tmp_path / "headers")
     file.write_text("".join(f"x-{number}: y\n" for number in range(MOST_HEADERS)))
     assert len(read_headers(file)) == MOST_HEADERS
     file.write_text(file.read_text() + "x-more: y\n")
@@ -52,12 +58,21 @@ def test_a_file_of_headers_has_so_many_lines(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_header_is_told_without_its_text(tmp_path: Path) -> None:
-    file = tmp_path / "headers"
+    file = private(tmp_path / "headers")
     file.write_text("Authorization Bearer hush\n")
     with pytest.raises(ConfigurationError) as refused:
         read_headers(file)
     assert "line 1" in str(refused.value)
     assert "hush" not in str(refused.value)
+
+
+def test_a_file_of_headers_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    file = private(tmp_path / "headers")
+    file.write_text("Authorization: Bearer hush\n")
+    assert read_headers(file) == {"Authorization": "Bearer hush"}
+    file.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        read_headers(file)
 
 
 def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenConte
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_lookup
 from rpcqm.operations.audit import RPC, ordered_from
-from rpcqm.operations.queue_orders import QueueOrders
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders

@@ -86,7 +86,7 @@ from rpcqm.interfaces._queue_properties import attributes_of, values_of
 from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
 from rpcqm.operations.audit import RPC, ordered_from
-from rpcqm.operations.queue_orders import QueueOrders
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import version_numbers

@@ -62,7 +62,7 @@ from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._start_templates import StartRecogniser
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
 from rpcqm.operations.audit import RPC, ordered_from
-from rpcqm.operations.queue_orders import QueueOrders
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import RECEIVING, AccessControl
 from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.messages import MessageEvents

@@ -9,7 +9,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac.held_octets import HeldOctets
-from rpcqm.operations.queue_orders import QueueOrders
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer

@@ -15,7 +15,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.operations.drafts import Draft, attributes_of
-from rpcqm.operations.queue_orders import QueueOrders, name_of
+from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine

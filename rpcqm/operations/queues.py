@@ -13,8 +13,8 @@ from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.operations.audit import note, ordered, refusals
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
-from rpcqm.operations.queue_orders import QueueOrders
 from rpcqm.operations.shapes import QueueFacts, QueueNames, described_queue, queue_facts, short_name
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine

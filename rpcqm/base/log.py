@@ -5,6 +5,7 @@ escaped. The lines of one kind that one peer causes are limited in rate: the lin
 counted, and the next line of that kind has their number as `left_out`.
 """
 
+import contextlib
 import logging
 import os
 import sys
@@ -32,9 +33,20 @@ ITEMS = 64
 TRACEBACK_LINES = 100
 
 
+class _Lines(structlog.PrintLogger):
+    """Writes lines. Those that a full disk does not take are lost, and nothing else is."""
+
+    def msg(self, message: str) -> None:
+        with contextlib.suppress(OSError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = msg
+    fatal = failure = err = error = critical = exception = msg
+
+
 def _to_standard_error(*_: object) -> structlog.PrintLogger:
     """The standard error, where lines go until `configure` is called; output is the program's."""
-    return structlog.PrintLogger(sys.stderr)
+    return _Lines(sys.stderr)
 
 
 if not structlog.is_configured():
@@ -65,7 +77,7 @@ def configure(
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
+        logger_factory=lambda *_: _Lines(stream or sys.stderr),
         # A later call, with another level, holds for the loggers that are there already.
         cache_logger_on_first_use=False,
     )

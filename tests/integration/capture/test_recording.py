@@ -23,6 +23,8 @@ QUEUE = FormatName.parse("DIRECT=TCP:127.0.0.1\\private$\\recorded")
 
 ORDERS = FormatName.parse("DIRECT=OS:.\\private$\\orders")
 
+MANY = 10
+
 
 async def read(made: PrivateQueueManager) -> bytes:
     """The body of a message, read over TCP with PKT_PRIVACY."""
@@ -99,7 +101,8 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_full_disk_ends_the_recording_and_nothing_else(tmp_path: Path) -> None:
     path, unlimited = tmp_path / "served.pcapng", (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     with private_queue_manager(["--capture", str(path)]) as made:
-        made.run("queue", "create", "orders")
+        for number in range(MANY):  # more than the log has, for which the limit holds too
+            made.run("queue", "create", f"orders-{number}")
         assert made.process is not None
         pid, room = made.process.pid, path.stat().st_size
         # A file that is larger than allowed fails as one on a full disk does.
@@ -110,4 +113,4 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(tmp_path: Path) -> None
         made.run("queue", "list")
         assert made.log.count("nothing more is recorded") == 1
     found, _ = calls_of(path)
-    assert [call.name for call in found] == ["R_QMCreateObjectInternal"]
+    assert [call.name for call in found] == ["R_QMCreateObjectInternal"] * MANY

@@ -1,5 +1,6 @@
 """Lines of the log: what strangers send makes them neither long nor many, and hides nothing."""
 
+import errno
 import io
 import json
 from collections.abc import Iterator
@@ -49,6 +50,22 @@ def told() -> Iterator[Log]:
     before = structlog.get_config()
     yield Log()
     structlog.configure(**before)
+
+
+class Full(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_line_that_cannot_be_written_is_lost_and_nothing_else() -> None:
+    before = structlog.get_config()
+    log.configure(stream=Full())
+    try:
+        log.get_logger("test").error("nobody reads this")
+    finally:
+        structlog.configure(**before)
 
 
 # Bytes.

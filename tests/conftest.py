@@ -54,7 +54,17 @@ def slow_first(item: pytest.Item) -> int:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def leave_out_what_takes_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests for `scripts/soak slow`, unless marks or a single test are asked for."""
+    if config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out_what_takes_long(config, items)
     if "PYTEST_XDIST_WORKER" in os.environ:
         # Otherwise one process would have the slowest file to itself at the end.
         items.sort(key=slow_first)

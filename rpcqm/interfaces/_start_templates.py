@@ -101,10 +101,11 @@ class StartRecogniser:
         """What the careful path would answer, for a comparison; the message is given back."""
         if self._turn.shadow is None:
             return b""
-        entry, beginning = self._reads.begin_receive(opened, RECEIVE, 0, 0, request_id)
-        message = beginning.result()
-        entry.lookup_identifier = message.lookup_identifier
-        self._reads.give_back(opened, entry, delivered=False)
+        with self._turn.shadow.keeping():
+            entry, beginning = self._reads.begin_receive(opened, RECEIVE, 0, 0, request_id)
+            message = beginning.result()
+            entry.lookup_identifier = message.lookup_identifier
+            self._reads.give_back(opened, entry, delivered=False)
         return self._carefully(message, sizes)
 
     def _received(

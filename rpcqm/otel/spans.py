@@ -314,14 +314,10 @@ _TYPES = {"forward": "send"}
 
 
 def _attributes(operation: str, message: _Traced) -> dict[str, str]:
-    octets = message.octets
-    identifier = MessageIdentifier(
-        UUID(bytes_le=octets[:16]), int.from_bytes(octets[16:20], "little")
-    )
     return {
         "messaging.system": "msmq",
         "messaging.operation.name": operation,
         "messaging.operation.type": _TYPES.get(operation, operation),
         "messaging.destination.name": _full_name(message.queue),
-        "messaging.message.id": str(identifier),
+        "messaging.message.id": str(MessageIdentifier.decode(message.octets)),
     }

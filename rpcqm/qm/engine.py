@@ -1,6 +1,7 @@
 """Builds the queue manager: one object per subject, over one store and one clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -240,6 +241,17 @@ class QueueManagerEngine:
         """Tell somebody what becomes of messages, from now on."""
         self.positions.watch = self.message_trace.watch = self.first_messages.watch = watch
         self.positions.deleted_hooks.append(watch.deleted)
+        if self.turn.shadow is not None:
+            self.turn.shadow.beside.append(self._unwatched)
+
+    @contextmanager
+    def _unwatched(self) -> Iterator[None]:
+        """Tell nobody of what is only rehearsed."""
+        watch, self.positions.watch = self.positions.watch, None
+        try:
+            yield
+        finally:
+            self.positions.watch = watch
 
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.

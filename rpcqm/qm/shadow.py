@@ -7,8 +7,8 @@ store the same records, take the same numbers and give the same answers.
 
 import os
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import NamedTuple, Protocol
 
 from rpcqm.base.clock import Clock, HeldClock
@@ -82,16 +82,21 @@ class Shadow:
         clock = self._clock
         return clock.held() if isinstance(clock, HeldClock) else nullcontext()
 
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep as it is what a careful path changes beside the store."""
+        with ExitStack() as stack:
+            for keeping in self.beside:
+                stack.enter_context(keeping())
+            yield
+
     def rehearse(self, requests: Iterable[Rehearsable]) -> Rehearsal:
         """Go the careful way with each request, and take it back."""
         answers: list[bytes] = []
         refusal, store = None, self._store
         store.before_change()
         metrics = store.metrics.snapshot()
-        with ExitStack() as stack:
-            for keeping in self.beside:
-                stack.enter_context(keeping())
-            kept = stack.enter_context(store.rehearsing())
+        with self.keeping(), store.rehearsing() as kept:
             try:
                 answers += [request.rehearse() for request in requests]
             except Exception as error:  # whatever it is, the run must not be carried out

@@ -16,7 +16,7 @@ from tests.support.queue_manager import MEMORY
 ROOT = Path(__file__).parents[2]
 SEED = 7
 COUNT = 1_000
-KILLS = 5
+KILLS = 3
 PATIENCE = 60
 """Seconds that a life may take on a busy machine."""
 

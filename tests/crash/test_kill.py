@@ -66,7 +66,9 @@ def test_killed_at_any_time_nothing_acknowledged_is_lost(tmp_path: Path, script:
     assert last(tmp_path, "done") > 6
 
 
-@pytest.mark.parametrize("thread", [False, True], ids=["loop", "thread"])
+@pytest.mark.parametrize(
+    "thread", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["loop", "thread"]
+)
 @pytest.mark.parametrize(
     "step", [f"{when}-{step}" for step in STEPS for when in ("before", "after")]
 )

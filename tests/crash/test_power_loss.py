@@ -14,8 +14,8 @@ from tests.crash.power_loss import SESSIONS, Machine, Recording, memory_director
 
 SEED = 1
 LENGTH = 360
-SAMPLE = 120
-RECOVERIES = 4
+SAMPLE = 60
+RECOVERIES = 2
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from tests.support.preloading import compile_library
 
 SEED = 1
 TURNS = 40
-SAMPLE = 40
+SAMPLE = 20
 """Crashes of each setting; each takes another kind of what is not synced."""
 STEPS = [
     f"{when}-{step}" for step in ("write", "apply", "callbacks") for when in ("before", "after")

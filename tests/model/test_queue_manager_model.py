@@ -507,7 +507,7 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
 
 
 QueueManagerModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "80")),
+    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "50")),
     stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "80")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -267,7 +267,7 @@ class TransferModel(RuleBasedStateMachine):
 
 
 TransferModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "50")),
+    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "30")),
     stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "40")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -203,6 +203,7 @@ EXAMPLES: dict[str, tuple[str, object]] = {
     "dcom.launch": ("'D:(A;;RP;;;BA)'", "D:(A;;RP;;;BA)"),
     "dcom.access": ("'D:(A;;LC;;;BA)'", "D:(A;;LC;;;BA)"),
     "dcom.advertise": ("['h', '::1']", ("h", "::1")),
+    "otel.endpoint": ("'http://h:4318/v1/traces'", "http://h:4318/v1/traces"),
     "srmp.proxy": ("'http://h:3128'", "http://h:3128"),
     "srmp.receipts_to": ("['h', '::1']", ("h", "::1")),
     "srmp.default_stream_receipt_url": ("'https://h/msmq/q'", "https://h/msmq/q"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rpcqm.qm import shadow
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
 from tests.support.collector import Collector, TakenSpan, collecting
@@ -156,6 +157,23 @@ def test_many_messages_have_their_spans_all(two: Two) -> None:
     for name, of in (("send", sent + here), ("forward", sent), ("arrive", sent), ("receive", sent)):
         spans = two.collector.wait_for(f"{name} many", len(of))
         assert sorted(each.attributes["messaging.message.id"] for each in spans) == sorted(of)
+
+
+def test_rehearsals_have_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What templates do is compared with the careful path, which is taken back."""
+    monkeypatch.setenv(shadow.VARIABLE, "1")
+    with (
+        collecting() as collector,
+        private_queue_manager(configuration=configured(collector)) as queue_manager,
+    ):
+        queue_manager.run("queue", "create", "many")
+        sent = queue_manager.run("send", "many", "--body", "x", "--count", str(MANY)).stdout
+        queue_manager.run("receive", "many", "--count", str(MANY), "--timeout", "20000")
+        queue_manager.stop()
+        for name in ("send", "receive"):
+            spans = collector.named(f"{name} many")
+            told = sorted(each.attributes["messaging.message.id"] for each in spans)
+            assert told == sorted(sent.split())
 
 
 def test_a_context_outlasts_a_restart(two: Two) -> None:

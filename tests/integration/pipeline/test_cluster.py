@@ -16,6 +16,7 @@ from tests.support.accounts import PASSWORD
 from tests.support.analysed import calls_of
 from tests.support.spark_cluster import SPARK, SparkCluster
 
+pytestmark = pytest.mark.soak
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 FILES = (CAPTURES / "wine-privacy.pcapng", CAPTURES / "impacket-kerberos.pcapng")
 ACCOUNT, KEYTAB = f"alice:{PASSWORD}", CAPTURES / "kerberos.keytab"

@@ -45,8 +45,15 @@ def pages(running: PrivateQueueManager, someone: Person) -> list[str]:
     return [*dict.fromkeys([*someone.driver.execute_script(script), *PAGES])]
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", WIDE),
+        ("dark", NARROW),
+        pytest.param("light", NARROW, marks=pytest.mark.soak),
+        pytest.param("dark", WIDE, marks=pytest.mark.soak),
+    ],
+)
 def test_axe_finds_nothing_and_no_page_is_wider_than_its_window(
     someone: Person, pages: list[str], axe: str, width: int, scheme: str
 ) -> None:

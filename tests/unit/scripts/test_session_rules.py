@@ -33,7 +33,7 @@ EXPECTED = "import pytest\n\n@pytest.mark.xfail\ndef test_fails():\n    assert F
 def run(directory: Path, text: str, *options: str, ci: bool) -> subprocess.CompletedProcess[str]:
     (directory / "test_example.py").write_text(text)
     configuration = directory / "pytest.ini"
-    configuration.write_text("[pytest]\nmarkers = conformance(*points): points\n")
+    configuration.write_text("[pytest]\nmarkers =\n  conformance(*points)\n  soak\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", str(configuration)]
     environment = {**os.environ, "RPCQM_CI": "1" if ci else ""}
     environment.pop("PYTEST_XDIST_WORKER", None)
@@ -78,6 +78,18 @@ def test_an_unknown_point_stops_the_run(tmp_path: Path) -> None:
     result = run(tmp_path, text, ci=False)
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert "claims unknown points: MQRR-op-99" in result.stderr
+
+
+LONG = "import pytest\n\ndef test_short(): pass\n\n@pytest.mark.soak\ndef test_long(): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "tests"), [([], "1 passed, 1 deselected"), (["-m", "soak or not soak"], "2 passed")]
+)
+def test_what_takes_long_is_left_for_the_soak(
+    tmp_path: Path, options: list[str], tests: str
+) -> None:
+    assert tests in run(tmp_path, LONG, *options, ci=True).stdout
 
 
 @pytest.mark.parametrize("options", [[], ["-n", "1"]])

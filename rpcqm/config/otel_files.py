@@ -45,12 +45,14 @@ def read_headers(file: Path | None) -> dict[str, str]:
     if len(octets) > _LARGEST or octets.count(b"\n") > MOST_HEADERS:
         raise _mistake(f"{file} has more than {MOST_HEADERS} lines, or than {_LARGEST} bytes.")
     headers: dict[str, str] = {}
-    for number, line in enumerate(octets.decode("latin-1").splitlines(), 1):
-        found = _HEADER.fullmatch(line.strip())
-        if found is not None:
-            headers[found[1]] = found[2]
-        elif line.strip() and not line.startswith("#"):
+    for number, text in enumerate(octets.decode("latin-1").splitlines(), 1):
+        line = text.strip()
+        if not line or line.startswith("#"):
+            continue
+        found = _HEADER.fullmatch(line)
+        if found is None:
             raise _mistake(f"{file}: line {number} is no `Name: value`.")
+        headers[found[1]] = found[2]
     return headers
 
 

@@ -218,7 +218,10 @@ class MessageSpans:
         begun = self.now()
         for key, packet in packets:
             traced = self._traced(queue, packet)
-            if traced is not None and (queue.queue_id, key) not in self._sent.entries:
+            again = self._sent.entries.get((queue.queue_id, key))
+            if again is not None:
+                again.next_hop = address
+            elif traced is not None:
                 self._sent.put(queue, key, _Open(traced, begun, next_hop=address))
 
     def acknowledged(self, queue: Queue, key: int) -> None:

@@ -125,9 +125,11 @@ class ArrivalBatches:
     def _add_alike(self, batch: Batch, shape: Shape, size: int, data: bytes, start: int) -> int:
         """Take a packet and the next ones that are like it, as `_add` does with each; how many.
 
-        0, and nothing has happened, where not all of them can be taken, or it is alone.
+        0, and nothing has happened, where not all of them can be taken, or it is alone. Short runs
+        end this for the batch: each looks at all packets behind it.
         """
-        alike = shape.form.alike(data, start, size, batch.room_for(size))
+        room = min(batch.room_for(size), (len(data) - start) // size)
+        alike = shape.form.alike(data, start, size, room)
         batch.mixed = True
         if alike is None or min(alike.sent_times) < batch.now // 1000 - shape.shortest:
             return 0
@@ -137,7 +139,7 @@ class ArrivalBatches:
         if place is None or not self._are_new(batch, shape, place, alike):
             return 0
         batch.extend(place.run, shape, alike, size, packets)
-        batch.mixed = False
+        batch.mixed = alike.length * 4 < room
         return alike.length
 
     def _are_new(self, batch: Batch, shape: Shape, place: Place, alike: Alike) -> bool:

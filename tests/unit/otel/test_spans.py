@@ -75,6 +75,12 @@ def test_a_file_of_headers_that_others_may_read_is_refused(tmp_path: Path) -> No
         read_headers(file)
 
 
+def test_what_is_put_aside_in_a_file_of_headers_is_not_sent(tmp_path: Path) -> None:
+    file = private(tmp_path / "headers")
+    file.write_text("#Authorization: Bearer old\n  # why\n\n x-tenant: a\n")
+    assert read_headers(file) == {"x-tenant": "a"}
+
+
 def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rpcqm.config.otel_files.NEEDED", ("no_such_module_here",))
     (mistake,) = check_otel(OtelSection(endpoint="http://localhost:4318/v1/traces"))

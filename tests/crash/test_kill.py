@@ -70,7 +70,11 @@ def test_killed_at_any_time_nothing_acknowledged_is_lost(tmp_path: Path, script:
     "thread", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["loop", "thread"]
 )
 @pytest.mark.parametrize(
-    "step", [f"{when}-{step}" for step in STEPS for when in ("before", "after")]
+    "step",
+    [
+        *(f"before-{step}" for step in STEPS),
+        *(pytest.param(f"after-{step}", marks=pytest.mark.soak) for step in STEPS),
+    ],
 )
 def test_killed_at_every_step_of_a_commit(
     tmp_path: Path, script: Script, step: str, thread: bool

@@ -14,7 +14,7 @@ from tests.crash.power_loss import SESSIONS, Machine, Recording, memory_director
 
 SEED = 1
 LENGTH = 360
-SAMPLE = 60
+SAMPLE = 40
 RECOVERIES = 2
 
 

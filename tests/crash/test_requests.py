@@ -39,7 +39,10 @@ STEPS = [
 OCCURRENCE = 30
 """Templates have taken over by then."""
 EVENTS = [[b"begun"], [b"done"], [b"ending"], [b"ended"]]
-WAYS = [pytest.param([], id="templates"), pytest.param(["--careful"], id="careful")]
+WAYS = [
+    pytest.param([], id="templates"),
+    pytest.param(["--careful"], id="careful", marks=pytest.mark.soak),
+]
 
 
 @dataclass

@@ -31,6 +31,7 @@ def without_java(directory: Path) -> dict[str, str]:
     return kept | {"PATH": str(programs), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
+@pytest.mark.soak
 def test_spark_runs_on_the_java_of_the_package(tmp_path: Path) -> None:
     environment = without_java(tmp_path)
     assert which("java", path=environment["PATH"]) is None

@@ -95,7 +95,10 @@ def test_only_new_files_are_ingested(spark: Any, tables: Path) -> None:
     assert spark.read.parquet(str(tables / "calls")).count() == before
 
 
-@pytest.mark.parametrize("name", ["calls", "pdus", "messages"])
+@pytest.mark.parametrize(
+    "name",
+    ["calls", *(pytest.param(each, marks=pytest.mark.soak) for each in ("pdus", "messages"))],
+)
 def test_a_file_split_in_ranges_gives_the_same_rows(spark: Any, name: str) -> None:
     """Ranges cut records and flows; what comes out of the shuffle is what one task would give."""
     path = str(CAPTURES / "wine-privacy.pcapng")
@@ -113,6 +116,7 @@ def octets_of(report: Path) -> list[tuple[str, int, int]]:
     return [(Path(row["file"]).name, row["unclaimed"], row["twice"]) for row in rows]
 
 
+@pytest.mark.soak
 def test_ranges_read_from_the_wrong_place_are_read_again(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

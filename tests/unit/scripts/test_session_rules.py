@@ -129,7 +129,8 @@ def test_ci_fails_above_27_minutes(tmp_path: Path) -> None:
         (tools / name).chmod(0o755)
     text = (ROOT / "scripts/test").read_text()
     for seconds, status in ((27 * 60 - 30, 0), (27 * 60 + 1, 1)):
-        begun = text.replace("set -euo pipefail", f"set -euo pipefail\nSECONDS={seconds}", 1)
+        assert "prepared=$SECONDS" in text
+        begun = text.replace("prepared=$SECONDS", f"prepared=0 SECONDS={seconds}", 1)
         (tmp_path / "scripts/test").write_text(begun)
         for ci in ("1", ""):
             ran = subprocess.run(

@@ -14,7 +14,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
 from rpcqm.http.exchange import HttpRequest, HttpResponse
-from rpcqm.http.origins import is_local_name
+from rpcqm.http.origins import host_of, is_local_name
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
@@ -157,11 +157,18 @@ class Api:
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "that is not the name of this host")
         origin = request.header("Origin")
-        if origin is not None and not self._is_ours(_authority(origin)):
+        if origin is not None and not self._is_own_page(_authority(origin), hosts[0]):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "pages of other hosts may not ask")
 
     def _is_ours(self, authority: str) -> bool:
         return is_local_name(authority, self.settings.hosts)
+
+    def _is_own_page(self, authority: str, host: str) -> bool:
+        """Whether a page is of this port, or of a name that a proxy has for it.
+
+        Strangers have addresses, and ports of `localhost`, too; browsers keep passwords at hand.
+        """
+        return authority.lower() == host.lower() or host_of(authority) in self.settings.hosts
 
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name

@@ -96,7 +96,8 @@ class DeadLetterOperations:
         assert received.lease is not None
         try:
             sending = _again(received.message, to, ttbr)
-            done = engine.program_work.perform(identity, [sending], [received.lease.identifier])
+            with refusals(identity, "resend dead letter", str(sending.name)):
+                done = engine.program_work.perform(identity, [sending], [received.lease.identifier])
         except BaseException:
             held.abandon()
             raise

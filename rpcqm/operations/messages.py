@@ -147,7 +147,10 @@ class MessageOperations:
 
     def exported(self, identity: Identity, name: FormatName) -> int:
         """Tell the log that a queue is written to a file; how many messages are in it now."""
-        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue):
+        with (
+            refusals(identity, "export messages", str(name)),
+            self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue),
+        ):
             note(identity, "export messages", name_of(queue), messages=queue.message_count)
             return queue.message_count
 

@@ -117,8 +117,12 @@ def test_only_names_of_this_host_are_answered(
 @pytest.mark.parametrize(
     ("origin", "status"),
     [
-        ("http://localhost:8080", 200),
         ("https://queues.example.com", 200),
+        ("http://LOCALHOST", 200),
+        ("http://localhost:8080", 403),
+        ("http://mine.localhost", 403),
+        ("http://198.51.100.7", 403),
+        ("http://[2001:db8::1]", 403),
         ("https://evil.example.com", 403),
         ("null", 403),
     ],

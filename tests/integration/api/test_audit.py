@@ -193,3 +193,23 @@ def test_who_may_not_order_is_told(running: PrivateQueueManager, boss: Program) 
     assert (line["who"], line["action"], line["origin"]) == ("mallory", "delete queue", host)
     kept = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
     assert not [each for each in kept if each["more"]["who"] == "mallory"]
+
+
+def test_who_may_not_send_a_dead_letter_where_it_goes_is_told(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    for name in ("returned", "target"):
+        assert boss.ask("POST", "/queues", {"name": name}).status == 201
+    assert boss.ask("POST", "/queues/returned/messages", b"x").status == 201
+    words = ("--account", "boss", "--rights", "peek,receive")
+    text = running.run("token", "create", "reader", *words).stdout.strip()
+    reader = Program(running.endpoint("console"))
+    reader.headers["Authorization"] = f"Bearer {text}"
+    lines = Lines(running)
+    wanted = {"all": True, "queue": "returned", "to": "target"}
+    told = reader.ask("POST", "/dead-letters/resend", wanted).value
+    assert told["messages"] == 0
+    (line,) = lines.new("an operator was refused")
+    assert (line["who"], line["action"]) == ("boss", "resend dead letter")
+    assert line["object"].endswith("target")
+    reader.close()

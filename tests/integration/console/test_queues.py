@@ -308,6 +308,9 @@ def test_who_may_not_look_exports_nothing(
     assert peeker.ask("GET", f"/console/queue/export?queue={queue}").status == 403
     refused = peeker.send("/console/queue/export", {"queue": queue})
     assert (refused.status, "secret" in refused.text) == (403, False)
+    told = [line for line in running.log.splitlines() if '"an operator was refused"' in line]
+    assert '"who": "peeker"' in told[-1]
+    assert '"action": "export messages"' in told[-1]
     assert boss.ask("GET", f"/console/queue/export?queue={queue}").status == 200
     peeker.token = "guessed"
     assert peeker.send("/console/queue/export", {"queue": queue}).status == 403

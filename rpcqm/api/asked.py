@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rpcqm.api.problems import Refusal
 from rpcqm.base.identity import Identity
 from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
@@ -31,6 +32,13 @@ class Asked:
     again: Callable[[], Identity]
     """Who asks, by the same password or token as it counts later; raises Refusal."""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def still(self) -> bool:
+        """Whether the caller may log on now, as the same account: tokens and accounts go."""
+        try:
+            return self.again().sid == self.identity.sid
+        except Refusal:
+            return False
 
     @property
     def queue_text(self) -> str:

@@ -56,7 +56,7 @@ async def receive_messages(asked: Asked) -> Reply:
     wanted: models.Receive = asked.parameters
     wait = min(wanted.wait, asked.longest_wait) * 1000
     reception = asked.operations.messages.receive(
-        asked.identity, asked.queue, wanted.lease * 1000, wait, wanted.max
+        asked.identity, asked.queue, wanted.lease * 1000, wait, wanted.max, asked.still
     )
     try:
         received = await settled(reception.outcome)

@@ -1,6 +1,6 @@
 """Messages: sending, peeking, moving, purging, and carrying them from store to store."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -164,10 +164,18 @@ class MessageOperations:
     # Receiving
 
     def receive(
-        self, identity: Identity, name: FormatName, lease: int, wait: int, most: int
+        self,
+        identity: Identity,
+        name: FormatName,
+        lease: int,
+        wait: int,
+        most: int,
+        still: Callable[[], bool] = lambda: True,
     ) -> Reception:
         """Receive messages of a queue here under leases; times are milliseconds (`Leases`)."""
-        return self._engine.leases.receive(name, identity, lease=lease, wait=wait, most=most)
+        return self._engine.leases.receive(
+            name, identity, lease=lease, wait=wait, most=most, still=still
+        )
 
     def leases(self, identity: Identity) -> list[Lease]:
         """The leases of the caller, or those of all for administrators."""

@@ -9,7 +9,7 @@ Nothing of it is durable: after a restart all messages are free.
 import heapq
 import itertools
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -130,8 +130,10 @@ class Reception:
         identity: Identity,
         lease: int,
         most: int,
+        still: Callable[[], bool] = lambda: True,
     ) -> None:
         self._leases = leases
+        self.still = still
         self.descriptor = descriptor
         self.identity = identity
         self.lease = lease
@@ -200,12 +202,20 @@ class Leases:
     # Receiving
 
     def receive(
-        self, name: FormatName, identity: Identity, *, lease: int, wait: int = 0, most: int = 1
+        self,
+        name: FormatName,
+        identity: Identity,
+        *,
+        lease: int,
+        wait: int = 0,
+        most: int = 1,
+        still: Callable[[], bool] = lambda: True,
     ) -> Reception:
         """Receive up to `most` messages of a queue here, each under a lease of `lease` ms.
 
         Waits up to `wait` ms for the first one; more are given only if they are there by then. A
-        lease of 0 removes the messages at once, in one commit.
+        lease of 0 removes the messages at once, in one commit. Who has waited gets none unless
+        that is `still` somebody who may log on: otherwise the outcome is ACCESS_DENIED.
         Raises MQError: INVALID_PARAMETER, INSUFFICIENT_RESOURCES if the account has too many
         leases, and those of opening the queue for receiving: ACCESS_DENIED, QUEUE_NOT_FOUND,
         SHARING_VIOLATION.
@@ -216,7 +226,7 @@ class Leases:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{most} messages at once")
         self._drain()
         descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
-        reception = Reception(self, descriptor, identity, lease, most)
+        reception = Reception(self, descriptor, identity, lease, most, still)
         reception.outcome = start(self._receive(reception, wait))
         return reception
 
@@ -265,7 +275,7 @@ class Leases:
 
     async def _wait(self, reception: Reception, queue: Queue, wait: int) -> None:
         """Wait for one message among the other readers of the queue."""
-        take = partial(self._take, reception, queue)
+        take = partial(self._take_after_waiting, reception, queue)
         try:
             await self._readers.wait_for_new_message(
                 reception.descriptor, wait, True, None, None, take
@@ -273,6 +283,13 @@ class Leases:
         except MQError as error:
             if error.status is not HResult.MQ_ERROR_IO_TIMEOUT:
                 raise
+
+    def _take_after_waiting(
+        self, reception: Reception, queue: Queue, key: int
+    ) -> Completion[Message]:
+        if not reception.still():
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the logon counts no more")
+        return self._take(reception, queue, key)
 
     def _take_available(self, reception: Reception, queue: Queue) -> None:
         while reception.has_room:

@@ -1,11 +1,13 @@
 """What is remembered between requests to save time counts for nothing once it has changed."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.programs import Program
+from tests.support.waiting import until
 
 CONSOLE = ("--console-port", "0")
 
@@ -64,6 +66,22 @@ def test_a_token_that_was_used_is_refused_once_it_is_deleted(
     assert [send(program, orders) for _ in range(3)] == [201] * 3
     running.run("token", "delete", "short")
     assert send(program, orders) == 401
+    program.close()
+
+
+@pytest.mark.parametrize("lease", [0, 30])
+def test_who_waits_with_a_token_gets_nothing_once_it_is_deleted(
+    running: PrivateQueueManager, boss: Program, orders: str, lease: int
+) -> None:
+    program = token(running, "waits", "--account", "boss")
+    with ThreadPoolExecutor(1) as pool:
+        path = f"{orders}/receive?wait=30&lease={lease}"
+        waiting = pool.submit(program.ask, "POST", path)
+        until(lambda: boss.ask("GET", "/overview").value["waiting_reads"] == 1)
+        assert boss.ask("DELETE", "/tokens/waits").status == 204
+        assert send(boss, orders) == 201
+        assert waiting.result().status == 403
+    assert len(boss.ask("POST", f"{orders}/receive?lease=0").value["messages"]) == 1
     program.close()
 
 

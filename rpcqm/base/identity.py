@@ -8,6 +8,8 @@ ANONYMOUS_LOGON = "S-1-5-7"
 AUTHENTICATED_USERS = "S-1-5-11"
 LOCAL_SYSTEM = "S-1-5-18"
 BUILTIN_ADMINISTRATORS = "S-1-5-32-544"
+ADMINISTRATOR_IDENTIFIER = 500
+"""The end of the SID that root and the queue manager's own user have ([MS-DTYP] 2.4.2.4)."""
 
 
 def folded_name(name: str) -> str:

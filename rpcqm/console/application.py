@@ -1,6 +1,7 @@
 """From a browser's request to a page: names of this host, sessions, forms, and what is refused."""
 
 import ipaddress
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 
 from rpcqm.base.clock import Clock
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.console import logging_on
 from rpcqm.console.asked import Asked, Download, Fields, Outcome, Page, Redirect
@@ -40,6 +41,7 @@ HEADERS = (
 )
 """Of every page, beside those of every answer on this port."""
 HTML = ("Content-Type", "text/html; charset=utf-8")
+REFUSALS = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 HOME = "/console/overview"
 LOGON, LOGOFF, ONE_TIME = "/console/logon", "/console/logoff", "/console/one-time"
 EVENTS = "/console/events"
@@ -114,7 +116,8 @@ class Console:
         except Refused as refused:
             return self._page(refused.status, "error.html", session, _told(refused))
         except MQError as error:
-            return self._page(status_of(error), "error.html", session, _explained(error))
+            told = _explained(error) | _advice(error, request, session)
+            return self._page(status_of(error), "error.html", session, told)
 
     # Reading.
 
@@ -414,7 +417,31 @@ def _told(refused: Refused) -> dict[str, object]:
         "detail": refused.detail,
         "meaning": text(refused.name),
         "remedy": text("error.remedy"),
+        "command": "",
     }
+
+
+def _advice(error: MQError, request: HttpRequest, session: Session | None) -> dict[str, object]:
+    """What to do about a right that is missing: who can give it, and by which command."""
+    if session is None or error.status not in REFUSALS:
+        return {}
+    account = session.identity.name
+    try:
+        query = request.target.partition("?")[2].encode("latin-1")
+        queue = read_fields(query).text("queue") or read_fields(request.body).text("queue")
+    except (MQError, UnicodeEncodeError):
+        queue = ""
+    if queue:
+        who = "administrator" if session.identity.is_administrator else "other"
+        return {
+            "remedy": text(f"denied.{who}", account=account),
+            "command": text(
+                "denied.command", queue=shlex.quote(queue), account=shlex.quote(account)
+            ),
+        }
+    if session.identity.is_administrator:
+        return {}
+    return {"remedy": text("denied.page", account=account)}
 
 
 def _explained(error: MQError) -> dict[str, object]:
@@ -426,4 +453,5 @@ def _explained(error: MQError) -> dict[str, object]:
         "detail": error.detail,
         "meaning": status.meaning,
         "remedy": status.remedy,
+        "command": "",
     }

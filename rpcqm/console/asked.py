@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.console.texts import text
 from rpcqm.http.exchange import HttpStream
 from rpcqm.operations.operations import Operations
 
@@ -31,8 +32,8 @@ class Fields:
 
     def number(self, name: str, default: int = 0) -> int:
         """A whole number; raises MQError for what is none."""
-        text = self.text(name).strip()
-        return whole_number(name, text) if text else default
+        written = self.text(name).strip()
+        return whole_number(name, written) if written else default
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,9 @@ class Page:
     administrators: bool = False
 
 
-def whole_number(name: str, text: str) -> int:
+def whole_number(name: str, written: str) -> int:
     """A number that is not negative, of 64 bits; raises MQError."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < LARGEST_NUMBER):
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{name}: a whole number is wanted")
-    return int(text)
+    digits = written.isascii() and written.isdigit() and len(written) <= 20
+    if not digits or int(written) >= LARGEST_NUMBER:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("wrong.number", name=name))
+    return int(written)

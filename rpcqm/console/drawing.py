@@ -1,34 +1,54 @@
 """Pictures as SVG, drawn here: shapes with places, which a template writes out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import cos, pi, sin
 
+from rpcqm.codec.names.written import is_format_name, shown_name
 from rpcqm.console.texts import text
+from rpcqm.operations.journeys import Journey, Kind, Machine, Role, Stop
 
-COLUMN, STEP, TOP = 190, 34, 50
+COLUMN, STEP, TOP = 200, 34, 72
 MOST_STEPS, MOST_COLUMNS = 60, 12
 MOST_SITES = 40
 RADIUS, CENTRE = 260, 330
 LONGEST_WORDS = 28
+_ROLES, _KINDS = tuple(Role), tuple(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A queue manager, as a field behind its places, with its name and its part."""
+
+    x: int
+    width: int
+    words: str
+    role: str
+    here: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A place of a message, as a line downwards."""
+    """A place of a message, as a line downwards; `now` are words if the message is there."""
 
     x: int
     words: str
+    now: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """What happened, from one place to another; `x1` is `x2` for what happened at one."""
+    """What happened, from one place to another; `x1` is `x2` for what happened at one.
+
+    One that is not `written` follows from the message itself alone.
+    """
 
     x1: int
     x2: int
     y: int
     words: str
+    written: bool
 
     @property
     def at(self) -> int:
@@ -38,48 +58,88 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class TracePicture:
-    """A message's way; `more` events were left out."""
+    """A message's way; `more` steps were left out."""
 
     width: int
     height: int
+    bands: tuple[Band, ...]
     columns: tuple[Column, ...]
     arrows: tuple[Arrow, ...]
     more: int
 
 
-def trace_picture(events: Sequence[Mapping[str, object]]) -> TracePicture:
-    """The way of a message from its sender to its reader, by what is told of its events."""
-    shown = events[:MOST_STEPS]
-    steps = [_step(each) for each in shown]
-    places = list(dict.fromkeys(place for source, target, _ in steps for place in (source, target)))
-    places = places[:MOST_COLUMNS]
-    at = {place: 20 + COLUMN // 2 + number * COLUMN for number, place in enumerate(places)}
+def trace_picture(journey: Journey) -> TracePicture:
+    """The way of a message from its sender to its reader, over queue managers."""
+    shown = journey.steps[:MOST_STEPS]
+    stops = [stop for step in shown for stop in (step.source, step.target)]
+    stops += [stop for _, stop in journey.places]
+    placed = sorted(dict.fromkeys(stops), key=_order)[:MOST_COLUMNS]
+    at = {stop: 20 + COLUMN // 2 + number * COLUMN for number, stop in enumerate(placed)}
     last = max(at.values(), default=0)
     arrows = [
-        Arrow(at.get(source, last), at.get(target, last), TOP + 24 + number * STEP, words)
-        for number, (source, target, words) in enumerate(steps)
+        Arrow(
+            at.get(step.source, last),
+            at.get(step.target, last),
+            TOP + 24 + number * STEP,
+            text(f"trace.{step.what}"),
+            step.written,
+        )
+        for number, step in enumerate(shown)
     ]
-    height = TOP + 24 + len(arrows) * STEP
-    columns = [Column(x, cut(place)) for place, x in at.items()]
-    width = 40 + COLUMN * max(1, len(places))
-    return TracePicture(width, height, tuple(columns), tuple(arrows), len(events) - len(shown))
+    now = {
+        stop: text(f"trace.place_{place.whereabouts.name.lower()}")
+        for place, stop in journey.places
+    }
+    columns = [Column(x, cut(stop_words(stop)), now.get(stop, "")) for stop, x in at.items()]
+    return TracePicture(
+        40 + COLUMN * max(1, len(placed)),
+        TOP + 24 + len(arrows) * STEP + 24,
+        tuple(_bands(at)),
+        tuple(columns),
+        tuple(arrows),
+        len(journey.steps) - len(shown),
+    )
 
 
-def _step(event: Mapping[str, object]) -> tuple[str, str, str]:
-    """From where to where an event leads, and its words."""
-    queue, detail, name = str(event["queue"]), str(event["detail"]), str(event["event"])
-    words = text(f"trace.{name}")
-    if name == "arrived":
-        return text("trace.sender"), queue, words
-    if name == "received":
-        return queue, text("trace.reader"), words
-    if name in ("moved", "kept") and detail:
-        return queue, detail, words
-    if name in ("sent", "left"):
-        return queue, detail or text("trace.elsewhere"), words
-    if name in ("acknowledged", "refused"):
-        return detail or text("trace.elsewhere"), queue, words
-    return queue, queue, words
+def _order(stop: Stop) -> tuple[int, str, int]:
+    return _ROLES.index(stop.machine.role), stop.machine.name, _KINDS.index(stop.kind)
+
+
+def _bands(at: Mapping[Stop, int]) -> Iterator[Band]:
+    """One for each queue manager, as wide as its columns."""
+    for machine, stops in groupby(at, key=lambda stop: stop.machine):
+        places = [at[stop] for stop in stops]
+        left = places[0] - COLUMN // 2
+        width = places[-1] - places[0] + COLUMN
+        here = machine.role is Role.HERE
+        yield Band(
+            left, width, cut(machine_words(machine)), text(f"trace.role_{machine.role}"), here
+        )
+
+
+def machine_words(machine: Machine) -> str:
+    """How a queue manager is called."""
+    if machine.role is Role.BETWEEN:
+        return text("trace.between", number=machine.name)
+    return machine.name or text("trace.elsewhere")
+
+
+def stop_words(stop: Stop) -> str:
+    """How a place of a queue manager is called, beside the name of that."""
+    if stop.kind is Kind.MACHINE:
+        return text("trace.machine")
+    if stop.kind is Kind.SENDER:
+        return text("trace.sender")
+    if stop.kind is Kind.READER:
+        return text("trace.reader")
+    return queue_words(stop.place)
+
+
+def queue_words(name: str) -> str:
+    """A queue without the name of its computer, where that stands beside it."""
+    if is_format_name(name):
+        return name
+    return shown_name(name).partition("\\")[2] or shown_name(name)
 
 
 def cut(words: str) -> str:

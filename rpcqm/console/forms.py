@@ -4,6 +4,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.console.asked import Fields
+from rpcqm.console.texts import text
 
 FORM_BYTES = 1 << 20
 """Octets of a form: a message that is written by hand is shorter."""
@@ -18,7 +19,7 @@ def read_fields(octets: bytes) -> Fields:
     """The fields of a form or a query; raises MQError for what is none."""
     pairs = [pair for pair in octets.split(b"&") if pair]
     if len(pairs) > MOST_FIELDS:
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "too many fields")
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("wrong.fields"))
     return Fields(tuple(_field(pair) for pair in pairs))
 
 
@@ -31,7 +32,7 @@ def _text(octets: bytes) -> str:
     try:
         return unquote_to_bytes(octets.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "the form is not UTF-8") from None
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("wrong.form")) from None
 
 
 def link(path: str, **fields: object) -> str:

@@ -31,7 +31,14 @@ def environment() -> Environment:
     made.globals.update(
         t=text, link=link, style=asset_path("console.css"), script=asset_path("console.js")
     )
-    made.filters.update(octets=octets, age=age, moment=moment, count=count, exactly=exactly)
+    made.filters.update(
+        octets=octets,
+        age=age,
+        moment=moment,
+        instant=instant,
+        count=count,
+        exactly=exactly,
+    )
     return made
 
 
@@ -84,3 +91,9 @@ def moment(milliseconds: float) -> str:
     if not milliseconds:
         return text("never")
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def instant(milliseconds: int) -> str:
+    """A time in UTC to the millisecond, for what follows each other quickly."""
+    told = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(" ", "milliseconds")
+    return told.replace("+00:00", " UTC")

@@ -21,5 +21,8 @@ def _of_table(name: str, table: dict[str, str]) -> dict[str, str]:
 
 
 def text(key: str, **filled: object) -> str:
-    """The words of a key; raises KeyError for one that there is not."""
+    """The words of a key, or those of `KEY_one` if `number` is one; raises KeyError if unknown."""
+    one = f"{key}_one"
+    if str(filled.get("number")) == "1" and one in texts():
+        key = one
     return texts()[key].format(**filled)

@@ -24,7 +24,7 @@ from rpcqm.qm.leases import Lease, Reception
 from rpcqm.qm.program_work import RequestKey, Sending
 from rpcqm.qm.sent_keys import LONGEST_KEY, Identifiers
 
-__all__ = ["LONGEST_KEY", "Message", "MessageOperations", "Page", "RequestKey"]
+__all__ = ["LONGEST_KEY", "Lease", "Message", "MessageOperations", "Page", "RequestKey"]
 
 PAGE_BYTES = 8 << 20
 """Packets of a page of messages, so that an answer stays within the memory of one connection. The
@@ -134,11 +134,37 @@ class MessageOperations:
                 after, size = message.lookup_identifier, size + len(message.packet)
             return Page(messages, after if self._next(descriptor, after) is not None else None)
 
+    def peek_before(
+        self, identity: Identity, name: FormatName, before: int | None = None, limit: int = 1
+    ) -> tuple[list[Message], bool]:
+        """Up to `limit` messages in front of that of `before`, or the last ones, in their order.
+
+        The flag says whether there are more in front of them. None follows PAGE_BYTES of packets.
+        """
+        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
+            found: list[Message] = []
+            size = 0
+            while (message := self._previous(descriptor, before)) is not None:
+                if len(found) == limit or size >= PAGE_BYTES:
+                    break
+                found.append(message)
+                before, size = message.lookup_identifier, size + len(message.packet)
+            return found[::-1], message is not None
+
     def _next(self, descriptor: OpenQueueDescriptor, after: int | None) -> Message | None:
         seek = MessageSeekAction.SEEK_FIRST if after is None else MessageSeekAction.SEEK_NEXT
+        return self._sought(descriptor, after, seek)
+
+    def _previous(self, descriptor: OpenQueueDescriptor, before: int | None) -> Message | None:
+        seek = MessageSeekAction.SEEK_LAST if before is None else MessageSeekAction.SEEK_PREVIOUS
+        return self._sought(descriptor, before, seek)
+
+    def _sought(
+        self, descriptor: OpenQueueDescriptor, key: int | None, seek: MessageSeekAction
+    ) -> Message | None:
         try:
             return self._messages.read_message_by_lookup_identifier(
-                descriptor, after or 0, True, seek
+                descriptor, key or 0, True, seek
             ).result()
         except MQError as error:
             if error.status is not HResult.MQ_ERROR_MESSAGE_NOT_FOUND:

@@ -8,7 +8,7 @@ others are served: a few seconds for a million messages.
 import contextlib
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
@@ -19,6 +19,7 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.stored_messages import message_at
 from rpcqm.store.errors import StoreError
 from rpcqm.store.store import Store
@@ -27,6 +28,8 @@ from rpcqm.store.uncommitted import UncommittedOperation
 SLICE = 2_000
 SLICE_BYTES = 8 << 20
 """Packets, and bytes of them, that are looked at before others are served."""
+
+_HOPS = UserFlags.RC.bits
 
 PAUSE = 1
 """Milliseconds between two slices, in which others are served."""
@@ -50,6 +53,19 @@ _WHEREABOUTS = {
 
 
 @dataclass(frozen=True, slots=True)
+class MessageOrigin:
+    """What the message itself tells of its way: `sent` is milliseconds since 1970.
+
+    `hops` is how many routing servers have had it ([MS-MQMQ] 2.2.19.2, RC), `destination` the
+    format name of the queue that it is for.
+    """
+
+    sent: int
+    hops: int
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
 class MessageLocation:
     """Where a message is; `queue` is a path name, of an outgoing queue the format name.
 
@@ -62,6 +78,7 @@ class MessageLocation:
     label: str
     lookup_identifier: int = 0
     arrived: int = 0
+    origin: MessageOrigin | None = field(default=None, compare=False)
 
 
 def find_message(
@@ -139,8 +156,17 @@ def _places(store: Store, queues: Mapping[int, Queue], serial: int) -> Iterator[
 def _place(store: Store, queue: Queue, key: int) -> MessageLocation:
     message = message_at(store, queue, key)
     state = queue.message_position_list.state(key)
-    return MessageLocation(
-        _name(queue), _WHEREABOUTS[state], message.attributes.label, key, message.arrival_time
+    label, arrived = message.attributes.label, message.arrival_time
+    return MessageLocation(_name(queue), _WHEREABOUTS[state], label, key, arrived, _origin(message))
+
+
+def _origin(message: Message) -> MessageOrigin:
+    told = message.attributes
+    destination = told.destination_queue_format_name
+    return MessageOrigin(
+        told.sent_time * 1000,
+        message.envelope.user_flags & _HOPS,
+        "" if destination is None else str(destination),
     )
 
 
@@ -150,7 +176,10 @@ def _place_in_transaction(
     flags = int.from_bytes(operation.data, "little")
     message = Message.restored(store.read_packet(serial), flags)
     queue = queues[operation.queue_id]
-    return MessageLocation(_name(queue), LocationState.IN_TRANSACTION, message.attributes.label)
+    label = message.attributes.label
+    return MessageLocation(
+        _name(queue), LocationState.IN_TRANSACTION, label, origin=_origin(message)
+    )
 
 
 def _name(queue: Queue) -> str:

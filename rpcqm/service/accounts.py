@@ -19,7 +19,13 @@ import rpcqm.rpc.security.logon_throttle
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.base.identity import EVERYONE, Identity, authenticated, folded_name
+from rpcqm.base.identity import (
+    ADMINISTRATOR_IDENTIFIER,
+    EVERYONE,
+    Identity,
+    authenticated,
+    folded_name,
+)
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -31,7 +37,6 @@ RECORD_PREFIX = b"account:"
 
 FIRST_IDENTIFIER = 1000
 """Relative identifiers below are well-known ones ([MS-DTYP] 2.4.2.4)."""
-ADMINISTRATOR_IDENTIFIER = 500
 
 USERS = "users"
 GROUPS = {

@@ -6,9 +6,11 @@ from rpcqm.base.settling import settled
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.console.asked import Asked, Page, Redirect, Shown
 from rpcqm.console.pages.asking import sure
+from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 
 PATH = "/console/accounts"
+TABLES = ("accounts", "tokens")
 GROUPS = ("administrators", "users", "guests")
 DAY = 86_400_000
 
@@ -16,10 +18,12 @@ DAY = 86_400_000
 async def show(asked: Asked) -> Shown:
     """All accounts and all tokens."""
     identity, operations = asked.identity, asked.operations
+    accounts = operations.accounts.list(identity)
     return Shown(
         {
-            "accounts": operations.accounts.list(identity),
-            "tokens": operations.tokens.list(identity),
+            "accounts": paged(asked, PATH, accounts, "accounts", TABLES),
+            "tokens": paged(asked, PATH, operations.tokens.list(identity), "tokens", TABLES),
+            "names": [each.name for each in accounts],
             "rights": [each.value for each in TokenRight],
             "groups": GROUPS,
             "now": asked.now,

@@ -2,43 +2,49 @@
 
 from rpcqm.base.settling import settled
 from rpcqm.console.asked import Asked, Page, Redirect, Shown
+from rpcqm.console.forms import link
 from rpcqm.console.pages.asking import sure
+from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
+from rpcqm.operations.messages import Lease
 from rpcqm.operations.network_shapes import described_transaction
 from rpcqm.operations.shapes import described_lease
 
-MOST_ROWS = 1_000
-"""Rows of a table."""
+TABLES = ("transactions", "leases")
 PATH, RELEASE = "/console/flight", "/console/flight/release"
 
 
 async def show(asked: Asked) -> Shown:
     """Both; who is no administrator sees the own leases."""
     identity, operations = asked.identity, asked.operations
-    leases = operations.messages.leases(identity)
-    transactions = None
+    leases = paged(asked, PATH, operations.messages.leases(identity), "leases", TABLES)
+    open_ones = None
+    transactions: list[tuple[dict[str, object], int]] = []
     if identity.is_administrator:
         names = {each.sid: each.name for each in operations.accounts.list(identity)}
         found = operations.sessions.transactions(identity)
+        open_ones = paged(asked, PATH, found, "transactions", TABLES)
         transactions = [
-            (described_transaction(each, names), asked.now - each.begun)
-            for each in found[:MOST_ROWS]
+            (described_transaction(each, names), asked.now - each.begun) for each in open_ones.rows
         ]
     return Shown(
         {
             "transactions": transactions,
-            "leases": [
-                (
-                    described_lease(each),
-                    asked.now - each.begun,
-                    each.expires - asked.now,
-                    each.owner == identity.sid,
-                )
-                for each in leases[:MOST_ROWS]
-            ],
-            "leases_in_all": len(leases),
+            "open_ones": open_ones,
+            "leases": [_lease(asked, each) for each in leases.rows],
+            "leases_paged": leases,
         }
     )
+
+
+def _lease(asked: Asked, lease: Lease) -> dict[str, object]:
+    """A row: what is told of a lease, and what the caller may do there."""
+    return described_lease(lease) | {
+        "to": link("/console/queue", queue=lease.queue.pathname),
+        "held": asked.now - lease.begun,
+        "left": lease.expires - asked.now,
+        "own": lease.owner == asked.identity.sid,
+    }
 
 
 async def ask_release(asked: Asked) -> Shown:

@@ -9,13 +9,13 @@ from rpcqm.codec.names.written import format_name
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
 from rpcqm.console.forms import link
 from rpcqm.console.pages.asking import sure
+from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 from rpcqm.operations.network_shapes import described_session, described_transfer
 from rpcqm.operations.shapes import described_outgoing
 
 LIST, ONE = "/console/outgoing", "/console/outgoing/queue"
-MOST_ROWS = 1_000
-"""Rows of a table."""
+TABLES = ("queues", "sessions", "incoming")
 ORDERS = ("pause", "resume", "resend")
 
 
@@ -23,14 +23,24 @@ async def show(asked: Asked) -> Shown:
     """All of them, those with most messages first, and the sessions."""
     queues = asked.operations.outgoing.list(asked.identity)
     queues.sort(key=lambda queue: -queue.message_count)
-    sessions = asked.operations.sessions.all(asked.identity)
-    incoming = asked.operations.sessions.incoming(asked.identity)
+    sessions = asked.operations.sessions
+    shown = paged(asked, LIST, queues, "queues", TABLES)
+    open_ones = paged(asked, LIST, sessions.all(asked.identity), "sessions", TABLES)
+    incoming = paged(asked, LIST, sessions.incoming(asked.identity), "incoming", TABLES)
+    names = asked.operations.traces.machine_names(
+        asked.identity,
+        [each.peer for each in open_ones.rows]
+        + [str(each.info.sender_identifier) for each in incoming.rows],
+    )
     return Shown(
         {
-            "queues": [_row(asked, queue) for queue in queues[:MOST_ROWS]],
-            "total": len(queues),
-            "sessions": [described_session(each) for each in sessions[:MOST_ROWS]],
-            "incoming": incoming[:MOST_ROWS],
+            "queues": [_row(asked, queue) for queue in shown.rows],
+            "queues_paged": shown,
+            "sessions": [described_session(each) for each in open_ones.rows],
+            "sessions_paged": open_ones,
+            "incoming": incoming.rows,
+            "incoming_paged": incoming,
+            "names": names,
         }
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
@@ -14,13 +15,13 @@ from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
+from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.messages import Message
 from rpcqm.operations.queues import QueueRights
 from rpcqm.operations.shapes import shown
 
-ROWS = 50
 LONGEST_BODY = 256 * 1024
 """Characters of a body that a page shows; all of it can be downloaded."""
 _PARTS = (
@@ -53,8 +54,7 @@ async def show(asked: Asked) -> Shown:
     name, described, called = look(asked, asked.query)
     queue = asked.operations.queues.find(name)
     rights = asked.operations.queues.rights(asked.identity, queue)
-    after = asked.query.number("after") or None
-    messages, following, may_peek = _messages(asked, name, after)
+    messages, may_peek = _messages(asked, name, called)
     is_dead_letters = called.shown in DEAD_LETTER_QUEUES
     return Shown(
         {
@@ -64,11 +64,10 @@ async def show(asked: Asked) -> Shown:
             "owner_and_rights": _permissions(asked, name),
             "may": rights,
             "denied": _denied(rights),
-            "messages": messages,
-            "reasons": [_reason(each) for each in messages] if is_dead_letters else [],
+            "messages": messages.rows,
+            "links": messages.links,
+            "reasons": [_reason(each) for each in messages.rows] if is_dead_letters else [],
             "may_peek": may_peek,
-            "next": following and link("/console/queue", queue=called.link, after=following),
-            "first": link("/console/queue", queue=called.link) if after else "",
             "subqueues": [f"{called.link};{each}" for each in _texts(described["subqueues"])],
             "journal": _journal(described, called),
             "is_dead_letters": is_dead_letters,
@@ -103,17 +102,57 @@ def _texts(value: object) -> list[str]:
     return [str(each) for each in value] if isinstance(value, list) else []
 
 
-def _messages(
-    asked: Asked, name: FormatName, after: int | None
-) -> tuple[list[Message], int | None, bool]:
-    """A page of messages, where the next one begins, and whether the caller may look at all."""
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """A page of messages, and links to others by the keys of their words and by `rel`."""
+
+    rows: list[Message]
+    links: list[tuple[str, str, str]]
+
+
+def _messages(asked: Asked, name: FormatName, called: Named) -> tuple[Messages, bool]:
+    """A page of messages, and whether the caller may look at all."""
     try:
-        page = asked.operations.messages.peek(asked.identity, name, after, ROWS)
+        return _page(asked, name, called), True
     except MQError as error:
         if error.status not in _REFUSED:
             raise
-        return [], None, False
-    return page.messages, page.next, True
+        return Messages([], []), False
+
+
+def _page(asked: Asked, name: FormatName, called: Named) -> Messages:
+    """The messages behind a lookup identifier or in front of one, the first or the last ones."""
+    messages, query = asked.operations.messages, asked.query
+    after, before = query.number("after") or None, query.number("before") or None
+    if before is not None or query.checked("last"):
+        rows, earlier = messages.peek_before(asked.identity, name, before, ROWS)
+        later = bool(rows) and before is not None
+    else:
+        page = messages.peek(asked.identity, name, after, ROWS)
+        rows, earlier, later = page.messages, after is not None, page.next is not None
+    first, last = (rows[0], rows[-1]) if rows else (None, None)
+    told = {
+        "first": earlier and {},
+        "prev": earlier and first and {"before": first.lookup_identifier},
+        "next": later and last and {"after": last.lookup_identifier},
+        "last": later and {"last": 1},
+    }
+    return Messages(
+        rows,
+        [
+            (rel, link("/console/queue", queue=called.link, **query), text(_WORDS[rel]))
+            for rel, query in told.items()
+            if isinstance(query, dict)
+        ],
+    )
+
+
+_WORDS = {
+    "first": "paging.first",
+    "prev": "paging.before",
+    "next": "paging.after",
+    "last": "paging.last",
+}
 
 
 def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:
@@ -141,8 +180,15 @@ def _names(asked: Asked) -> dict[str, str]:
     names = {str(sid): word for word, sid in WELL_KNOWN.items()}
     names[asked.identity.sid] = asked.identity.name
     if asked.identity.is_administrator:
-        names |= {each.sid: each.name for each in asked.operations.accounts.list(asked.identity)}
+        accounts = asked.operations.accounts.list(asked.identity)
+        names |= {_root_beside(each.sid): text("queue.root") for each in accounts}
+        names |= {each.sid: each.name for each in accounts}
     return names
+
+
+def _root_beside(sid: str) -> str:
+    """Who root and the queue manager's own user are, beside an account of this machine."""
+    return f"{sid.rpartition('-')[0]}-{ADMINISTRATOR_IDENTIFIER}"
 
 
 def _who(sid: Sid, known: dict[str, str]) -> str:

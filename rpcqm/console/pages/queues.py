@@ -6,10 +6,9 @@ from typing import Any
 
 from rpcqm.codec.names.written import SYSTEM_QUEUES, format_name
 from rpcqm.console.asked import Asked, Page, Shown
-from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, named
+from rpcqm.console.paging import paged
 
-ROWS = 50
 _Key = Callable[[Any], Any]
 
 
@@ -56,22 +55,16 @@ async def show(asked: Asked) -> Shown:
     if sort in _KEYS:
         key, largest = _KEYS[sort]
         queues.sort(key=key, reverse=largest)
-    last = max(0, (len(queues) - 1) // ROWS)
-    page = min(asked.query.number("page", 1), last + 1)
-    rows = [_row(asked, queue) for queue in queues[(page - 1) * ROWS : page * ROWS]]
+    shown = paged(asked, "/console/queues", queues, keep=("find", "sort"))
     return Shown(
         {
-            "rows": rows,
+            "rows": [_row(asked, queue) for queue in shown.rows],
+            "paged": shown,
             "may_create": may_create,
             "system": [_system(asked, name) for name in SYSTEM_QUEUES],
             "find": find,
             "sort": sort if sort in _KEYS else "name",
             "sorts": ("name", *_KEYS),
-            "total": len(queues),
-            "page_number": page,
-            "pages": last + 1,
-            "before": _page(find, sort, page - 1) if page > 1 else "",
-            "after": _page(find, sort, page + 1) if page <= last else "",
             "now": asked.now,
         }
     )
@@ -86,10 +79,6 @@ def _system(asked: Asked, name: str) -> Row:
     queue = asked.operations.queues.look(asked.identity, format_name(name))
     told = asked.operations.queues.shown(asked.identity, queue)
     return Row(Named(name, name), told, queue.message_position_list.oldest())
-
-
-def _page(find: str, sort: str, page: int) -> str:
-    return link("/console/queues", find=find, sort=sort, page=page)
 
 
 PAGES = (Page("/console/queues", "queues.title", "queues.html", show, entry="queues.title"),)

@@ -4,9 +4,10 @@ from collections import Counter
 
 from rpcqm.console.asked import Asked, Page, Shown
 from rpcqm.console.drawing import MOST_SITES, graph_picture
+from rpcqm.console.paging import paged
 
-MOST_ROWS = 1_000
-"""Rows of a table."""
+PATH = "/console/routing"
+TABLES = ("sites", "links", "machines")
 
 
 async def show(asked: Asked) -> Shown:
@@ -15,6 +16,9 @@ async def show(asked: Asked) -> Shown:
     sites = {each.identifier: each.name for each in graph.sites}
     machines = {each.identifier: each.name for each in graph.machines}
     inside = Counter(site for each in graph.machines for site in each.sites)
+    shown_sites = paged(asked, PATH, graph.sites, "sites", TABLES)
+    shown_links = paged(asked, PATH, graph.links, "links", TABLES)
+    shown_machines = paged(asked, PATH, graph.machines, "machines", TABLES)
     picture = None
     if 0 < len(graph.sites) <= MOST_SITES:
         picture = graph_picture(
@@ -27,14 +31,17 @@ async def show(asked: Asked) -> Shown:
     return Shown(
         {
             "picture": picture,
-            "sites": [(each, inside[each.identifier]) for each in graph.sites[:MOST_ROWS]],
+            "sites": [(each, inside[each.identifier]) for each in shown_sites.rows],
+            "sites_paged": shown_sites,
+            "links_paged": shown_links,
+            "machines_paged": shown_machines,
             "machines": [
                 (
                     each,
                     [sites.get(site, str(site)) for site in each.sites],
                     [machines.get(server, str(server)) for server in each.out_servers],
                 )
-                for each in graph.machines[:MOST_ROWS]
+                for each in shown_machines.rows
             ],
             "links": [
                 (
@@ -43,7 +50,7 @@ async def show(asked: Asked) -> Shown:
                     each.cost,
                     [machines.get(gate, str(gate)) for gate in each.gates],
                 )
-                for each in graph.links[:MOST_ROWS]
+                for each in shown_links.rows
             ],
         }
     )
@@ -51,7 +58,7 @@ async def show(asked: Asked) -> Shown:
 
 PAGES = (
     Page(
-        "/console/routing",
+        PATH,
         "routing.title",
         "routing.html",
         show,

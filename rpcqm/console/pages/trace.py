@@ -1,42 +1,84 @@
-"""What became of a message: a picture of its way, and the same in words."""
+"""What became of a message: a picture of its way over queue managers, and the same in words."""
 
-from rpcqm.base.settling import settled
+from dataclasses import dataclass
+
 from rpcqm.console.asked import Asked, Page, Shown
-from rpcqm.console.drawing import trace_picture
+from rpcqm.console.drawing import machine_words, stop_words, trace_picture
+from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
+from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.drafts import message_identifier
-from rpcqm.operations.shapes import described_event, described_place
+from rpcqm.operations.journeys import BY_NEXT_HOP, FINALLY, IN_ORDER, Role, Step, Stop
 
-MOST_EVENTS = 1_000
+PATH = "/console/trace"
 LONGEST = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A step in words; `code` is the name of a class of messages, which can be explained."""
+
+    step: Step
+    what: str
+    source: str
+    target: str
+    detail: str
+    code: str
+
+
 async def show(asked: Asked) -> Shown:
-    """The events of a message, and where it is now."""
+    """The steps of a message, and where it is now."""
     wanted = asked.query.text("id").strip()[:LONGEST]
     if not wanted:
-        return Shown({"wanted": "", "events": None})
+        return Shown({"wanted": "", "paged": None})
     identifier = message_identifier(wanted)
-    traces = asked.operations.traces
-    found = list(traces.trail(asked.identity, identifier))
-    events = [described_event(each) for each in found[:MOST_EVENTS]]
-    places = await settled(traces.find(asked.identity, identifier))
+    journey = await asked.operations.traces.journey(asked.identity, identifier)
+    shown = paged(asked, PATH, journey.steps, keep=("id",))
     return Shown(
         {
             "wanted": wanted,
-            "events": [(each, text(f"trace.{each['event']}")) for each in events],
-            "picture": trace_picture(events) if events else None,
+            "paged": shown,
+            "rows": [_row(each) for each in shown.rows],
+            "picture": trace_picture(journey) if journey.steps else None,
+            "others": _others(journey.steps),
             "places": [
-                (told, text(f"trace.place_{told['state']}"))
-                for told in map(described_place, places)
+                (place, _at(stop), text(f"trace.place_{place.whereabouts.name.lower()}"))
+                for place, stop in journey.places
             ],
         }
     )
 
 
+def _row(step: Step) -> Row:
+    code = step.detail.removeprefix(FINALLY)
+    code = code if code in CLASSES else ""
+    source, target = _at(step.source), _at(step.target)
+    words = text(f"trace.{step.what}")
+    return Row(step, words, source, "" if source == target else target, _detail(step.detail), code)
+
+
+def _detail(detail: str) -> str:
+    if detail.startswith(FINALLY):
+        return text("trace.finally")
+    told = {BY_NEXT_HOP: "trace.by_next_hop", IN_ORDER: "trace.in_order"}
+    return text(told[detail]) if detail in told else detail
+
+
+def _at(stop: Stop) -> str:
+    machine = machine_words(stop.machine)
+    return text("trace.at", place=stop_words(stop), machine=machine)
+
+
+def _others(steps: tuple[Step, ...]) -> list[str]:
+    """Queue managers whose own pages tell more."""
+    stops = [stop for step in steps for stop in (step.source, step.target)]
+    named = (Role.SOURCE, Role.NEXT_HOP, Role.DESTINATION)
+    return list(dict.fromkeys(each.machine.name for each in stops if each.machine.role in named))
+
+
 PAGES = (
     Page(
-        "/console/trace",
+        PATH,
         "trace.title",
         "trace.html",
         show,

@@ -1,11 +1,14 @@
 """What operators did, and what has happened lately."""
 
+from rpcqm.codec.names.written import shown_name
 from rpcqm.console.asked import Asked, Page, Shown
+from rpcqm.console.pages.outgoing import state_in_words
+from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.trail import Event, EventKind
 
-ROWS = 500
+PATH = "/console/trail"
 KINDS = (
     EventKind.OPERATOR_ACTS,
     EventKind.DEAD_LETTER,
@@ -19,9 +22,11 @@ async def show(asked: Asked) -> Shown:
     chosen = asked.query.text("kind")
     kind = next((each for each in KINDS if each.value == chosen), None)
     events = asked.operations.events.latest(asked.identity, 0, kind, 1 << 20)
+    shown = paged(asked, PATH, events[::-1], keep=("kind",))
     return Shown(
         {
-            "rows": [(event, in_words(event)) for event in reversed(events[-ROWS:])],
+            "rows": [(event, in_words(event)) for event in shown.rows],
+            "paged": shown,
             "kinds": [(each.value, text(f"trail.{_key(each)}")) for each in KINDS],
             "chosen": "" if kind is None else kind.value,
         }
@@ -48,7 +53,7 @@ def in_words(event: Event) -> str:
         return text(
             "trail.died",
             number=told["messages"],
-            about=event.about,
+            about=shown_name(event.about),
             reason=CLASSES.get(reason, reason),
         )
     if event.kind is EventKind.MACHINE_STATE:
@@ -57,12 +62,14 @@ def in_words(event: Event) -> str:
         return text("trail.machine", connected=connected, refusing=refusing)
     connection = told.get("connection")
     what = text(f"connection.{str(connection).lower()}") if connection else ""
-    return text("trail.session", about=event.about, state=told["state"], what=what).rstrip(": ")
+    state = state_in_words(str(told["state"]))
+    key = "trail.connection" if what else "trail.session"
+    return text(key, about=event.about, state=state, what=what)
 
 
 PAGES = (
     Page(
-        "/console/trail",
+        PATH,
         "trail.title",
         "trail.html",
         show,

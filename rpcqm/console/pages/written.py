@@ -46,7 +46,9 @@ async def send(asked: Asked) -> Redirect:
     form = asked.form
     kind = form.text("kind")
     if kind not in WRITERS:
-        raise MQError(_INVALID, f"kind: one of {', '.join(WRITERS)}")
+        raise MQError(
+            _INVALID, text("wrong.choice", name=text("send.kind"), choices=", ".join(WRITERS))
+        )
     try:
         body, body_type = body_of(kind, form.text("body").encode())
     except ValueError as error:
@@ -165,7 +167,9 @@ def _attribute(key: str, value: object) -> object:
     if key != "privacy":
         return value
     if value not in PRIVACY:
-        raise MQError(_INVALID, f"privacy: one of {', '.join(PRIVACY)}")
+        raise MQError(
+            _INVALID, text("wrong.choice", name=text("change.privacy"), choices=", ".join(PRIVACY))
+        )
     return PRIVACY[str(value)]
 
 

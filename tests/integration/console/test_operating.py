@@ -43,7 +43,7 @@ def test_a_queue_to_elsewhere_is_paused_and_resumed_after_a_question(
     assert one.title == html.escape(AWAY)
     asked = browser.get(f"/console/outgoing/pause?queue={name}")
     assert f"Nothing more is sent to {AWAY}" in asked.words
-    assert "1 messages wait there" in asked.words
+    assert "1 message waits there" in asked.words
     assert boss.ask("GET", f"/outgoing-queues/{name}").value["state"] != "ONHOLD"
     done = browser.submit("/console/outgoing/pause", {"queue": AWAY})
     assert "is paused" in done.words

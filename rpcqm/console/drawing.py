@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import cos, pi, sin
 
-from rpcqm.codec.names.written import is_format_name, shown_name
+from rpcqm.codec.names.written import is_format_name, is_url, shown_name
 from rpcqm.console.texts import text
-from rpcqm.operations.journeys import Journey, Kind, Machine, Role, Stop
+from rpcqm.operations.codes import CLASSES
+from rpcqm.operations.journeys import FINALLY, Journey, Kind, Machine, Role, Step, Stop
 
 COLUMN, STEP, TOP = 200, 34, 72
 MOST_STEPS, MOST_COLUMNS = 60, 12
 MOST_SITES = 40
 RADIUS, CENTRE = 260, 330
 LONGEST_WORDS = 28
+DIRECT = "DIRECT="
+_IDENTIFIER_SHOWN = 14
 _ROLES, _KINDS = tuple(Role), tuple(Kind)
 
 
@@ -81,7 +84,7 @@ def trace_picture(journey: Journey) -> TracePicture:
             at.get(step.source, last),
             at.get(step.target, last),
             TOP + 24 + number * STEP,
-            text(f"trace.{step.what}"),
+            step_words(step),
             step.written,
         )
         for number, step in enumerate(shown)
@@ -117,6 +120,18 @@ def _bands(at: Mapping[Stop, int]) -> Iterator[Band]:
         )
 
 
+def step_words(step: Step) -> str:
+    """What happened: of acknowledgements by messages, which class they had."""
+    told = class_of(step)
+    return told if told.startswith(("ACK_", "NACK_")) else text(f"trace.{step.what}")
+
+
+def class_of(step: Step) -> str:
+    """The class of messages that a step tells of, "" if it tells of none."""
+    told = step.detail.removeprefix(FINALLY)
+    return told if told in CLASSES else ""
+
+
 def machine_words(machine: Machine) -> str:
     """How a queue manager is called."""
     if machine.role is Role.BETWEEN:
@@ -132,18 +147,24 @@ def stop_words(stop: Stop) -> str:
         return text("trace.sender")
     if stop.kind is Kind.READER:
         return text("trace.reader")
-    return queue_words(stop.place)
+    return _queue_words(stop.place, stop.machine.role is Role.HERE)
 
 
-def queue_words(name: str) -> str:
+def _queue_words(name: str, here: bool) -> str:
     """A queue without the name of its computer, where that stands beside it."""
-    if is_format_name(name):
-        return name
-    return shown_name(name).partition("\\")[2] or shown_name(name)
+    direct = name.upper().startswith(DIRECT)
+    if here and is_format_name(name):
+        return name[len(DIRECT) :] if direct else name
+    path = name[len(DIRECT) :] if direct else name
+    if "\\" not in path or is_url(path):
+        return path
+    return shown_name(path).partition("\\")[2] or shown_name(path)
 
 
 def cut(words: str) -> str:
-    """The end of a name that is too long for a picture: that is what differs."""
+    """The end of a name that is too long for a picture, of an identifier the beginning."""
+    if words.startswith("{"):
+        return words[:_IDENTIFIER_SHOWN] + "…" if len(words) > LONGEST_WORDS else words
     return words if len(words) <= LONGEST_WORDS else "…" + words[-LONGEST_WORDS + 1 :]
 
 

@@ -30,7 +30,7 @@ document.querySelectorAll("thead th").forEach(th => {
   };
 });
 """
-_BAR, _LABELS, _WIDTH = 22, 300, 900
+_BAR, _LABELS, _WIDTH, _LETTER = 22, 300, 900, 7
 _WORDS = {"rows_in": "Read", "rows_out": "Written", "rejected": "Rejected", "seconds": "Seconds"}
 """What the parts of a run's summary are called on the page."""
 
@@ -57,22 +57,25 @@ class Report:
     def plot(self, title: str, bars: Sequence[tuple[str, float]]) -> None:
         """A bar for each name, the longest for the largest value."""
         most = max((value for _, value in bars), default=0) or 1
+        longest = max((len(name) for name, _ in bars), default=0)
+        labels = min(_LABELS, 16 + _LETTER * longest)
         lines = []
         for index, (name, value) in enumerate(bars):
             top = index * _BAR
-            width = value / most * (_WIDTH - _LABELS - 90)
+            width = value / most * (_WIDTH - labels - 90)
             lines.append(
-                f'<text x="{_LABELS - 8}" y="{top + 15}" text-anchor="end">{_text(name)}</text>'
-                f'<rect class="bar" x="{_LABELS}" y="{top + 3}" width="{width:.1f}"'
+                f'<text x="{labels - 8}" y="{top + 15}" text-anchor="end">{_text(name)}</text>'
+                f'<rect class="bar" x="{labels}" y="{top + 3}" width="{width:.1f}"'
                 f' height="{_BAR - 6}"/>'
-                f'<text x="{_LABELS + width + 6:.1f}" y="{top + 15}">{value:,.6g}</text>'
+                f'<text x="{labels + width + 6:.1f}" y="{top + 15}">{value:,.6g}</text>'
             )
         box = f'viewBox="0 0 {_WIDTH} {max(1, len(bars)) * _BAR}"'
         told = "; ".join(f"{name}: {value:,.6g}" for name, value in bars)
-        self._parts.append(
-            f'<h2>{_text(title)}</h2><svg class="chart bars" {box} role="img"'
-            f' aria-label="{_text(told)}">{"".join(lines)}</svg>'
+        picture = (
+            f'<svg class="chart bars" {box} role="img" aria-label="{_text(told)}">'
+            f"{''.join(lines)}</svg>"
         )
+        self._parts.append(f"<h2>{_text(title)}</h2>{_scrolling(title, picture)}")
 
     def table(self, name: str, title: str, rows: Sequence[Row]) -> None:
         """A table; its rows are `name` in the JSON."""
@@ -82,13 +85,12 @@ class Report:
             self._parts.append("<p>None.</p>")
             return
         head = "".join(
-            f'<th scope="col">{_text(column.replace("_", " "))}</th>' for column in rows[0]
+            f'<th scope="col"{_kind(value)}>{_text(column.replace("_", " "))}</th>'
+            for column, value in rows[0].items()
         )
         body = "".join("<tr>" + "".join(map(_cell, row.values())) + "</tr>" for row in rows)
-        self._parts.append(
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        self._parts.append(_scrolling(title, table))
 
     def write(self, directory: Path) -> None:
         """Write both files; the directory is made."""
@@ -104,10 +106,18 @@ class Report:
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             '<meta name="color-scheme" content="light dark">'
             f"<title>{title} - rpcqm</title><style>{style()}</style></head><body>"
-            '<header class="top"><p class="brand">rpcqm</p></header>'
-            f"<main><h1>{title}</h1>{''.join(self._parts)}</main>"
+            f'<a class="skip" href="#content">Skip to the content</a>'
+            '<header class="top"><p class="brand"><strong>rpcqm</strong></p></header>'
+            f'<main id="content" tabindex="-1"><h1>{title}</h1>{"".join(self._parts)}</main>'
             f"<script>{_SCRIPT}</script></body></html>\n"
         )
+
+
+def _scrolling(title: str, what: str) -> str:
+    """What may be wider than the screen: it scrolls, also by the keyboard."""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(title)}">{what}</div>'
+    )
 
 
 def _text(value: object) -> str:
@@ -129,7 +139,16 @@ def _number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
+def _kind(value: object) -> str:
+    """The class of a cell, and of the head above it."""
+    return ' class="number"' if _is_number(value) else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _cell(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="number" data-value="{value!r}">{_number(value)}</td>'
+    if _is_number(value):
+        return f'<td{_kind(value)} data-value="{value!r}">{_number(value)}</td>'
     return f"<td>{_text(value)}</td>"

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 from rpcqm.console.asked import Asked, Page, Shown
-from rpcqm.console.drawing import machine_words, stop_words, trace_picture
+from rpcqm.console.drawing import class_of, machine_words, stop_words, trace_picture
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
-from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.drafts import message_identifier
 from rpcqm.operations.journeys import BY_NEXT_HOP, FINALLY, IN_ORDER, Role, Step, Stop
 
@@ -50,8 +49,7 @@ async def show(asked: Asked) -> Shown:
 
 
 def _row(step: Step) -> Row:
-    code = step.detail.removeprefix(FINALLY)
-    code = code if code in CLASSES else ""
+    code = class_of(step)
     source, target = _at(step.source), _at(step.target)
     words = text(f"trace.{step.what}")
     return Row(step, words, source, "" if source == target else target, _detail(step.detail), code)

@@ -70,6 +70,26 @@ def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
     assert boss.ask("GET", "/leases").value["leases"] == []
 
 
+def test_tables_come_in_pages_which_do_not_mix(boss: Program, browser: Browser) -> None:
+    boss.ask("POST", "/queues", {"name": "many"})
+    messages = [{"body_base64": "eA==", "label": "x"}] * 60
+    boss.ask("POST", "/queues/many/messages/batch", {"messages": messages})
+    taken = boss.ask("POST", "/queues/many/receive?lease=600&max=60").value["messages"]
+    first = browser.get("/console/flight?transactions=1")
+    assert "60 leases" in first.words
+    assert "Page 1 of 2" in first.words
+    (following,) = re.findall('rel="next" href="([^"]+)"', first.text)
+    second = browser.get(html.unescape(following))
+    shown = [
+        {each["lookup_id"] for each in taken if each["lookup_id"] in page.words}
+        for page in (first, second)
+    ]
+    assert [len(each) for each in shown] == [50, 10]
+    assert not shown[0] & shown[1]
+    assert "transactions=1" in following, "the other table stays where it is"
+    assert boss.ask("DELETE", "/queues/many").status == 204
+
+
 def test_the_way_of_a_message_is_a_picture_and_a_table(boss: Program, browser: Browser) -> None:
     boss.ask("POST", "/queues", {"name": "traced"})
     boss.ask("PATCH", "/queues/traced", {"trail": True})

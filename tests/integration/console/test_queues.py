@@ -1,8 +1,11 @@
 """Queues and messages on the pages, as a person uses them."""
 
+import html
 import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -33,6 +36,12 @@ def send(boss: Browser, queue: str, **fields: str) -> Answer:
 
 def keys(page: Answer) -> list[str]:
     return re.findall('name="key" value="([0-9]+)"', page.text)
+
+
+def pages(page: Answer) -> dict[str, str]:
+    """Links to other pages of the table, by their `rel`."""
+    found = re.findall('rel="(first|prev|next|last)" href="([^"]+)"', page.text)
+    return {rel: html.unescape(to) for rel, to in found}
 
 
 def give(running: PrivateQueueManager, queue: str, account: str, denied: int, allowed: int) -> None:
@@ -157,10 +166,56 @@ def test_many_messages_come_in_pages(
     running.run("send", queue, "--count", "60", "--body", "x")
     first = boss.get(f"/console/queue?queue={queue}")
     assert len(keys(first)) == 50
-    (following,) = re.findall('rel="next" href="([^"]+)"', first.text)
-    last = boss.get(following.replace("&amp;", "&"))
+    assert set(pages(first)) == {"next", "last"}
+    last = boss.get(pages(first)["next"])
     assert len(keys(last)) == 10
     assert not set(keys(first)) & set(keys(last))
+    assert set(pages(last)) == {"first", "prev"}
+    back = boss.get(pages(last)["prev"])
+    assert keys(back) == keys(first)
+    assert "prev" not in pages(back), "nothing is in front of it"
+    at_the_end = boss.get(pages(first)["last"])
+    assert keys(at_the_end)[-10:] == keys(last)
+    assert len(keys(at_the_end)) == 50
+    assert len(keys(boss.get(pages(at_the_end)["prev"]))) == 10
+
+
+def test_a_page_that_is_not_there_any_more_is_no_error(boss: Browser, queue: str) -> None:
+    for page in ("after=5", "before=5", "last=1", f"after={1 << 63}"):
+        shown = boss.get(f"/console/queue?queue={queue}&{page}")
+        assert (shown.status, "There is no message." in shown.words) == (200, True), page
+    assert boss.get(f"/console/queue?queue={queue}&before=-1").status == 400
+    assert "of 1" not in boss.get("/console/queues?page=99999").words
+    assert boss.get("/console/trail?page=18446744073709551616").status == 400
+
+
+@pytest.mark.parametrize(("account", "is_administrator"), [("boss", True), ("peeker", False)])
+def test_who_lacks_a_right_is_told_who_gives_it(
+    running: PrivateQueueManager, account: str, is_administrator: bool
+) -> None:
+    name = f"kept.{account}"
+    running.run("queue", "create", name)
+    browser = open_browser(running)
+    browser.log_on(account)
+    refused = browser.get(f"/console/queue?queue={name}")
+    assert refused.status == 403
+    assert ("You are an administrator" in refused.words) is is_administrator
+    command = f"rpcqm queue acl grant {name} {account} full"
+    assert command in refused.words
+    running.run(*command.split()[1:])
+    assert browser.get(f"/console/queue?queue={name}").title == name
+
+
+def test_a_command_that_is_shown_is_one_word_for_each_name(running: PrivateQueueManager) -> None:
+    path = r".\private$\a b&reboot'$(x)"
+    running.run("queue", "create", path)
+    browser = open_browser(running)
+    browser.log_on("boss")
+    refused = browser.get(f"/console/queue?queue={quote(path, safe='')}")
+    assert refused.status == 403
+    (command,) = re.findall("<pre[^>]*>(.*?)</pre>", refused.text)
+    words = shlex.split(html.unescape(command))
+    assert words == ["rpcqm", "queue", "acl", "grant", path, "boss", "full"]
 
 
 def test_who_may_not_look_is_told_so_and_may_do_nothing_else(

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
+from rpcqm.pipeline.html import Report
 from rpcqm.testing import PrivateQueueManager
 from tests.support.chromium import NARROW, WIDE, Person
 
@@ -22,6 +24,7 @@ PAGES = (
     f"/console/queue/purge{ORDERS}",
     f"/console/queue/delete{ORDERS}",
     "/console/queue?queue=none",
+    "/console/queue?queue=kept",
     "/console/nowhere",
 )
 FOUND = """
@@ -39,10 +42,13 @@ def pages(running: PrivateQueueManager, someone: Person) -> list[str]:
     """Every page that the navigation leads to, those of a queue, and those of mistakes."""
     running.run("queue", "create", "orders", "--label", "Orders of today")
     running.run("queue", "acl", "grant", "orders", "boss", "full")
+    running.run("queue", "create", "kept")
+    sent = running.run("send", r"DIRECT=OS:nowhere.invalid\private$\x", "--body", "x").stdout
+    trace = f"/console/trace?id={quote(sent.strip(), safe='')}"
     running.run("send", "orders", "--count", "3", "--body", "two apples", "--label", "fruit")
     someone.open("/")
     script = "return [...document.querySelectorAll('nav a')].map(a => a.getAttribute('href'))"
-    return [*dict.fromkeys([*someone.driver.execute_script(script), *PAGES])]
+    return [*dict.fromkeys([*someone.driver.execute_script(script), *PAGES, trace])]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +75,23 @@ def test_axe_finds_nothing_and_no_page_is_wider_than_its_window(
             wrong[page] = found
     someone.look()
     assert wrong == {}
+
+
+def test_a_report_of_a_job_can_be_used_by_everybody(
+    someone: Person, axe: str, tmp_path: Path
+) -> None:
+    report = Report("Ingested captures")
+    report.summary({"rows_in": {"calls": 139148}})
+    report.plot("Calls", [("R_StartReceive", 1000.0), ("a long name of an operation", 5.0)])
+    report.table("rows", "Slowest", [{"operation": "R_StartReceive", "calls": 1000}] * 3)
+    report.write(tmp_path)
+    for width, scheme in ((WIDE, "light"), (NARROW, "dark")):
+        someone.look(width, scheme)
+        someone.driver.get((tmp_path / "report.html").as_uri())
+        someone.driver.execute_script(axe)
+        assert someone.driver.execute_async_script(FOUND) == []
+        assert not someone.scrolls_sideways()
+    someone.look()
 
 
 def test_no_payload_runs(running: PrivateQueueManager, someone: Person) -> None:

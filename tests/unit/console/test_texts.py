@@ -1,16 +1,24 @@
 """All words of the pages are in one file, and no other."""
 
+import ast
 import re
 from pathlib import Path
 
 import rpcqm.console
 from rpcqm.codec.bodies import described
-from rpcqm.console.texts import texts
+from rpcqm.console.texts import text, texts
 
 ROOM = Path(rpcqm.console.__file__).parent
 TEMPLATES = sorted((ROOM / "templates").glob("*.html"))
 NAMES = {"rpcqm", "KiB", "DeadLetter", "XactDeadLetter"}
 """Words that are names, the same in each language."""
+TECHNICAL = {
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "need validation",  # a state's name, which becomes a key
+}
+"""Headers and names of the protocol."""
+_SENTENCE = re.compile("[A-Za-z]{2,} [A-Za-z]{2,}")
 _EXPRESSION = re.compile(r"{#.*?#}|{%.*?%}|{{.*?}}", re.DOTALL)
 _SPOKEN = re.compile(r'(?:aria-label|title|placeholder|alt)="([^"]*)"')
 
@@ -33,6 +41,34 @@ def test_every_word_that_is_asked_for_is_there() -> None:
     for path in ROOM.rglob("*.py"):
         for key in re.findall(r'(?<![.\w])text\("([a-z_.]+)"[,)]', path.read_text("utf-8")):
             assert key in texts(), f"{path.name}: {key}"
+
+
+def test_pages_have_no_sentences_of_their_own() -> None:
+    """Names, patterns and headers apart: what has a space between two words is for people."""
+    found: dict[str, list[str]] = {}
+    for path in ROOM.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        told = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+        written = [
+            each.value
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Constant)
+            and isinstance(each.value, str)
+            and id(each) not in told
+        ]
+        if sentences := [
+            each for each in written if _SENTENCE.search(each) and each not in TECHNICAL
+        ]:
+            found[path.name] = sentences
+    assert found == {}
+
+
+def test_one_thing_has_words_of_its_own() -> None:
+    assert text("queue.count", number="2", size="5 B") == "2 messages, 5 B"
+    assert text("queue.count", number="1", size="5 B") == "1 message, 5 B"
+    assert text("flight.total", number=1) == "1 lease"
+    ones = [each.removesuffix("_one") for each in texts() if each.endswith("_one")]
+    assert {each for each in ones if "{number}" not in texts()[each]} == set()
 
 
 def test_every_property_of_a_message_has_a_name() -> None:

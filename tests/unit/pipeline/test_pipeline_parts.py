@@ -107,7 +107,7 @@ def test_a_report_tells_what_was_read_in_words_and_looks_like_the_console(tmp_pa
     assert "<dt>Read</dt><dd>139,148 calls, 3 files</dd>" in page
     assert "<dt>Rejected</dt><dd>nothing</dd>" in page
     assert '<td class="number" data-value="1234567">1,234,567</td>' in page
-    assert '<th scope="col">p50 ms</th>' in page
+    assert '<th scope="col" class="number">p50 ms</th>' in page
     assert r"left\u202eright" in page
     assert style() in page
 

@@ -417,7 +417,7 @@ def _told(refused: Refused) -> dict[str, object]:
         "detail": refused.detail,
         "meaning": text(refused.name),
         "remedy": text("error.remedy"),
-        "command": "",
+        "commands": (),
     }
 
 
@@ -435,13 +435,19 @@ def _advice(error: MQError, request: HttpRequest, session: Session | None) -> di
         who = "administrator" if session.identity.is_administrator else "other"
         return {
             "remedy": text(f"denied.{who}", account=account),
-            "command": text(
-                "denied.command", queue=shlex.quote(queue), account=shlex.quote(account)
-            ),
+            "commands": _commands(shlex.quote(queue), shlex.quote(account)),
         }
     if session.identity.is_administrator:
         return {}
     return {"remedy": text("denied.page", account=account)}
+
+
+def _commands(queue: str, account: str) -> tuple[tuple[str, str], ...]:
+    """What is typed, with what is said in front of it; both names are words of a shell."""
+    return (
+        ("", text("denied.command", queue=queue, account=account)),
+        (text("denied.refused"), text("denied.takeover", queue=queue)),
+    )
 
 
 def _explained(error: MQError) -> dict[str, object]:
@@ -453,5 +459,5 @@ def _explained(error: MQError) -> dict[str, object]:
         "detail": error.detail,
         "meaning": status.meaning,
         "remedy": status.remedy,
-        "command": "",
+        "commands": (),
     }

@@ -14,6 +14,9 @@ from rpcqm.qm.message_lookup import MessageLocation, find_message
 from rpcqm.qm.names import plain_address
 from rpcqm.qm.trail import TrailEvent
 
+MOST_EVENTS = 10_000
+"""The latest ones of a message, that its way is made of."""
+
 
 class TraceOperations:
     """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
@@ -39,7 +42,7 @@ class TraceOperations:
     async def journey(self, identity: Identity, identifier: MessageIdentifier) -> Journey:
         """The way of a message over queue managers, as far as it is known here."""
         places = await self.find(identity, identifier)
-        events = list(self.trail(identity, identifier))
+        events = list(self.trail(identity, identifier))[-MOST_EVENTS:]
         own = self._engine.queue_manager
         known = Knowledge(
             own.identifier, own.computer_name, self._name_of, self._name_at, self._destination

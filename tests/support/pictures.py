@@ -6,9 +6,12 @@
 
 from pathlib import Path
 
+from selenium.webdriver.common.by import By
+
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.browser import open_browser
 from tests.support.chromium import Person, person
+from tests.support.waiting import until
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 HEIGHT = 720
@@ -45,9 +48,16 @@ def fill(running: PrivateQueueManager) -> None:
     running.run("send", "late", *lost)
 
 
+def has_a_chart(someone: Person) -> bool:
+    """Whether there has been time for the history to have a line."""
+    someone.open("/console/overview")
+    return bool(someone.driver.find_elements(By.CSS_SELECTOR, "svg.chart"))
+
+
 def take(someone: Person) -> None:
     """All of them."""
     PICTURES.mkdir(exist_ok=True)
+    until(lambda: has_a_chart(someone))
     for name, path, width, scheme in SHOWN:
         someone.look(width, scheme)
         someone.driver.get(someone.home + path)

@@ -213,9 +213,10 @@ def test_a_command_that_is_shown_is_one_word_for_each_name(running: PrivateQueue
     browser.log_on("boss")
     refused = browser.get(f"/console/queue?queue={quote(path, safe='')}")
     assert refused.status == 403
-    (command,) = re.findall("<pre[^>]*>(.*?)</pre>", refused.text)
-    words = shlex.split(html.unescape(command))
-    assert words == ["rpcqm", "queue", "acl", "grant", path, "boss", "full"]
+    shown = re.findall("<pre[^>]*>(.*?)</pre>", refused.text)
+    grant, owner = (shlex.split(html.unescape(each)) for each in shown)
+    assert grant == ["rpcqm", "queue", "acl", "grant", path, "boss", "full"]
+    assert owner == ["rpcqm", "queue", "acl", "owner", path, "administrators"]
 
 
 def test_who_may_not_look_is_told_so_and_may_do_nothing_else(

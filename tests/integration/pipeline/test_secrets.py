@@ -111,7 +111,7 @@ def test_reports_hold_texts_of_strangers_as_texts(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count("<script>") == page.count("</script>") == 1
     assert "<img" not in page
-    assert page.count("&lt;img src=x") == 10
+    assert page.count("&lt;img src=x") == 12
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["rows"] == [{HOSTILE: HOSTILE}]
 
 

@@ -436,8 +436,9 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(
         "rpc.open_queues_of_a_lane",
         "all of them are forgotten, and found again",
-        "Open queues that a connection sends to by templates without looking for them.",
-        "rpcqm.interfaces._send_lane:OF_LANE",
+        "Open queues that a connection sends to, or reads from, by templates without looking for "
+        "them.",
+        "rpcqm.interfaces._handle_lane:OF_LANE",
         "open queues",
     ),
     Bound(

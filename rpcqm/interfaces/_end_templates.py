@@ -4,13 +4,15 @@
 message that is removed and from whose removal nothing follows (docs/request-templates.md).
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.mqvalues import RR_ACK
 from rpcqm.codec.types.remoteread import R_EndReceiveResponse
+from rpcqm.interfaces._authentication import CallAdmission
+from rpcqm.interfaces._handle_lane import lane_of
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._recognition import Recognition
 from rpcqm.qm.turn import Turn
@@ -67,8 +69,10 @@ class TemplatedEnd(TemplatedCall):
 class EndRecogniser:
     """Recognises the requests of R_EndReceive in one syntax (`rpc.interface_registry`)."""
 
-    def __init__(self, turn: Turn, operation: Operation, syntax: TransferSyntax) -> None:
-        self._turn = turn
+    def __init__(
+        self, turn: Turn, admission: CallAdmission, operation: Operation, syntax: TransferSyntax
+    ) -> None:
+        self._turn, self._admission = turn, admission
         self._recognition = Recognition(turn, operation, syntax, HOLES)
         self._answer = operation.codec(syntax).response.encode(R_EndReceiveResponse(result=0))
 
@@ -77,14 +81,26 @@ class EndRecogniser:
         found = self._recognition.of(call)
         if found is None:
             return False
-        wire, acknowledgement, request_id = found[1]
-        handle = self._recognition.handle(call, wire)
-        if handle is None or acknowledgement != RR_ACK:
+        values = found[1]
+        handle = self._recognition.handle(call, values[0])
+        if handle is None or not self._end(call, path, handle.value, values):
             return False
-        opened: Opened = handle.value
+        shapes = self._recognition.shapes
+        lane = lane_of(call, path, self._turn, shapes, self._admission, self._end)
+        lane.remember(values[0], handle, handle.value)
+        return True
+
+    def _end(self, call: Call, path: CarefulPath, opened: Opened, values: tuple[Any, ...]) -> bool:
+        _, acknowledgement, request_id = values
         entry = opened.pending.of(request_id)
         queue = opened.descriptor.queue_reference
-        if queue is None or entry is None or entry.transaction or not entry.lookup_identifier:
+        if (
+            acknowledgement != RR_ACK
+            or queue is None
+            or entry is None
+            or entry.transaction
+            or not entry.lookup_identifier
+        ):
             return False
         removal = TemplatedEnd(call, path, opened, entry, self._answer)
         self._turn.remove(queue, entry.lookup_identifier, removal)

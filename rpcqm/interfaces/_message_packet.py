@@ -12,6 +12,7 @@ from functools import lru_cache
 from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message, split_stored
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import TransactionalOperation
+from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import (
@@ -107,16 +108,15 @@ class MessagePackets:
         packet = message.packet
         if is_srmp(packet):
             return None
-        kind, size = class_and_body_size(packet)
-        return self._message_packet(message, kind) if maximum_body_size >= size else None
+        kind = _class_of_whole(packet, maximum_body_size)
+        return None if kind is None else self._message_packet(message, kind)
 
     def whole_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
         """`whole` of a message as it is stored, to which nothing has happened since it came."""
         packet, source = split_stored(stored)
         if is_srmp(packet):
             return None
-        kind, size = class_and_body_size(packet)
-        if kind or maximum_body_size < size:
+        if _class_of_whole(packet, maximum_body_size) != 0:
             return None
         host = self._source(source)
         return message_packet(packet, plain_extension(host), host)
@@ -177,6 +177,14 @@ class MessagePackets:
                 if place == (message.queue, message.lookup_identifier):
                     return operation
         return None
+
+
+def _class_of_whole(packet: Buffer, maximum_body_size: int) -> int | None:
+    """The class of a message whose body is no longer than asked for; None for another."""
+    if maximum_body_size >= len(packet):
+        return class_of(packet)
+    kind, size = class_and_body_size(packet)
+    return kind if maximum_body_size >= size else None
 
 
 def _section(kind: SectionType, octets: bytes) -> SectionBuffer:

@@ -5,11 +5,15 @@ to find, to lock and to keep a message, is in `_starting_reads`; here a request 
 the answer is filled into the octets of those before (docs/request-templates.md).
 """
 
+from typing import Any
+
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
+from rpcqm.interfaces._authentication import CallAdmission
+from rpcqm.interfaces._handle_lane import lane_of
 from rpcqm.interfaces._read_response import ReadResponse
 from rpcqm.interfaces._receive_actions import RECEIVE, check_parameters
 from rpcqm.interfaces._recognition import Recognition
@@ -37,22 +41,42 @@ class StartRecogniser:
     """Recognises the requests of R_StartReceive in one syntax (`rpc.interface_registry`)."""
 
     def __init__(
-        self, turn: Turn, reads: StartingReads, operation: Operation, syntax: TransferSyntax
+        self,
+        turn: Turn,
+        reads: StartingReads,
+        admission: CallAdmission,
+        operation: Operation,
+        syntax: TransferSyntax,
     ) -> None:
-        self._turn, self._reads = turn, reads
+        self._turn, self._reads, self._admission = turn, reads, admission
         self._recognition = Recognition(turn, operation, syntax, HOLES)
         self._encode = operation.codec(syntax).response.encode
         self._template: ReadResponse | None = None
         self._learned = False
 
     def take(self, call: Call, path: CarefulPath) -> bool:
-        """Answer a read without a cursor, if there is a message and nothing is unusual."""
+        """Answer a read without a cursor, if there is a message and nothing is unusual.
+
+        What waits for the end of the turn can wait on: nobody sees a message before it is
+        committed, and those that are about to be removed are locked.
+        """
         found = self._recognition.of(call)
         if found is None:
             return False
-        wire, identifier, cursor, action, timeout, request_id, body_size, compound_size = found[1]
-        opened = None if cursor else self._opened(call, wire)
-        if opened is None:
+        values = found[1]
+        handle = self._recognition.handle(call, values[0])
+        if handle is None or not self._start(call, path, handle.value, values):
+            return False
+        shapes = self._recognition.shapes
+        lane = lane_of(call, path, self._turn, shapes, self._admission, self._start)
+        lane.remember(values[0], handle, handle.value)
+        return True
+
+    def _start(
+        self, call: Call, path: CarefulPath, opened: OpenedQueue, values: tuple[Any, ...]
+    ) -> bool:
+        _, identifier, cursor, action, timeout, request_id, body_size, compound_size = values
+        if cursor:
             return False
         sizes = body_size, compound_size
         try:
@@ -68,18 +92,6 @@ class StartRecogniser:
         self._turn.count_read()
         call.association.send_response(call, stub)
         return True
-
-    def _opened(self, call: Call, wire: bytes) -> OpenedQueue | None:
-        """The open queue of a call.
-
-        What waits for the end of the turn can wait on: nobody sees a message before it is
-        committed, and those that are about to be removed are locked.
-        """
-        handle = self._recognition.handle(call, wire)
-        if handle is None:
-            return None
-        opened: OpenedQueue = handle.value
-        return opened
 
     def _first(
         self, call: Call, opened: OpenedQueue, request_id: int, sizes: tuple[int, int]

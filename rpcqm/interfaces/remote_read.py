@@ -152,9 +152,9 @@ class RemoteRead:
     ) -> TemplatedOperation | None:
         """What recognises requests of an operation that are like ones before."""
         if operation.name == self.R_StartReceive.__name__:
-            return StartRecogniser(self._turn, self._reads, operation, syntax)
+            return StartRecogniser(self._turn, self._reads, self.admission, operation, syntax)
         if operation.name == self.R_EndReceive.__name__:
-            return EndRecogniser(self._turn, operation, syntax)
+            return EndRecogniser(self._turn, self.admission, operation, syntax)
         return None
 
     def R_GetServerPort(

@@ -8,7 +8,8 @@ import pytest
 
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.interfaces._authentication import RemoteReadSecurity
-from rpcqm.interfaces._send_lane import OF_LANE, SendLane
+from rpcqm.interfaces._handle_lane import OF_LANE
+from rpcqm.interfaces._send_lane import SendLane
 from rpcqm.interfaces._send_templates import SendRecogniser
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel

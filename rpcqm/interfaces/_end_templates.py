@@ -12,9 +12,8 @@ from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.mqvalues import RR_ACK
 from rpcqm.codec.types.remoteread import R_EndReceiveResponse
 from rpcqm.interfaces._authentication import CallAdmission
-from rpcqm.interfaces._handle_lane import lane_of
+from rpcqm.interfaces._handle_lane import HandleRecogniser
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
-from rpcqm.interfaces._recognition import Recognition
 from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
@@ -66,34 +65,21 @@ class TemplatedEnd(TemplatedCall):
             self.descriptor.two_phase_reads.add(self.entry.lookup_identifier)
 
 
-class EndRecogniser:
+class EndRecogniser(HandleRecogniser[Opened]):
     """Recognises the requests of R_EndReceive in one syntax (`rpc.interface_registry`)."""
 
     def __init__(
         self, turn: Turn, admission: CallAdmission, operation: Operation, syntax: TransferSyntax
     ) -> None:
-        self._turn, self._admission = turn, admission
-        self._recognition = Recognition(turn, operation, syntax, HOLES)
+        super().__init__(turn, admission, operation, syntax, HOLES)
+        self._turn = turn
         self._answer = operation.codec(syntax).response.encode(R_EndReceiveResponse(result=0))
 
-    def take(self, call: Call, path: CarefulPath) -> bool:
+    def carry(self, call: Call, path: CarefulPath, known: Opened, values: tuple[Any, ...]) -> bool:
         """Put a removal into the turn, if the read has a message and nothing is unusual."""
-        found = self._recognition.of(call)
-        if found is None:
-            return False
-        values = found[1]
-        handle = self._recognition.handle(call, values[0])
-        if handle is None or not self._end(call, path, handle.value, values):
-            return False
-        shapes = self._recognition.shapes
-        lane = lane_of(call, path, self._turn, shapes, self._admission, self._end)
-        lane.remember(values[0], handle, handle.value)
-        return True
-
-    def _end(self, call: Call, path: CarefulPath, opened: Opened, values: tuple[Any, ...]) -> bool:
         _, acknowledgement, request_id = values
-        entry = opened.pending.of(request_id)
-        queue = opened.descriptor.queue_reference
+        entry = known.pending.of(request_id)
+        queue = known.descriptor.queue_reference
         if (
             acknowledgement != RR_ACK
             or queue is None
@@ -102,6 +88,6 @@ class EndRecogniser:
             or not entry.lookup_identifier
         ):
             return False
-        removal = TemplatedEnd(call, path, opened, entry, self._answer)
+        removal = TemplatedEnd(call, path, known, entry, self._answer)
         self._turn.remove(queue, entry.lookup_identifier, removal)
         return True

@@ -6,11 +6,14 @@ not asked again, what may have changed is (docs/request-templates.md). What is t
 taken there; what is not taken here goes there.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from rpcqm.codec.ndr.shapes import StubShapes
+from rpcqm.codec.interface import Operation, TransferSyntax
+from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.interfaces._authentication import CallAdmission
+from rpcqm.interfaces._recognition import Recognition
 from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
@@ -22,7 +25,7 @@ OF_LANE = 64
 Known = TypeVar("Known")
 
 
-class HandleLane(Generic[Known]):
+class HandleLane(ABC, Generic[Known]):
     """What calls of one connection, operation and security have in common.
 
     With each open handle it keeps what its recogniser has found behind it.
@@ -42,19 +45,14 @@ class HandleLane(Generic[Known]):
     )
 
     def __init__(
-        self,
-        call: Call,
-        path: CarefulPath,
-        turn: Turn,
-        shapes: StubShapes,
-        admission: CallAdmission,
+        self, call: Call, path: CarefulPath, recognition: Recognition, admission: CallAdmission
     ) -> None:
         self._admission, self._under = admission, admission.security
         self._context, self._security = call.context, call.security
         self._level = call.security.assured_level
-        self._path, self._turn = path, turn
+        self._path, self._turn = path, recognition.turn
         self._durations = call.durations
-        self._find = shapes.find
+        self._find = recognition.shapes.find
         self._open: dict[bytes, tuple[ContextHandle, Known]] = {}
 
     def __len__(self) -> int:
@@ -85,30 +83,21 @@ class HandleLane(Generic[Known]):
             return None
         return None if handle.closing or handle.minimum_level > self._level else known
 
-
-Carry = Callable[[Call, CarefulPath, Known, tuple[Any, ...]], bool]
-"""Carries out a call with what is behind its handle and the values of its holes, if it may."""
+    @abstractmethod
+    def take(self, call: Call) -> bool:
+        """Take a call that is like the last one (`rpc.interface_registry.Lane`)."""
 
 
 class CarryingLane(HandleLane[Known]):
-    """A lane whose recogniser asks anew for all that follows from the queue.
-
-    The first hole of its operation is the handle.
-    """
+    """A lane whose recogniser asks anew for all that follows from the queue."""
 
     __slots__ = ("_carry",)
 
     def __init__(
-        self,
-        call: Call,
-        path: CarefulPath,
-        turn: Turn,
-        shapes: StubShapes,
-        admission: CallAdmission,
-        carry: Carry[Known],
+        self, call: Call, path: CarefulPath, recogniser: "HandleRecogniser[Known]"
     ) -> None:
-        super().__init__(call, path, turn, shapes, admission)
-        self._carry = carry
+        super().__init__(call, path, recogniser.recognition, recogniser.admission)
+        self._carry = recogniser.carry
 
     def take(self, call: Call) -> bool:
         """Have a call carried out by the recogniser, if it is like the last one."""
@@ -122,17 +111,48 @@ class CarryingLane(HandleLane[Known]):
         return known is not None and self._carry(call, self._path, known[1], found[1])
 
 
-def lane_of(
-    call: Call,
-    path: CarefulPath,
-    turn: Turn,
-    shapes: StubShapes,
-    admission: CallAdmission,
-    carry: Carry[Known],
-) -> CarryingLane[Known]:
-    """The lane of a call's connection, which takes the next ones."""
-    lane = call.association.lanes.get(call.opnum)
-    if not isinstance(lane, CarryingLane) or not lane.fits(call):
-        lane = CarryingLane(call, path, turn, shapes, admission, carry)
-        call.association.lanes[call.opnum] = lane
+class HandleRecogniser(ABC, Generic[Known]):
+    """Recognises the requests of an operation whose first hole is a handle, and has lanes for it.
+
+    `Known` is what the handle stands for.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        admission: CallAdmission,
+        operation: Operation,
+        syntax: TransferSyntax,
+        holes: Holes,
+    ) -> None:
+        self.admission = admission
+        self.recognition = Recognition(turn, operation, syntax, holes)
+
+    @abstractmethod
+    def carry(self, call: Call, path: CarefulPath, known: Known, values: tuple[Any, ...]) -> bool:
+        """Carry out a call with the values of its holes; False if anything is unusual."""
+
+    def take(self, call: Call, path: CarefulPath) -> bool:
+        """Carry out a call that is like one before, and let the next ones come by its lane."""
+        found = self.recognition.of(call)
+        if found is None:
+            return False
+        values = found[1]
+        handle = self.recognition.handle(call, values[0])
+        if handle is None or not self.carry(call, path, handle.value, values):
+            return False
+        lane = lane_of(call, CarryingLane, lambda: CarryingLane(call, path, self))
+        lane.remember(values[0], handle, handle.value)
+        return True
+
+
+AnyLane = TypeVar("AnyLane", bound=HandleLane[Any])
+
+
+def lane_of(call: Call, kind: type[AnyLane], make: Callable[[], AnyLane]) -> AnyLane:
+    """The lane of a call's connection, which takes the next ones; made if there is none."""
+    found = call.association.lanes.get(call.opnum)
+    if isinstance(found, kind) and found.fits(call):
+        return found
+    lane = call.association.lanes[call.opnum] = make()
     return lane

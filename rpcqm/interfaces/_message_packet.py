@@ -105,17 +105,12 @@ class MessagePackets:
 
         None for others, which `sections` may have to split. Raises DecodeError as it does.
         """
-        packet = message.packet
-        if is_srmp(packet):
-            return None
-        kind = _class_of_whole(packet, maximum_body_size)
+        kind = _class_of_whole(message.packet, maximum_body_size)
         return None if kind is None else self._message_packet(message, kind)
 
     def whole_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
         """`whole` of a message as it is stored, to which nothing has happened since it came."""
         packet, source = split_stored(stored)
-        if is_srmp(packet):
-            return None
         if _class_of_whole(packet, maximum_body_size) != 0:
             return None
         host = self._source(source)
@@ -180,7 +175,9 @@ class MessagePackets:
 
 
 def _class_of_whole(packet: Buffer, maximum_body_size: int) -> int | None:
-    """The class of a message whose body is no longer than asked for; None for another."""
+    """The class of a binary message whose body is no longer than asked for; None for another."""
+    if is_srmp(packet):
+        return None
     if maximum_body_size >= len(packet):
         return class_of(packet)
     kind, size = class_and_body_size(packet)

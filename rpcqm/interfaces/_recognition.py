@@ -13,19 +13,19 @@ from rpcqm.rpc.dispatch import find_handle
 
 
 class Recognition:
-    """The shapes of one operation's requests in one syntax, while the turn lets templates be."""
+    """The shapes of one operation's requests in one syntax, while the `turn` lets templates be."""
 
     def __init__(
         self, turn: Turn, operation: Operation, syntax: TransferSyntax, holes: Holes
     ) -> None:
-        self._turn = turn
+        self.turn = turn
         handles = operation.context_handles
         self._parameter = handles[0] if handles else None
         self.shapes = StubShapes(partial(operation.tracing, syntax), holes)
 
     def of(self, call: Call) -> tuple[StubShape, tuple[Any, ...]] | None:
         """The shape of a call and the values of its holes; others are learned from."""
-        if not self._turn.is_on:
+        if not self.turn.is_on:
             return None
         found = self.shapes.find(call.stub_data)
         if found is None:

@@ -2,11 +2,10 @@
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import MQError
-from rpcqm.codec.ndr.shapes import StubShapes
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._handle_lane import HandleLane
+from rpcqm.interfaces._recognition import Recognition
 from rpcqm.interfaces._sent_values import TemplatedSend, values_of
-from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
 
@@ -17,9 +16,9 @@ class SendLane(HandleLane[Queue]):
     __slots__ = ("_handles",)
 
     def __init__(
-        self, call: Call, path: CarefulPath, turn: Turn, shapes: StubShapes, handles: ClientHandles
+        self, call: Call, path: CarefulPath, recognition: Recognition, handles: ClientHandles
     ) -> None:
-        super().__init__(call, path, turn, shapes, handles.admission)
+        super().__init__(call, path, recognition, handles.admission)
         self._handles = handles
 
     def take(self, call: Call) -> bool:

@@ -24,6 +24,7 @@ from rpcqm.codec.types.mqmq import OBJECTID
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMessageExResponse
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
+from rpcqm.interfaces._handle_lane import lane_of
 from rpcqm.interfaces._recognition import Recognition
 from rpcqm.interfaces._send_lane import SendLane
 from rpcqm.interfaces._sent_buffer import message_attributes
@@ -224,17 +225,10 @@ class SendRecogniser:
             return False
         message = TemplatedSend(call, path, handle, template, values)
         self._turn.add(queue, template.kind, message)
-        self._lane(call, path).remember(holes[0], handle, queue)
+        recognition = self._recognition
+        lane = lane_of(call, SendLane, lambda: SendLane(call, path, recognition, self._handles))
+        lane.remember(holes[0], handle, queue)
         return True
-
-    def _lane(self, call: Call, path: CarefulPath) -> SendLane:
-        """The lane of a call's connection, which takes the next ones."""
-        lane = call.association.lanes.get(call.opnum)
-        if not isinstance(lane, SendLane) or not lane.fits(call):
-            shapes = self._recognition.shapes
-            lane = SendLane(call, path, self._turn, shapes, self._handles)
-            call.association.lanes[call.opnum] = lane
-        return lane
 
 
 def _destination(descriptor: OpenQueueDescriptor) -> Queue | None:

@@ -13,10 +13,9 @@ from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.interfaces._authentication import CallAdmission
-from rpcqm.interfaces._handle_lane import lane_of
+from rpcqm.interfaces._handle_lane import HandleRecogniser
 from rpcqm.interfaces._read_response import ReadResponse
 from rpcqm.interfaces._receive_actions import RECEIVE, check_parameters
-from rpcqm.interfaces._recognition import Recognition
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_at, times_of
 from rpcqm.qm.receive_actions import PEEKS
 from rpcqm.qm.turn import Turn
@@ -37,7 +36,7 @@ HOLES = Holes(
 )
 
 
-class StartRecogniser:
+class StartRecogniser(HandleRecogniser[OpenedQueue]):
     """Recognises the requests of R_StartReceive in one syntax (`rpc.interface_registry`)."""
 
     def __init__(
@@ -48,33 +47,20 @@ class StartRecogniser:
         operation: Operation,
         syntax: TransferSyntax,
     ) -> None:
-        self._turn, self._reads, self._admission = turn, reads, admission
-        self._recognition = Recognition(turn, operation, syntax, HOLES)
+        super().__init__(turn, admission, operation, syntax, HOLES)
+        self._turn, self._reads = turn, reads
         self._encode = operation.codec(syntax).response.encode
         self._template: ReadResponse | None = None
         self._learned = False
 
-    def take(self, call: Call, path: CarefulPath) -> bool:
+    def carry(
+        self, call: Call, path: CarefulPath, known: OpenedQueue, values: tuple[Any, ...]
+    ) -> bool:
         """Answer a read without a cursor, if there is a message and nothing is unusual.
 
         What waits for the end of the turn can wait on: nobody sees a message before it is
         committed, and those that are about to be removed are locked.
         """
-        found = self._recognition.of(call)
-        if found is None:
-            return False
-        values = found[1]
-        handle = self._recognition.handle(call, values[0])
-        if handle is None or not self._start(call, path, handle.value, values):
-            return False
-        shapes = self._recognition.shapes
-        lane = lane_of(call, path, self._turn, shapes, self._admission, self._start)
-        lane.remember(values[0], handle, handle.value)
-        return True
-
-    def _start(
-        self, call: Call, path: CarefulPath, opened: OpenedQueue, values: tuple[Any, ...]
-    ) -> bool:
         _, identifier, cursor, action, timeout, request_id, body_size, compound_size = values
         if cursor:
             return False
@@ -82,11 +68,11 @@ class StartRecogniser:
         try:
             check_parameters(action, identifier, cursor, timeout)
             if action in PEEKS:
-                finding = self._reads.find_to_peek(opened, action, identifier, 0, request_id)
+                finding = self._reads.find_to_peek(known, action, identifier, 0, request_id)
                 stub = self._answer(finding.result(), sizes)
             else:
-                first = self._first(call, opened, request_id, sizes) if action == RECEIVE else b""
-                stub = first or self._received(call, opened, action, identifier, request_id, sizes)
+                first = self._first(call, known, request_id, sizes) if action == RECEIVE else b""
+                stub = first or self._received(call, known, action, identifier, request_id, sizes)
         except (DecodeError, MQError):  # the careful path tells it
             return False
         self._turn.count_read()

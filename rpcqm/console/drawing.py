@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import groupby
 from math import cos, pi, sin
 
-from rpcqm.codec.names.written import is_format_name, is_url, shown_name
+from rpcqm.codec.names.written import DIRECT, is_direct, is_format_name, is_url, shown_name
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.journeys import FINALLY, Journey, Kind, Machine, Role, Step, Stop
@@ -15,7 +16,6 @@ MOST_STEPS, MOST_COLUMNS = 60, 12
 MOST_SITES = 40
 RADIUS, CENTRE = 260, 330
 LONGEST_WORDS = 28
-DIRECT = "DIRECT="
 _IDENTIFIER_SHOWN = 14
 _ROLES, _KINDS = tuple(Role), tuple(Kind)
 
@@ -89,10 +89,7 @@ def trace_picture(journey: Journey) -> TracePicture:
         )
         for number, step in enumerate(shown)
     ]
-    now = {
-        stop: text(f"trace.place_{place.whereabouts.name.lower()}")
-        for place, stop in journey.places
-    }
+    now = {stop: place_words(place.whereabouts) for place, stop in journey.places}
     columns = [Column(x, cut(stop_words(stop)), now.get(stop, "")) for stop, x in at.items()]
     return TracePicture(
         40 + COLUMN * max(1, len(placed)),
@@ -126,6 +123,11 @@ def step_words(step: Step) -> str:
     return told if told.startswith(("ACK_", "NACK_")) else text(f"trace.{step.what}")
 
 
+def place_words(whereabouts: Enum) -> str:
+    """In which state a message is somewhere."""
+    return text(f"trace.place_{whereabouts.name.lower()}")
+
+
 def class_of(step: Step) -> str:
     """The class of messages that a step tells of, "" if it tells of none."""
     told = step.detail.removeprefix(FINALLY)
@@ -152,11 +154,8 @@ def stop_words(stop: Stop) -> str:
 
 def _queue_words(name: str, here: bool) -> str:
     """A queue without the name of its computer, where that stands beside it."""
-    direct = name.upper().startswith(DIRECT)
-    if here and is_format_name(name):
-        return name[len(DIRECT) :] if direct else name
-    path = name[len(DIRECT) :] if direct else name
-    if "\\" not in path or is_url(path):
+    path = name[len(DIRECT) :] if is_direct(name) else name
+    if (here and is_format_name(name)) or "\\" not in path or is_url(path):
         return path
     return shown_name(path).partition("\\")[2] or shown_name(path)
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rpcqm.base.errors import MQError
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
-from rpcqm.codec.names.written import is_format_name
+from rpcqm.codec.names.written import is_direct, is_format_name
 from rpcqm.qm.message_lookup import MessageLocation, MessageOrigin
 from rpcqm.qm.trail import TrailEvent, TrailEventType
 
@@ -211,7 +211,7 @@ class _Journey:
         address = event.detail.partition("=")[2] or event.detail
         name = self._known.name_at(address)
         hop = Stop(Machine(Role.NEXT_HOP, name or address), Kind.MACHINE)
-        if _is_direct(event.queue) or name == end.machine.name:
+        if is_direct(event.queue) or name == end.machine.name:
             hop = end  # to a direct name nobody passes it on
         self._hops[event.queue] = hop
         yield Step(event.time, "sent", here, hop, event.detail)
@@ -247,10 +247,6 @@ def _origin_of(places: Sequence[MessageLocation]) -> tuple[MessageOrigin | None,
     """What the first copy tells that there is, and the queues where it is held."""
     told = [each.origin for each in places if each.origin is not None]
     return (told[0] if told else None), [each.queue for each in places]
-
-
-def _is_direct(queue: str) -> bool:
-    return queue.upper().startswith("DIRECT=")
 
 
 def machine_in(name: FormatName) -> UUID | str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
@@ -124,15 +125,9 @@ class MessageOperations:
         """
         room = PAGE_BYTES if octets is None else octets
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
-            messages: list[Message] = []
-            size = 0
-            while len(messages) < limit and size < room:
-                message = self._next(descriptor, after)
-                if message is None:
-                    return Page(messages, None)
-                messages.append(message)
-                after, size = message.lookup_identifier, size + len(message.packet)
-            return Page(messages, after if self._next(descriptor, after) is not None else None)
+            found, more = _read_on(partial(self._next, descriptor), after, limit, room)
+            last = found[-1].lookup_identifier if found else after
+            return Page(found, last if more else None)
 
     def peek_before(
         self, identity: Identity, name: FormatName, before: int | None = None, limit: int = 1
@@ -142,14 +137,9 @@ class MessageOperations:
         The flag says whether there are more in front of them. None follows PAGE_BYTES of packets.
         """
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
-            found: list[Message] = []
-            size = 0
-            while (message := self._previous(descriptor, before)) is not None:
-                if len(found) == limit or size >= PAGE_BYTES:
-                    break
-                found.append(message)
-                before, size = message.lookup_identifier, size + len(message.packet)
-            return found[::-1], message is not None
+            step = partial(self._previous, descriptor)
+            found, more = _read_on(step, before, limit, PAGE_BYTES)
+            return found[::-1], more
 
     def _next(self, descriptor: OpenQueueDescriptor, after: int | None) -> Message | None:
         seek = MessageSeekAction.SEEK_FIRST if after is None else MessageSeekAction.SEEK_NEXT
@@ -343,3 +333,20 @@ _FOR_ADMINISTRATORS = {
     QueueAccessType.RECEIVE_ACCESS: QueueAccessType.RECEIVE_ADMIN_ACCESS,
 }
 """How queues to elsewhere are opened."""
+
+
+def _read_on(
+    step: Callable[[int | None], Message | None], key: int | None, limit: int, room: int
+) -> tuple[list[Message], bool]:
+    """Messages to which `step` leads from a key, each from the one before, and if there are more.
+
+    They are up to `limit`; none follows those whose packets make up `room` octets or more.
+    """
+    found: list[Message] = []
+    size = 0
+    while (message := step(key)) is not None:
+        if len(found) >= limit or size >= room:
+            return found, True
+        found.append(message)
+        key, size = message.lookup_identifier, size + len(message.packet)
+    return found, False

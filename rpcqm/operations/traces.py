@@ -1,6 +1,8 @@
 """What became of a message, and where it is, for administrators."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import cache
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
@@ -42,10 +44,14 @@ class TraceOperations:
     async def journey(self, identity: Identity, identifier: MessageIdentifier) -> Journey:
         """The way of a message over queue managers, as far as it is known here."""
         places = await self.find(identity, identifier)
-        events = list(self.trail(identity, identifier))[-MOST_EVENTS:]
+        events = list(deque(self.trail(identity, identifier), MOST_EVENTS))
         own = self._engine.queue_manager
         known = Knowledge(
-            own.identifier, own.computer_name, self._name_of, self._name_at, self._destination
+            own.identifier,
+            own.computer_name,
+            self._name_of,
+            cache(self._name_at),  # all sessions are looked at, and most events tell of few hops
+            self._destination,
         )
         return journey(identifier.queue_manager_guid, events, places, known)
 

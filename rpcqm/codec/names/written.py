@@ -33,6 +33,7 @@ _AS_WRITTEN = {
     "system$;deadxact": "XactDeadLetter$",
 }
 HERE = "."
+DIRECT = "DIRECT="
 REMEMBERED, LONGEST_REMEMBERED = 1024, 300
 """Texts that are not read again, and their characters at most: programs write the same ones."""
 
@@ -67,6 +68,11 @@ def shown_name(text: str) -> str:
     """The one name that people see of a system queue, like `DeadLetter$`; others unchanged."""
     computer, _, rest = text.rpartition("\\")
     return text if is_format_name(computer) else _AS_WRITTEN.get(rest.lower(), text)
+
+
+def is_direct(text: str) -> bool:
+    """Whether a text begins as direct format names do."""
+    return text[: len(DIRECT)].upper() == DIRECT
 
 
 def is_format_name(text: str) -> bool:

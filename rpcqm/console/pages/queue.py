@@ -104,7 +104,7 @@ def _texts(value: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """A page of messages, and links to others by the keys of their words and by `rel`."""
+    """A page of messages, and links to others: their `rel`, where they lead, their words."""
 
     rows: list[Message]
     links: list[tuple[str, str, str]]
@@ -130,29 +130,19 @@ def _page(asked: Asked, name: FormatName, called: Named) -> Messages:
     else:
         page = messages.peek(asked.identity, name, after, ROWS)
         rows, earlier, later = page.messages, after is not None, page.next is not None
-    first, last = (rows[0], rows[-1]) if rows else (None, None)
-    told = {
-        "first": earlier and {},
-        "prev": earlier and first and {"before": first.lookup_identifier},
-        "next": later and last and {"after": last.lookup_identifier},
-        "last": later and {"last": 1},
-    }
-    return Messages(
-        rows,
-        [
-            (rel, link("/console/queue", queue=called.link, **query), text(_WORDS[rel]))
-            for rel, query in told.items()
-            if isinstance(query, dict)
-        ],
-    )
+    around: list[tuple[str, str, dict[str, int]]] = []
+    if earlier:
+        around.append(("first", "paging.first", {}))
+    if earlier and rows:
+        around.append(("prev", "paging.before", {"before": rows[0].lookup_identifier}))
+    if later:
+        around.append(("next", "paging.after", {"after": rows[-1].lookup_identifier}))
+        around.append(("last", "paging.last", {"last": 1}))
+    return Messages(rows, [(rel, _link(called, to), text(words)) for rel, words, to in around])
 
 
-_WORDS = {
-    "first": "paging.first",
-    "prev": "paging.before",
-    "next": "paging.after",
-    "last": "paging.last",
-}
+def _link(called: Named, to: dict[str, int]) -> str:
+    return link("/console/queue", queue=called.link, **to)
 
 
 def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:

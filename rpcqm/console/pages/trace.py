@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rpcqm.console.asked import Asked, Page, Shown
-from rpcqm.console.drawing import class_of, machine_words, stop_words, trace_picture
+from rpcqm.console.drawing import class_of, machine_words, place_words, stop_words, trace_picture
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 from rpcqm.operations.drafts import message_identifier
@@ -41,8 +41,7 @@ async def show(asked: Asked) -> Shown:
             "picture": trace_picture(journey) if journey.steps else None,
             "others": _others(journey.steps),
             "places": [
-                (place, _at(stop), text(f"trace.place_{place.whereabouts.name.lower()}"))
-                for place, stop in journey.places
+                (place, _at(stop), place_words(place.whereabouts)) for place, stop in journey.places
             ],
         }
     )

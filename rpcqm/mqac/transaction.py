@@ -81,8 +81,7 @@ class TransactionImpl(ComObject):
         )
 
     def _check_open(self, call: ComCall) -> None:
-        if self.is_committed_or_aborted:
-            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        """Raise MQ_ERROR_TRANSACTION_SEQUENCE for one that has ended, or is not the caller's."""
         self._transactions.find(self.transaction_identifier, call.identity.sid)
 
     def released(self) -> None:

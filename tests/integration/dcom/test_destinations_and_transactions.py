@@ -17,6 +17,7 @@ from tests.support.com_objects import (
     YES,
     Objects,
     number,
+    octets,
     served_objects,
 )
 from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
@@ -281,7 +282,9 @@ def test_what_a_transaction_has_sent_is_there_after_its_commit(objects: Objects)
 
 @pytest.mark.conformance("MQAC-IMSMQTransaction-9-Abort")
 def test_what_a_transaction_has_done_is_undone_by_its_abort(objects: Objects) -> None:
-    objects.send(objects.message(), objects.destination("DIRECT=OS:" + STREAM), number(3))
+    kept = objects.message()
+    objects.put(kept, "Body", octets(b"kept"))
+    objects.send(kept, objects.destination("DIRECT=OS:" + STREAM), number(3))
     transaction = begin(objects)
     send_in(objects, transaction)
     queue = objects.open(QueueAccessType.RECEIVE_ACCESS, STREAM)
@@ -289,7 +292,7 @@ def test_what_a_transaction_has_done_is_undone_by_its_abort(objects: Objects) ->
     objects.com.call(queue, "Receive", *arguments)
     assert objects.bodies(STREAM) == []
     objects.com.call(transaction, "Abort", NO, NO)
-    until(lambda: objects.bodies(STREAM) == [b""])
+    until(lambda: objects.bodies(STREAM) == [b"kept"])
 
 
 @pytest.mark.conformance("MQAC-IMSMQTransaction-8-Commit", "MQAC-element-XACTTC")

@@ -16,6 +16,7 @@ from rpcqm.store.database import Database
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.testing import private_queue_manager
+from tests.support.modules import modules_of
 from tests.support.programs import Program
 
 CONSOLE = ("--console-port", "0")
@@ -81,7 +82,7 @@ def test_where_a_library_is_missing_requests_are_answered_503_and_the_log_says_w
 ) -> None:
     (tmp_path / library).mkdir()
     (tmp_path / library / "__init__.py").write_text(f"raise ImportError('no {library} here')\n")
-    with private_queue_manager(CONSOLE, environment={"PYTHONPATH": str(tmp_path)}) as running:
+    with private_queue_manager(CONSOLE, environment=modules_of(tmp_path)) as running:
         address = running.endpoint("console")
         for target in ("/readyz", "/api/v1/queues"):
             assert ask(address, target)[0] == 503
@@ -95,7 +96,7 @@ def test_where_a_library_is_missing_requests_are_answered_503_and_the_log_says_w
 def test_a_head_without_end_is_answered_where_nothing_could_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "pydantic").mkdir()
     (tmp_path / "pydantic" / "__init__.py").write_text("raise ImportError('broken')\n")
-    with private_queue_manager(CONSOLE, environment={"PYTHONPATH": str(tmp_path)}) as running:
+    with private_queue_manager(CONSOLE, environment=modules_of(tmp_path)) as running:
         for size, answered in ((HEAD_BYTES - 1, False), (HEAD_BYTES, True)):
             with socket.create_connection(running.endpoint("console"), PATIENCE) as stranger:
                 stranger.sendall(b"G" * size)

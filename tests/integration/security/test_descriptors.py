@@ -12,6 +12,7 @@ import pytest
 
 from rpcqm.rpc import pdu
 from rpcqm.testing import PrivateQueueManager
+from tests.support.modules import modules_of
 from tests.support.probe import bind
 from tests.support.rpc_sockets import read_pdu
 
@@ -34,7 +35,7 @@ def queue_manager(tmp_path: Path) -> Iterator[PrivateQueueManager]:
     made = PrivateQueueManager(
         tmp_path / "data",
         configuration=CONFIGURATION,
-        environment={"PYTHONPATH": str(tmp_path / "few")},
+        environment=modules_of(tmp_path / "few"),
     )
     made.start()
     yield made

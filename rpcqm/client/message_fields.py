@@ -82,9 +82,9 @@ def _converted(given: Mapping[str, object], host: str) -> dict[str, Any]:
 
 
 def _check_size(message: OutgoingMessage) -> None:
-    size = len(message.body) + len(message.extension)
+    size = len(message.body) + len(message.sent_extension)
     if size + LEAST_HEADERS > MAXIMUM_PACKET_SIZE:
-        name = "body and extension have" if message.extension else "body has"
+        name = "body and extension have" if message.sent_extension else "body has"
         raise ValueError(
             f"{name} {size:,} bytes; a message with its headers has at most {MAXIMUM_PACKET_SIZE:,}"
         )

@@ -46,8 +46,10 @@ class OutgoingMessage:
     What is no such context is left out.
     """
 
-    def __post_init__(self) -> None:
-        if self.traceparent and not self.extension:
-            context = parse_traceparent(self.traceparent)
-            if context is not None:
-                object.__setattr__(self, "extension", extension_of(context))
+    @property
+    def sent_extension(self) -> bytes:
+        """The extension as it goes out: that of the program, or the context of its trace."""
+        if self.extension or not self.traceparent:
+            return self.extension
+        context = parse_traceparent(self.traceparent)
+        return b"" if context is None else extension_of(context)

@@ -29,7 +29,8 @@ def transfer_buffer_of(
     Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if body and extension are too large for a
     message, MQError(MQ_ERROR_LABEL_TOO_LONG) if a server would cut the label.
     """
-    if len(message.body) + len(message.extension) > MAXIMUM_PACKET_SIZE:
+    extension = message.sent_extension
+    if len(message.body) + len(extension) > MAXIMUM_PACKET_SIZE:
         raise MQError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
             f"and a message has room for {MAXIMUM_PACKET_SIZE:,} bytes with its headers",
@@ -66,9 +67,9 @@ def _add_texts(old: CACTransferBufferV1, message: OutgoingMessage) -> None:
     if message.label:
         old.ppTitle = message.label
         old.ulTitleBufferSizeInWCHARs = _label_length(message.label)
-    if message.extension:
-        old.ppMsgExtension = message.extension
-        old.ulMsgExtensionBufferInBytes = len(message.extension)
+    if extension := message.sent_extension:
+        old.ppMsgExtension = extension
+        old.ulMsgExtensionBufferInBytes = len(extension)
     if message.correlation_identifier != NULL_IDENTIFIER:
         old.ppCorrelationID = message.correlation_identifier.encode()
 

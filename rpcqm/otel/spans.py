@@ -28,6 +28,8 @@ from rpcqm.store.transaction import StoreTransaction
 
 MOST_OPEN = 10_000
 """Messages between two of their events, of readers and of next hops each: about 600 octets."""
+MOST_AT_ONCE = 1_000
+"""Spans beyond twice the share of messages that is to be told of."""
 
 _SAMPLED_BITS = 56
 _GOOD = (MessageClass.MQMSG_CLASS_ACK_RECEIVE, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -91,12 +93,52 @@ class _OpenSpans:
     entries: OrderedDict[tuple[int, int], _Open] = field(default_factory=OrderedDict)
 
     def put(self, queue: Queue, key: int, entry: _Open) -> None:
-        self.entries[queue.queue_id, key] = entry
+        place = queue.queue_id, key
+        self.entries[place] = entry
+        self.entries.move_to_end(place)
         if len(self.entries) > MOST_OPEN:
             self.entries.popitem(last=False)
 
     def pop(self, queue: Queue, key: int) -> _Open | None:
         return self.entries.pop((queue.queue_id, key), None)
+
+
+@dataclass(eq=False, repr=False)
+class _Share:
+    """Keeps spans to twice `per_thousand` of the events, and MOST_AT_ONCE more (G327).
+
+    Who chooses the identifiers of messages could have each of them told of.
+    """
+
+    per_thousand: int
+    credit: int = MOST_AT_ONCE * 1000
+
+    def event(self) -> None:
+        """Something has become of a message, whether it is told of or not."""
+        self.credit = min(self.credit + 2 * self.per_thousand, MOST_AT_ONCE * 1000)
+
+    def spend(self) -> bool:
+        """Whether one more may be told of."""
+        if self.credit < 1000:
+            return False
+        self.credit -= 1000
+        return True
+
+
+@dataclass(eq=False, repr=False)
+class _Roots:
+    """The last messages whose span `send` has been told, MOST_OPEN at most."""
+
+    known: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+
+    def first(self, octets: bytes) -> bool:
+        """Whether a message is new here; the next time it is not."""
+        if octets in self.known:
+            return False
+        self.known[octets] = None
+        if len(self.known) > MOST_OPEN:
+            self.known.popitem(last=False)
+        return True
 
 
 def _quiet(
@@ -135,6 +177,9 @@ class MessageSpans:
         self._sink = sink
         self._own = own.bytes_le
         self._threshold = (sampled_per_thousand << _SAMPLED_BITS) // 1000
+        self._own_share = _Share(sampled_per_thousand)
+        self._others_share = _Share(sampled_per_thousand)
+        self._roots = _Roots()
         self._received = _OpenSpans()
         self._sent = _OpenSpans()
         self.now = now
@@ -155,32 +200,34 @@ class MessageSpans:
 
     def _arrived(self, queue: Queue, message: Message, begun: int) -> None:
         traced = self._traced(queue, message.packet)
-        if traced is None:
-            return
-        if traced.octets.startswith(self._own):
-            self._tell("send", "PRODUCER", traced, begun, root=True)
-        else:
-            self._tell("arrive", "SERVER", traced, begun)
+        if traced is not None:
+            self._tell_entry(traced, message, begun)
 
     @_quiet
     def refused(self, queue: Queue, message: Message, status: str) -> None:
         """A queue does not take a message; `status` is the name of an HRESULT."""
         traced = self._traced(queue, message.packet)
-        if traced is None:
-            return
+        if traced is not None:
+            self._tell_entry(traced, message, self.now(), status)
+
+    def _tell_entry(self, traced: _Traced, message: Message, begun: int, error: str = "") -> None:
+        """Tell `send` or `arrive`; of several queues of one message the first has the root."""
         own = traced.octets.startswith(self._own)
-        name, kind = ("send", "PRODUCER") if own else ("arrive", "SERVER")
-        self._tell(name, kind, traced, self.now(), root=own, error=status)
+        root = own and self._roots.first(traced.octets)
+        if root or (own and _is_for_several(message)):
+            self._tell("send", "PRODUCER", traced, begun, root=root, error=error)
+        else:  # also one of here that has come back over the network
+            self._tell("arrive", "SERVER", traced, begun, error=error)
 
     # Out of a queue
 
     @_quiet
     def received(self, queue: Queue, message: Message, begun: int, settles: bool = True) -> None:
-        """A reader has got a message."""
+        """A reader gets a message; one that does not settle has it when its removal is durable."""
         traced = self._traced(queue, message.packet)
         if traced is None:
             return
-        span = self._tell("receive", "CONSUMER", traced, begun)
+        span = self._tell("receive", "CONSUMER", traced, begun) if settles else 0
         self._received.put(queue, message.lookup_identifier, _Open(traced, begun, span, settles))
 
     def released(self, queue: Queue, key: int) -> None:
@@ -198,13 +245,18 @@ class MessageSpans:
         error = "" if reason in _GOOD else reason.name.removeprefix("MQMSG_CLASS_")
         if isinstance(queue, OutgoingQueue):
             change.call_after(partial(self._passed, queue, key, error))
-        else:
-            change.call_after(partial(self._settle, queue, key, self.now(), "complete", error))
+            error = ""  # a reader that has it there has it, though it does not arrive
+        change.call_after(partial(self._settle, queue, key, self.now(), "complete", error))
 
     @_quiet
     def _settle(self, queue: Queue, key: int, begun: int, outcome: str, error: str = "") -> None:
         entry = self._received.pop(queue, key)
-        if entry is not None and entry.settles:
+        if entry is None:
+            return
+        if not entry.settles:
+            if outcome == "complete":
+                self._tell("receive", "CONSUMER", entry.message, entry.begun, error=error)
+        else:
             more = {} if error else {"rpcqm.outcome": outcome}
             self._tell(
                 "settle", "CLIENT", entry.message, begun, parent=entry.span, error=error, more=more
@@ -244,10 +296,12 @@ class MessageSpans:
     def _traced(self, queue: Queue, packet: bytes) -> _Traced | None:
         """Which trace a message belongs to; None if it is not told of."""
         octets = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
+        share = self._own_share if octets.startswith(self._own) else self._others_share
+        share.event()
         trace = trace_of(octets)
         if trace & ((1 << _SAMPLED_BITS) - 1) >= self._threshold:
             return None
-        if _full_name(queue).lower().endswith(_ORDERS):
+        if _full_name(queue).lower().endswith(_ORDERS) or not share.spend():
             return None
         return _Traced(octets, trace, queue, _link(packet))
 
@@ -300,6 +354,10 @@ def short_name(queue: Queue) -> str:
     """The last part of a queue's name, and of its queue's if it is a journal."""
     head, _, last = _full_name(queue).rpartition("\\")
     return f"{head.rpartition(chr(92))[2]}\\{last}" if last.lower() == "journal$" else last
+
+
+def _is_for_several(message: Message) -> bool:
+    return bool(message.attributes.destination_multi_queue_format_name)
 
 
 def _full_name(queue: Queue) -> str:

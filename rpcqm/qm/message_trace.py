@@ -75,6 +75,11 @@ class MessageTrace:
         if self.watch is not None:
             self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
 
+    def leaves(self, queue: OutgoingQueue, message: Message, address: str) -> None:
+        """Tell who watches that a message goes out; `sent` is said when the next hop answers."""
+        if self.watch is not None:
+            self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
+
     def sent_together(
         self, queue: OutgoingQueue, packets: Iterable[tuple[int, bytes]], address: str
     ) -> None:

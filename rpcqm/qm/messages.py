@@ -563,6 +563,7 @@ class MessageEvents:
         with self._store.transaction("move") as change:
             if target_queue.queue_type is QueueType.SYSTEM:
                 self._positions.rehome(change, queue, key, target_queue)
+                self._positions.watch_moved(change, queue, key)
             else:
                 self._positions.move(change, queue, key, target_queue)
             change.call_after(partial(self._moved, target_queue, outcome))

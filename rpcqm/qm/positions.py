@@ -340,12 +340,16 @@ class Positions:
         moves = Moves(0, before.move_count + 1, self._clock.now(), before.message_class)
         transaction.rehome(queue.queue_id, key, target.queue_id, key, moves=moves)
         self._store.metrics.count(MOVED)
-        if self.watch is not None:
-            transaction.call_after(partial(self.watch.moved, queue, key))
+        self.watch_moved(transaction, queue, key)
         queue.peekable_when_locked.discard(key)
         transaction.call_after(partial(self.published, target, key, expiry))
         if queue.parent is not None:
             transaction.call_after(partial(self._registry.drop_if_unused, queue))
+
+    def watch_moved(self, transaction: StoreTransaction, queue: Queue, key: int) -> None:
+        """Tell who watches of a move, when it is durable."""
+        if self.watch is not None:
+            transaction.call_after(partial(self.watch.moved, queue, key))
 
     def published(
         self, queue: Queue, key: int, expiry: int, outcome: Completion[None] | None = None

@@ -33,7 +33,10 @@ class MessageWatch(Protocol):
         """A queue does not take a message; `status` is the name of an HRESULT."""
 
     def received(self, queue: Queue, message: Message, begun: int, settles: bool = True) -> None:
-        """A reader has got a message; it `settles` later whether it is removed or given back."""
+        """A reader gets a message; it `settles` later whether it is removed or given back.
+
+        One that does not settle has got it when `deleted` has been committed.
+        """
 
     def released(self, queue: Queue, key: int) -> None:
         """A message that was received has been given back."""

@@ -189,6 +189,7 @@ class OutgoingTransfer:
             return
         self._posting.add(key)
         self._posting_transactional = message.envelope.transactional
+        self._message_trace.leaves(self.queue, message, self.uri)
         self._establish()
         answered = protocol.network.post(
             self._url,
@@ -278,6 +279,7 @@ class OutgoingTransfer:
     def _refused(self, message: Message, status: int, address: str) -> None:
         key = message.lookup_identifier
         _log.warning("a message was refused", queue=self.uri, status=status)
+        self._message_trace.leaves(self.queue, message, address)
         self._message_trace.refused(self.queue, message, f"{next_hop_text(address)}, {status}")
         reason = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         self._unless_gone(partial(self._transfer.failed, self.queue, key, reason))

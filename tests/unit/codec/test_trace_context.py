@@ -1,10 +1,13 @@
 """`traceparent` of W3C, in headers and in extensions."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.packet.trace_context import (
     EXTENSION_SIZE,
     LONGEST_HEADER,
@@ -76,6 +79,16 @@ def test_an_extension_is_a_context_and_nothing_else(extension: bytes) -> None:
 
 
 def test_an_extension_of_a_program_is_never_written_over() -> None:
-    assert OutgoingMessage(extension=b"mine", traceparent=GIVEN).extension == b"mine"
-    assert OutgoingMessage(traceparent="nonsense").extension == b""
-    assert OutgoingMessage(traceparent=GIVEN).extension == b"traceparent: " + GIVEN.encode()
+    assert OutgoingMessage(extension=b"mine", traceparent=GIVEN).sent_extension == b"mine"
+    assert OutgoingMessage(traceparent="nonsense").sent_extension == b""
+    assert OutgoingMessage(traceparent=GIVEN).sent_extension == b"traceparent: " + GIVEN.encode()
+
+
+def test_a_message_that_is_made_of_another_has_its_own_context() -> None:
+    other = GIVEN.replace("b7ad", "c8be")
+    first = OutgoingMessage(b"x", traceparent=GIVEN)
+    second = replace(first, traceparent=other)
+    assert second.sent_extension == b"traceparent: " + other.encode()
+    assert replace(second, traceparent="").sent_extension == b""
+    buffer = transfer_buffer_of(second, 0).old
+    assert buffer.ppMsgExtension == second.sent_extension

@@ -248,13 +248,16 @@ def _content(route: routes.Route, request: HttpRequest) -> object:
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:
-    """Headers by their names in lower case, each at most once where we look at it."""
+    """Headers by their names in lower case, each at most once where we look at it.
+
+    A second `traceparent` makes both none (G328).
+    """
     given: dict[str, str] = {}
     for name, value in request.headers:
         lower = name.lower()
         if lower in given and (lower.startswith("rpcqm-") or lower == "idempotency-key"):
             raise bad_request("a header is there twice")
-        given[lower] = value
+        given[lower] = "" if lower == "traceparent" and lower in given else value
     return given
 
 

@@ -41,7 +41,7 @@ class OutgoingMessage:
     privacy: PrivacyLevel = PrivacyLevel.NONE
     """How the body is encrypted on its way; not possible for a queue that has a direct name."""
     traceparent: str = ""
-    """The context of the program's trace (W3C); it becomes the extension if that is empty.
+    """The context of the program's trace (W3C); it is sent as the extension if that is empty.
 
     What is no such context is left out.
     """

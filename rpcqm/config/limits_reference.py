@@ -1114,6 +1114,21 @@ BOUNDS: tuple[Bound, ...] = (
         "messages",
     ),
     Bound(
+        "traces.roots",
+        "the oldest are forgotten: one that comes back over the network is told as sent again",
+        "Messages sent here whose span `send` is known to have been told.",
+        "rpcqm.otel.spans:MOST_OPEN",
+        "messages",
+    ),
+    Bound(
+        "traces.at_once",
+        "their spans are not told until others have been looked at",
+        "Spans beyond twice the share of messages that is to be told of, of messages from here "
+        "and from elsewhere each: identifiers may have been chosen for being told.",
+        "rpcqm.otel.spans:MOST_AT_ONCE",
+        "spans",
+    ),
+    Bound(
         "traces.traceparent",
         "it is no context of a trace, and left out",
         "A header `traceparent` that is looked at.",

@@ -7,7 +7,7 @@ PATIENCE = 20.0
 _POLL = 0.05
 
 
-def until(seen: Callable[[], bool]) -> None:
+def until(seen: Callable[[], object]) -> None:
     """Wait until something is so; AssertionError if it is not so in time."""
     give_up = time.monotonic() + PATIENCE
     while not seen():

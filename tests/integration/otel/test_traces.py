@@ -1,14 +1,17 @@
 """Traces from a client's send to another client's receive, as a collector gets them."""
 
 import base64
+import contextlib
 import http.client
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -145,6 +148,79 @@ def test_a_lease_that_is_released_says_so(two: Two) -> None:
     )
     settle = of_message(two.collector.named("settle orders"), identifier)
     assert settle.attributes["rpcqm.outcome"] == "release"
+
+
+def test_what_is_received_without_a_lease_is_not_settled(two: Two) -> None:
+    two.receiving.run("queue", "create", "gone")
+    ids = [str(ask(two.receiving, "POST", "/queues/gone/messages")["id"]) for _ in range(2)]
+    for lease in (0, 30):
+        ask(two.receiving, "POST", f"/queues/gone/receive?lease={lease}&wait=10")
+    until(lambda: len(told(two, "receive gone", ids)) == 2)
+    assert told(two, "settle gone", ids) == []
+
+
+def told(two: Two, name: str, identifiers: list[str]) -> list[TakenSpan]:
+    spans = two.collector.named(name)
+    return [each for each in spans if each.attributes["messaging.message.id"] in identifiers]
+
+
+def post(two: Two, *lines: str) -> tuple[int, str]:
+    """The status of a message that is sent with these lines in its head, and its identifier."""
+    word = base64.b64encode(b"boss:secret").decode()
+    host, port = two.receiving.endpoint("console")
+    head = (
+        "POST /api/v1/queues/strange/messages HTTP/1.1",
+        f"Host: {host}:{port}",
+        f"Authorization: Basic {word}",
+        "Content-Length: 1",
+        "Connection: close",
+        *lines,
+    )
+    with socket.create_connection((host, port), 30) as connection:
+        answered = connection.makefile("rb")
+        with contextlib.suppress(ConnectionError):  # refused before it has been read
+            connection.sendall("\r\n".join((*head, "", "x")).encode("latin-1"))
+        status = int(answered.readline().split()[1])
+        content = answered.read().rpartition(b"\r\n\r\n")[2]
+    return status, json.loads(content)["id"] if status == 201 else ""
+
+
+def test_strange_contexts_are_none_and_cost_nothing(two: Two) -> None:
+    """What a program says of its trace decides nothing, however it says it."""
+    two.receiving.run("queue", "create", "strange")
+    other = CONTEXT.replace("0af7", "1af7")
+    heads = (
+        (f"traceparent: {CONTEXT}", f"traceparent: {other}"),
+        (f"traceparent: {CONTEXT}", f"Traceparent: {CONTEXT}", f"TRACEPARENT: {other}"),
+        (f"traceparent: {CONTEXT},{other}",),
+        ("traceparent: " + "0" * 4000,),
+        ("traceparent: 00-" + "g" * 32 + "-b7ad6b7169203331-01",),
+        ("traceparent: \xe9" + CONTEXT,),
+        (f"tracestate: rpcqm={'x' * 2000}", "baggage: a=b"),
+    )
+    sent = [post(two, *lines) for lines in heads]
+    assert [status for status, _ in sent] == [201] * len(heads)
+    for _, identifier in sent:
+        until(partial(told, two, "send strange", [identifier]))
+        assert of_message(two.collector.named("send strange"), identifier).links == ()
+    received = ask(two.receiving, "POST", "/queues/strange/receive?lease=0&max=50")["messages"]
+    assert not [each for each in received if "traceparent" in each or each.get("extension_base64")]
+
+
+def test_a_tracestate_goes_nowhere(two: Two) -> None:
+    lines = [f"traceparent: {CONTEXT}", "tracestate: secret=of-somebody"]
+    _, identifier = post(two, *lines)
+    until(lambda: told(two, "send strange", [identifier]) != [])
+    assert of_message(two.collector.named("send strange"), identifier).links == (LINK,)
+    assert b"of-somebody" not in two.collector.octets
+
+
+def test_thousands_of_contexts_are_refused(two: Two) -> None:
+    ask(two.receiving, "POST", "/queues/strange/receive?lease=0&max=50")
+    for lines in ([f"traceparent: {CONTEXT}"] * 5_000, ["tracestate: " + "x" * 100_000]):
+        status, _ = post(two, *lines)
+        assert 400 <= status < 500
+    assert ask(two.receiving, "POST", "/queues/strange/receive?lease=0")["messages"] == []
 
 
 def test_many_messages_have_their_spans_all(two: Two) -> None:

@@ -1,19 +1,27 @@
 """Spans of messages, and their bounds."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 import pytest
 
 from rpcqm.adm.message import Message
-from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import SystemClock
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.attributes import MessageAttributes
+from rpcqm.codec.packet.builder import build_user_message
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.config import ConfigurationError
 from rpcqm.config.otel_files import check_otel, read_headers
 from rpcqm.config.otel_section import MOST_HEADERS, OtelSection
 from rpcqm.otel import spans
 from rpcqm.otel.exporting import Collector, SpanExport
 from rpcqm.otel.spans import MessageSpans, Span, root_of, trace_of
+from rpcqm.store.transaction import StoreTransaction
 
 OWN = UUID("01234567-89ab-cdef-0123-456789abcdef")
 
@@ -39,6 +47,126 @@ def test_what_cannot_be_traced_is_left_alone() -> None:
     watch.arrived_together(Queue(), [b""], 0)
     assert watch.failures <= 2
     assert len(taken.spans) <= 2
+
+
+class Commit:
+    """A change of the store, whose end a test chooses."""
+
+    def __init__(self) -> None:
+        self.after: list[Callable[[], None]] = []
+
+    def call_after(self, call: Callable[[], None]) -> None:
+        self.after.append(call)
+
+    def end(self) -> None:
+        for call in self.after:
+            call()
+
+
+def message_of(guid: UUID, ordinal: int, extension: bytes = b"") -> Message:
+    attributes = MessageAttributes(
+        identifier=MessageIdentifier(guid, ordinal),
+        destination_queue_format_name=FormatName.parse("DIRECT=OS:a\\private$\\b"),
+        extension=extension,
+    )
+    message = Message(build_user_message(attributes))
+    message.lookup_identifier = ordinal
+    return message
+
+
+def watching(per_thousand: int = 1000) -> tuple[MessageSpans, Taken]:
+    taken = Taken()
+    return MessageSpans(taken, OWN, per_thousand), taken
+
+
+def end(watch: MessageSpans, queue: Queue, key: int) -> Commit:
+    change = Commit()
+    reason = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+    watch.deleted(cast(StoreTransaction, change), queue, key, reason)
+    return change
+
+
+def test_what_is_removed_at_once_is_told_when_that_is_durable() -> None:
+    watch, taken = watching()
+    queue, message = Queue(), message_of(OWN, 1)
+    watch.received(queue, message, 0, settles=False)
+    change = end(watch, queue, 1)
+    assert taken.spans == []
+    change.end()
+    assert [each.attributes["messaging.operation.name"] for each in taken.spans] == ["receive"]
+    change.end()
+    assert len(taken.spans) == 1
+
+
+def test_what_was_to_be_removed_at_once_and_was_not_is_not_told() -> None:
+    watch, taken = watching()
+    queue = Queue()
+    watch.received(queue, message_of(OWN, 1), 0, settles=False)
+    watch.released(queue, 1)
+    end(watch, queue, 1).end()
+    assert taken.spans == []
+
+
+def test_what_is_read_from_an_outgoing_queue_is_settled() -> None:
+    watch, taken = watching()
+    queue = OutgoingQueue()
+    watch.received(queue, message_of(OWN, 1), 0)
+    end(watch, queue, 1).end()
+    receive, settle = taken.spans
+    assert settle.parent == receive.span
+    assert settle.attributes["rpcqm.outcome"] == "complete"
+
+
+@pytest.mark.bound("traces.at_once")
+@pytest.mark.parametrize("guid", [OWN, UUID(int=7)])
+def test_who_chooses_identifiers_does_not_choose_how_much_is_told(guid: UUID) -> None:
+    watch, taken = watching(10)
+    queue, chosen = Queue(), bytes(4)
+    threshold = (10 << 56) // 1000
+    for ordinal in range(10_000):
+        octets = guid.bytes_le + ordinal.to_bytes(4, "little")
+        if trace_of(octets) & ((1 << 56) - 1) < threshold:
+            chosen = octets
+            break
+    message = message_of(guid, int.from_bytes(chosen[16:], "little"))
+    events = 3 * spans.MOST_AT_ONCE
+    for _ in range(events):
+        watch.arrived(queue, message, 0)
+    most = spans.MOST_AT_ONCE + 2 * events * 10 // 1000
+    assert most - 2 <= len(taken.spans) <= most + 2
+
+
+def test_those_that_nobody_has_chosen_are_told_in_their_share() -> None:
+    watch, taken = watching(10)
+    queue, guid = Queue(), UUID(int=7)
+    told = [
+        trace_of(guid.bytes_le + each.to_bytes(4, "little")) & ((1 << 56) - 1) < (10 << 56) // 1000
+        for each in range(3_000)
+    ]
+    for ordinal in range(3_000):
+        watch.arrived(queue, message_of(guid, ordinal), 0)
+    assert len(taken.spans) == sum(told) > 0
+
+
+@pytest.mark.bound("traces.roots")
+def test_of_those_that_were_sent_the_oldest_is_forgotten() -> None:
+    roots = spans._Roots()
+    assert roots.first(b"0")
+    assert not roots.first(b"0")
+    for number in range(spans.MOST_OPEN):
+        assert roots.first(b"%d" % (number + 1))
+    assert roots.first(b"0")
+    assert len(roots.known) == spans.MOST_OPEN
+
+
+def test_what_comes_back_over_the_network_arrives() -> None:
+    watch, taken = watching()
+    message = message_of(OWN, 1)
+    watch.arrived(OutgoingQueue(), message, 0)
+    watch.arrived(Queue(), message, 0)
+    send, arrive = taken.spans
+    assert (send.name.split()[0], arrive.name.split()[0]) == ("send", "arrive")
+    assert arrive.parent == send.span != arrive.span
 
 
 def private(file: Path) -> Path:

@@ -1,5 +1,6 @@
 """Moving messages ([MS-MQDMPR] 3.1.7.1.16)."""
 
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import Queue
+from rpcqm.otel.spans import MessageSpans, Span
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 
@@ -163,6 +165,25 @@ def test_a_message_moves_to_a_queue_of_the_system(qm: RunningQueueManager, queue
     qm.advance(10_000)
     assert qm.bodies(deadletter) == [b"a"]
     assert qm.bodies(queue) == []
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_who_watches_is_told_of_a_move(qm: RunningQueueManager, queue: Queue, system: bool) -> None:
+    """It ends what a reader had locked, wherever the message goes."""
+    told: list[Span] = []
+    sink = SimpleNamespace(take=told.append)
+    machine = qm.engine.queue_manager
+    qm.engine.watch_messages(MessageSpans(sink, machine.identifier, 1000))
+    target = machine.system_deadletter_queue if system else qm.subqueue(queue, "sub")
+    assert target is not None
+    key = qm.send(queue, b"a")
+    descriptor = qm.open(queue)
+    qm.done(qm.engine.messages.dequeue_message(descriptor, 0, two_phase_read=True))
+    move = qm.engine.messages.move_message
+    qm.done(move(position(queue, key), target, None, descriptor))
+    _, receive, settle = told
+    assert settle.parent == receive.span
+    assert settle.attributes["rpcqm.outcome"] == "move"
 
 
 def test_a_subqueue_stays_while_a_move_into_it_is_on_its_way(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from rpcqm.api import metrics, models, openapi, page, routes
 from rpcqm.api.asked import Asked, Reply
@@ -14,7 +14,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
 from rpcqm.http.exchange import HttpRequest, HttpResponse
-from rpcqm.http.origins import host_of, is_local_name
+from rpcqm.http.origins import is_local_name
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
@@ -157,31 +157,31 @@ class Api:
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "that is not the name of this host")
         origin = request.header("Origin")
-        if origin is not None and not self._is_own_page(_authority(origin), hosts[0]):
+        if origin is not None and not self._is_own_page(request, origin, hosts[0]):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "pages of other hosts may not ask")
 
     def _is_ours(self, authority: str) -> bool:
         return is_local_name(authority, self.settings.hosts)
 
-    def _is_own_page(self, authority: str, host: str) -> bool:
-        """Whether a page is of this port, or of a name that a proxy has for it.
+    def _is_own_page(self, request: HttpRequest, origin: str, host: str) -> bool:
+        """Whether a page is of this port, or of the standard one of a name that a proxy has for it.
 
-        Strangers have addresses, and ports of `localhost`, too; browsers keep passwords at hand.
+        Strangers have addresses, and other ports of every name, too (G325); browsers keep
+        passwords and tickets at hand.
         """
-        return authority.lower() == host.lower() or host_of(authority) in self.settings.hosts
+        proxy = self.settings.trusted_proxy
+        _, secure = origin_of(request, proxy)
+        ours = {host.lower()}
+        if proxy and request.peer == proxy:
+            ours |= self.settings.hosts
+        scheme, _, authority = origin.lower().partition("://")
+        return scheme == ("https" if secure else "http") and authority in ours
 
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
 _ICON = "/favicon.ico"
 _UNAVAILABLE = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE.name
 _NOT_READY = "the queue manager starts or stops, or its disk has failed"
-
-
-def _authority(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
 
 
 def _icon() -> Reply:

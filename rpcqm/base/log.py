@@ -22,10 +22,10 @@ from rpcqm.base.text import cut, visible
 
 LINES_AT_ONCE = 20
 LINES_PER_SECOND = 1
-"""Lines of one kind that one peer may cause."""
+"""Lines of one kind that one peer, or one account, may cause."""
 LINES_WITHOUT_PEER_AT_ONCE = 200
 LINES_WITHOUT_PEER_PER_SECOND = 20
-"""Lines of one kind without a peer; lines with `who` have the rate for each account."""
+"""Lines of one kind that name neither."""
 PEERS = 4096
 """Pairs of a peer and a kind of line with a rate of their own; others share one."""
 ITEMS = 64
@@ -90,21 +90,25 @@ def get_logger(room: str) -> FilteringBoundLogger:
 
 
 def limited_in_rate(clock: Clock) -> Processor:
-    """Leave out the lines that one peer causes too often, and frequent lines without a peer.
+    """Leave out the lines that one peer or account causes too often, and frequent ones of nobody.
 
-    A line with `always=True` is never left out: an administrator has asked for it.
+    A line with `always=True` is never left out: an administrator has asked for it, or it tells of
+    a change.
     """
-    of_peers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
+    of_callers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
     of_nobody = TokenBuckets(LINES_WITHOUT_PEER_AT_ONCE, LINES_WITHOUT_PEER_PER_SECOND, PEERS)
 
     def limit(logger: object, method: str, event: EventDict) -> EventDict:
         if event.pop("always", False):
             return event
-        peer, kind = event.get("peer"), event.get("event")
-        if peer is None:
-            left_out = of_nobody.take((event.get("who"), kind), clock.monotonic())
+        peer, who, kind = event.get("peer"), event.get("who"), event.get("event")
+        now = clock.monotonic()
+        if peer is not None:
+            left_out = of_callers.take((owner_of_peer(str(peer)), kind), now)
+        elif who is not None:
+            left_out = of_callers.take((kind, event.get("sid"), who), now)
         else:
-            left_out = of_peers.take((owner_of_peer(str(peer)), kind), clock.monotonic())
+            left_out = of_nobody.take(kind, now)
         if left_out is None:
             raise structlog.DropEvent
         if left_out:

@@ -55,7 +55,6 @@ class RemoteQueueProxyHandle:
 
     async def purge(self) -> None:
         """Remove all messages over there ([MS-MQMP] 3.1.4.22)."""
-        self.require_receiving()
         await self.reader.purge()
 
     def remote_cursor(self, cursor: int) -> int:

@@ -85,7 +85,7 @@ from rpcqm.interfaces._opening_rules import (
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
 from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
-from rpcqm.operations.audit import RPC, ordered_from
+from rpcqm.operations.audit import RPC, ordered, ordered_from
 from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory import Directory
@@ -517,6 +517,9 @@ class QmComm:
         self.handles.admit(call)
         proxy = proxy_of(request.hQueue)
         if proxy is not None:
+            about = str(proxy.format_name)
+            with ordered_from(call.peer, RPC), ordered(call.identity, "purge", about):
+                proxy.require_receiving()
             await proxy.purge()
             return HResult.MQ_OK
         descriptor = descriptor_of(request.hQueue)

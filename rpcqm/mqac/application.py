@@ -84,10 +84,10 @@ class MSMQApplication(Automation):
             == MQCERT_REGISTER.MQCERT_REGISTER_IF_NOT_EXIST
         )
         if external is None:
-            return await register_own_certificate(self._machine, call.identity, only_new)
+            return await register_own_certificate(self._machine, call, only_new)
         if only_new:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "a certificate of one's own")
-        await register_certificate(self._machine, call.identity, octets(external))
+        await register_certificate(self._machine, call, octets(external))
         return Outcome(HResult.MQ_OK)
 
     # The version

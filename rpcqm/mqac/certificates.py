@@ -11,8 +11,9 @@ from rpcqm.codec.security.user_certificates import (
     pack_certificates,
     unpack_certificates,
 )
-from rpcqm.dcom.com_object import Outcome
+from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac.machine import Machine
+from rpcqm.operations.audit import COM, note, ordered_from
 
 AT_MOST = 32
 """Certificates of one user; each is kept for ever, and looked at with his messages."""
@@ -24,31 +25,31 @@ _REFUSALS = {
 }
 
 
-async def register_certificate(machine: Machine, identity: Identity, certificate: bytes) -> None:
+async def register_certificate(machine: Machine, call: ComCall, certificate: bytes) -> None:
     """Add a certificate to those of a user; done when durable.
 
     Raises MQError: INVALID_CERTIFICATE, NO_DS, ILLEGAL_USER for a user that the directory does
     not know, INSUFFICIENT_RESOURCES for one who has too many.
     """
     _require_certificate(certificate)
-    user = _user(machine, identity)
-    await _write(machine, user, _with(unpack_certificates(user.certificates), certificate))
+    user = _user(machine, call.identity)
+    await _write(machine, call, user, _with(unpack_certificates(user.certificates), certificate))
 
 
-async def register_own_certificate(machine: Machine, identity: Identity, only_new: bool) -> Outcome:
+async def register_own_certificate(machine: Machine, call: ComCall, only_new: bool) -> Outcome:
     """Add the certificate that this queue manager signs with for its users (G285).
 
     Done when durable. The outcome is MQ_INFORMATION_INTERNAL_USER_CERT_EXIST where `only_new` and
     it is there.
     Raises MQError as `register_certificate`, CANNOT_CREATE_CERT_STORE where there is none.
     """
-    user, own = _user(machine, identity), machine.protection.own_certificate
+    user, own = _user(machine, call.identity), machine.protection.own_certificate
     if not own:
         raise MQError(HResult.MQ_ERROR_CANNOT_CREATE_CERT_STORE, "no keys to sign with")
     registered = unpack_certificates(user.certificates)
     if own in registered and only_new:
         return Outcome(HResult.MQ_INFORMATION_INTERNAL_USER_CERT_EXIST)
-    await _write(machine, user, _with(registered, own))
+    await _write(machine, call, user, _with(registered, own))
     return Outcome(HResult.MQ_OK)
 
 
@@ -67,12 +68,14 @@ def _with(registered: list[bytes], certificate: bytes) -> list[bytes]:
     return [*others, certificate]
 
 
-async def _write(machine: Machine, user: User, certificates: list[bytes]) -> None:
+async def _write(machine: Machine, call: ComCall, user: User, certificates: list[bytes]) -> None:
     user.certificates = pack_certificates(certificates)
     user.certificate_digest_list = [digest_of(each) for each in certificates]
     status, written = machine.directory.write_directory(user, _ATTRIBUTES)
     if status is not DirectoryOperationResult.SUCCESS:
         raise MQError(_REFUSALS.get(status, HResult.MQ_ERROR_DS_ERROR))
+    with ordered_from(call.peer, COM):
+        note(call.identity, "register certificate", call.identity.name)
     await written
 
 

@@ -75,4 +75,4 @@ async def _open_elsewhere(
     exclusive = share_mode == QueueShareMode.DENY_RECEIVE
     reader = await machine.open_elsewhere(computer, name, receiving, exclusive)
     taken = machine.openers.keys() | machine.opening.descriptors.keys()
-    return RemoteReading(reader, new_handle(taken))
+    return RemoteReading(reader, new_handle(taken), name)

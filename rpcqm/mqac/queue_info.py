@@ -411,7 +411,8 @@ class MSMQQueueInfo(NamedQueues):
         queue = machine.registry.find_application_queue(name)
         if queue is None:
             listed = listed_queue(machine, name)
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{listed.pathname} is not here")
+            with ordered_from(call.peer, COM), ordered(call.identity, "set properties", str(name)):
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{listed.pathname} is not here")
         changes = self._properties()
         if queue.queue_type is not QueueType.PUBLIC:
             changes.pop("base_priority")

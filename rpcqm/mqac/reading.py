@@ -9,11 +9,12 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqacvalues import MQMSGCURSOR
 from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
-from rpcqm.operations.audit import COM, ordered_from
+from rpcqm.operations.audit import COM, note, ordered_from
 from rpcqm.qm import cursors
 from rpcqm.qm.receive_actions import lookup_action
 from rpcqm.qm.remote_reading import RemotelyRead, RemoteReader, read_and_end
@@ -164,8 +165,9 @@ class LocalReading:
 class RemoteReading:
     """A queue of another queue manager, read with this one's account there (G86)."""
 
-    def __init__(self, reader: RemoteReader, handle: int) -> None:
+    def __init__(self, reader: RemoteReader, handle: int, name: FormatName) -> None:
         self._reader = reader
+        self._name = name
         self._cursor = 0
         self.handle = handle
 
@@ -241,6 +243,8 @@ class RemoteReading:
                 await self._reader.close_cursor(cursor)
 
     async def purge(self, call: ComCall) -> None:
+        with ordered_from(call.peer, COM):
+            note(call.identity, "purge", str(self._name))
         await self._reader.purge()
 
     def close(self) -> None:

@@ -42,6 +42,8 @@ class Act:
     on: str
     origin: Origin
     more: Mapping[str, object]
+    token: str | None = None
+    """The name of the token that was shown; None for who has logged on otherwise."""
 
 
 listeners: list[Callable[[Act], None]] = []
@@ -67,9 +69,23 @@ def ordered_from(peer: str, protocol: str) -> Iterator[None]:
 
 
 def note(identity: Identity, action: str, on: str, **more: object) -> None:
-    """Tell that a change was ordered and has begun; `on` is what it is made to."""
-    act = Act(identity.name, identity.sid, action, on, ORIGIN.get(), more)
+    """Tell that a change was ordered and has begun; `on` is what it is made to.
+
+    Its line is never left out, so that no other acts can hide it (G324).
+    """
+    act = _act(identity, action, on, more)
+    _log.info("an operator acts", **_told(act), always=True)
+    _tell(act)
+
+
+def note_look(identity: Identity, action: str, on: str, **more: object) -> None:
+    """The same for what changes nothing: who may look could fill the disk with lines."""
+    act = _act(identity, action, on, more)
     _log.info("an operator acts", **_told(act))
+    _tell(act)
+
+
+def _tell(act: Act) -> None:
     for listener in listeners:
         listener(act)
 
@@ -92,15 +108,21 @@ def refusals(identity: Identity, action: str, on: str) -> Iterator[None]:
         yield
     except MQError as error:
         if error.status in _DENIED:
-            act = Act(identity.name, identity.sid, action, on, ORIGIN.get(), {})
+            act = _act(identity, action, on, {})
             _log.info("an operator was refused", **_told(act))
         raise
+
+
+def _act(identity: Identity, action: str, on: str, more: Mapping[str, object]) -> Act:
+    token = None if identity.scope is None else identity.scope.token
+    return Act(identity.name, identity.sid, action, on, ORIGIN.get(), more, token)
 
 
 def _told(act: Act) -> dict[str, object]:
     return {
         "who": act.who,
         "sid": act.sid,
+        **({} if act.token is None else {"token": act.token}),
         "action": act.action,
         "object": act.on,
         "origin": act.origin.address,

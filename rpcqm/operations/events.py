@@ -213,6 +213,7 @@ class Events:
     def _acted(self, act: audit.Act) -> None:
         more = dict(act.more)
         told = {"who": act.who, "sid": act.sid, "action": act.action}
+        told |= {} if act.token is None else {"token": act.token}
         told |= {"origin": act.origin.address, "protocol": act.origin.protocol}
         self._keep(EventKind.OPERATOR_ACTS, act.on, told | {"more": more})
 

@@ -14,7 +14,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.audit import note, ordered, refusals
+from rpcqm.operations.audit import note, note_look, ordered, refusals
 from rpcqm.operations.drafts import Draft, attributes_of
 from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.operations.queues import QueueOperations
@@ -167,7 +167,7 @@ class MessageOperations:
             refusals(identity, "export messages", str(name)),
             self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue),
         ):
-            note(identity, "export messages", name_of(queue), messages=queue.message_count)
+            note_look(identity, "export messages", name_of(queue), messages=queue.message_count)
             return queue.message_count
 
     def look_up(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:

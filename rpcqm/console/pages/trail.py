@@ -1,5 +1,7 @@
 """What operators did, and what has happened lately."""
 
+from collections.abc import Mapping
+
 from rpcqm.codec.names.written import shown_name
 from rpcqm.console.asked import Asked, Page, Shown
 from rpcqm.console.pages.outgoing import state_in_words
@@ -43,7 +45,7 @@ def in_words(event: Event) -> str:
     if event.kind is EventKind.OPERATOR_ACTS:
         return text(
             "trail.did",
-            who=told["who"],
+            who=_who(told),
             action=told["action"],
             about=event.about,
             origin=told["origin"],
@@ -65,6 +67,11 @@ def in_words(event: Event) -> str:
     state = state_in_words(str(told["state"]))
     key = "trail.connection" if what else "trail.session"
     return text(key, about=event.about, state=state, what=what)
+
+
+def _who(told: Mapping[str, object]) -> object:
+    token = told.get("token")
+    return told["who"] if token is None else text("trail.bearer", who=told["who"], token=token)
 
 
 PAGES = (

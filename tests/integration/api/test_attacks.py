@@ -117,8 +117,10 @@ def test_only_names_of_this_host_are_answered(
 @pytest.mark.parametrize(
     ("origin", "status"),
     [
-        ("https://queues.example.com", 200),
         ("http://LOCALHOST", 200),
+        ("https://localhost", 403),
+        ("https://queues.example.com", 403),
+        ("https://queues.example.com:8443", 403),
         ("http://localhost:8080", 403),
         ("http://mine.localhost", 403),
         ("http://198.51.100.7", 403),
@@ -131,6 +133,27 @@ def test_pages_of_other_hosts_may_not_ask(
     running: PrivateQueueManager, origin: str, status: int
 ) -> None:
     assert status_of(raw(running, head("GET /api/v1/leases", f"Origin: {origin}"))) == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://queues.example.com:15680", 200),
+        ("http://QUEUES.example.com:15680", 200),
+        ("https://queues.example.com:15680", 403),
+        ("http://queues.example.com", 403),
+        ("http://queues.example.com:8080", 403),
+        ("http://queues.example.com:15680.evil.example", 403),
+        ("http://evil@queues.example.com:15680", 403),
+    ],
+)
+def test_pages_of_other_ports_of_our_own_name_may_not_ask(
+    running: PrivateQueueManager, origin: str, status: int
+) -> None:
+    """A browser shows them the password, or the ticket, that it keeps for us (G325)."""
+    line, host = "POST /api/v1/queues/orders/messages", "queues.example.com:15680"
+    answer = raw(running, head(line, f"Origin: {origin}", "Content-Length: 0", host=host))
+    assert status_of(answer) == (201 if status == 200 else status)
 
 
 def test_two_hosts_in_one_request_are_refused(running: PrivateQueueManager) -> None:

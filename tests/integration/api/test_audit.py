@@ -1,6 +1,7 @@
 """Everything an operator does leaves one line in the log, over whatever door it comes."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from rpcqm.api.routes import ROUTES
+from rpcqm.base.log import LINES_AT_ONCE, LINES_PER_SECOND
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.programs import Program
 
@@ -193,6 +195,67 @@ def test_who_may_not_order_is_told(running: PrivateQueueManager, boss: Program) 
     assert (line["who"], line["action"], line["origin"]) == ("mallory", "delete queue", host)
     kept = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
     assert not [each for each in kept if each["more"]["who"] == "mallory"]
+
+
+def bearer(running: PrivateQueueManager, name: str, *words: str) -> Program:
+    """A program that shows a token of boss."""
+    text = running.run("token", "create", name, "--account", "boss", *words).stdout.strip()
+    program = Program(running.endpoint("console"))
+    program.headers["Authorization"] = f"Bearer {text}"
+    return program
+
+
+def test_the_token_that_was_shown_is_named_and_never_told(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    whole = bearer(running, "deployment")
+    narrow = bearer(running, "meter", "--rights", "peek")
+    lines = Lines(running)
+    assert whole.ask("POST", "/queues", {"name": "deployed"}).status == 201
+    (line,) = lines.new()
+    assert (line["who"], line["token"], line["origin"]) == ("boss", "deployment", "127.0.0.1")
+    assert narrow.ask("DELETE", "/queues/deployed").status == 403
+    (line,) = lines.new("an operator was refused")
+    assert (line["who"], line["token"], line["action"]) == ("boss", "meter", "delete queue")
+    assert boss.ask("DELETE", "/queues/deployed").status == 204
+    (line,) = lines.new()
+    assert "token" not in line
+    kept = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
+    named = [each["more"].get("token") for each in kept if each["about"].endswith("deployed")]
+    assert named == ["deployment", None]
+    for program in (whole, narrow):
+        secret = program.headers["Authorization"].rpartition("_")[2]
+        assert secret not in running.log + json.dumps(kept)
+        program.close()
+
+
+def test_no_number_of_changes_hides_another_one(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    assert boss.ask("POST", "/queues", {"name": "restless"}).status == 201
+    lines = Lines(running)
+    for number in range(250):
+        assert boss.ask("PATCH", "/queues/restless", {"label": str(number)}).status == 200
+    assert boss.ask("DELETE", "/queues/restless").status == 204
+    told = lines.new()
+    assert len(told) == 251
+    assert not any("left_out" in line for line in told)
+
+
+def test_who_may_only_look_does_not_fill_the_log(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    sddl = "D:(A;;0xf003f;;;BA)"
+    assert boss.ask("POST", "/queues", {"name": "looked-at", "sddl": sddl}).status == 201
+    mallory = Program(running.endpoint("console"), "mallory")
+    before, began = len(running.log), time.monotonic()
+    for method in ("GET", "DELETE"):
+        for _ in range(150):
+            assert mallory.ask(method, "/queues/looked-at/messages").status == 403
+    told = [line for line in running.log[before:].splitlines() if "mallory" in line]
+    at_most = 3 * (LINES_AT_ONCE + LINES_PER_SECOND * (time.monotonic() - began) + 1)
+    assert 0 < len(told) <= at_most
+    mallory.close()
 
 
 def test_who_may_not_send_a_dead_letter_where_it_goes_is_told(

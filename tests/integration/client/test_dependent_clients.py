@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.dependent import DependentQueue
@@ -271,8 +272,11 @@ def test_it_is_purged_and_named(tmp_path: Path) -> None:
         here: OlderServer, there: OlderServer, queue: DependentQueue, name: str
     ) -> None:
         assert await queue.format_name() == name
-        await queue.purge()
+        with capture_logs() as lines:
+            await queue.purge()
         assert there.count(name) == 0
+        told = [line for line in lines if line["event"] == "an operator acts"]
+        assert next((line["action"], line["object"]) for line in told) == ("purge", name)
 
     elsewhere(tmp_path, program, b"one", b"two")
 

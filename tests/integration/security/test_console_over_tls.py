@@ -46,7 +46,8 @@ def secure(files: tuple[Path, Path]) -> Iterator[PrivateQueueManager]:
 @pytest.fixture(scope="module")
 def behind() -> Iterator[PrivateQueueManager]:
     """One behind a proxy on this machine, which tells from where requests come."""
-    with private_queue_manager(CONSOLE, '[console]\ntrusted_proxy = "127.0.0.1"\n') as made:
+    settings = '[console]\ntrusted_proxy = "127.0.0.1"\nallow_hosts = ["queues.example.com"]\n'
+    with private_queue_manager(CONSOLE, settings) as made:
         add_boss(made)
         yield made
 
@@ -238,6 +239,23 @@ def test_guesses_behind_a_proxy_slow_down_the_address_that_they_come_from(
     right = {"Authorization": BASIC}
     assert asked(behind, "/api/v1/queues", guesser | right)[0] == 429
     assert asked(behind, "/api/v1/queues", PROTECTED | right)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://queues.example.com", 200),
+        ("https://queues.example.com:8443", 403),
+        ("http://queues.example.com", 403),
+        ("https://evil.example.com", 403),
+    ],
+)
+def test_pages_of_the_name_that_the_proxy_has_for_us_may_ask(
+    behind: PrivateQueueManager, origin: str, status: int
+) -> None:
+    """The proxy calls us by an address, so that only the standard port of its name is ours."""
+    headers = PROTECTED | {"Authorization": BASIC, "Origin": origin}
+    assert asked(behind, "/api/v1/queues", headers)[0] == status
 
 
 FORGED = [

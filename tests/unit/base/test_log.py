@@ -187,6 +187,16 @@ def test_what_an_administrator_asked_for_is_never_left_out(told: Log) -> None:
     assert not any("always" in line for line in told.lines)
 
 
+def test_an_account_causes_as_many_lines_as_a_peer(told: Log) -> None:
+    for number in range(500):
+        told.tell("access refused", who="kim", sid="S-1-5-21-1-2-3-1000", number=number)
+    told.tell("access refused", who="lee", sid="S-1-5-21-1-2-3-1001")
+    assert [line["who"] for line in told.lines] == ["kim"] * 20 + ["lee"]
+    told.clock.advance(A_SECOND)
+    told.tell("access refused", who="kim", sid="S-1-5-21-1-2-3-1000")
+    assert told.lines[-1]["left_out"] == 480
+
+
 @pytest.mark.bound("log.peers")
 def test_peers_beyond_those_that_are_known_share_a_rate(told: Log) -> None:
     for number in range(log.PEERS):

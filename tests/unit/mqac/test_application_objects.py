@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from structlog.testing import capture_logs
 
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
@@ -240,8 +241,11 @@ def test_a_certificate_is_durable_before_its_user_is_told(
 ) -> None:
     one = certificate()
     machine.protection.own_certificate = one
-    registered = registers(machine, CALL, None, None if own else octets_variant(one))
+    with capture_logs() as lines:
+        registered = registers(machine, CALL, None, None if own else octets_variant(one))
     assert not registered.done
+    (told,) = [line for line in lines if line["event"] == "an operator acts"]
+    assert (told["who"], told["action"]) == (CALL.identity.name, "register certificate")
     qm.settle()
     assert registered.result() == Outcome(HResult.MQ_OK)
     qm.crash()

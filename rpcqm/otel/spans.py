@@ -214,7 +214,7 @@ class MessageSpans:
         """Tell `send` or `arrive`; of several queues of one message the first has the root."""
         own = traced.octets.startswith(self._own)
         root = own and self._roots.first(traced.octets)
-        if root or (own and _is_for_several(message)):
+        if root or (own and (isinstance(traced.queue, OutgoingQueue) or _is_for_several(message))):
             self._tell("send", "PRODUCER", traced, begun, root=root, error=error)
         else:  # also one of here that has come back over the network
             self._tell("arrive", "SERVER", traced, begun, error=error)
@@ -351,8 +351,11 @@ def root_of(octets: bytes) -> int:
 
 
 def short_name(queue: Queue) -> str:
-    """The last part of a queue's name, and of its queue's if it is a journal."""
-    head, _, last = _full_name(queue).rpartition("\\")
+    """The last part of a queue's name or URL, and of its queue's if it is a journal."""
+    name = _full_name(queue)
+    if "://" in name:
+        return name.rpartition("/")[2] or name
+    head, _, last = name.rpartition("\\")
     return f"{head.rpartition(chr(92))[2]}\\{last}" if last.lower() == "journal$" else last
 
 

@@ -99,11 +99,11 @@ class MessageTrace:
         for key in keys:
             self.acknowledged(queue, key, by)
 
-    def refused(self, queue: OutgoingQueue, message: Message, reason: str) -> None:
-        """Note that the next hop does not want a message."""
-        self._step(self._of(queue, message), TrailEventType.REFUSED, reason)
+    def refused(self, queue: OutgoingQueue, message: Message, by: str, status: int) -> None:
+        """Note that the next hop does not want a message, with a status of HTTP."""
+        self._step(self._of(queue, message), TrailEventType.REFUSED, f"{by}, {status}")
         if self.watch is not None:
-            self.watch.turned_away(queue, message.lookup_identifier, reason)
+            self.watch.turned_away(queue, message.lookup_identifier, str(status))
 
     def _of(self, queue: OutgoingQueue, message: Message) -> _MessageHops:
         return self._at(queue, message.lookup_identifier, message.packet)

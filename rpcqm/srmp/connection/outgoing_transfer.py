@@ -280,7 +280,7 @@ class OutgoingTransfer:
         key = message.lookup_identifier
         _log.warning("a message was refused", queue=self.uri, status=status)
         self._message_trace.leaves(self.queue, message, address)
-        self._message_trace.refused(self.queue, message, f"{next_hop_text(address)}, {status}")
+        self._message_trace.refused(self.queue, message, next_hop_text(address), status)
         reason = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         self._unless_gone(partial(self._transfer.failed, self.queue, key, reason))
 

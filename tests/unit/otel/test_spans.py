@@ -169,6 +169,16 @@ def test_what_comes_back_over_the_network_arrives() -> None:
     assert arrive.parent == send.span != arrive.span
 
 
+def test_what_goes_out_is_sent_though_somebody_has_used_its_identifier() -> None:
+    watch, taken = watching()
+    message = message_of(OWN, 1)
+    watch.arrived(Queue(), message, 0)
+    watch.arrived(OutgoingQueue(), message, 0)
+    first, second = taken.spans
+    assert first.name.split()[0] == second.name.split()[0] == "send"
+    assert second.parent == first.span
+
+
 def private(file: Path) -> Path:
     """An empty file that nobody else may read."""
     file.touch(0o600)
@@ -229,6 +239,11 @@ def test_of_those_that_wait_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPa
     waiting.put(queue, spans.MOST_OPEN, entry)
     assert len(waiting.entries) == spans.MOST_OPEN
     assert waiting.pop(queue, 1) is None
+    waiting.put(queue, 2, entry)  # is the newest now
+    waiting.put(queue, 1, entry)
+    waiting.put(queue, spans.MOST_OPEN + 1, entry)
+    assert waiting.pop(queue, 2) is entry
+    assert waiting.pop(queue, 3) is None
 
 
 @pytest.mark.bound("otel.waiting_spans")

@@ -10,13 +10,12 @@ modulo 2**16 ([MS-MQQB] 3.1.1.4). `RecoverableMessageReceivedCount` counts what 
 is on the disk is told by the host with `persisted`, and only that is acknowledged.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.framing import PacketBuffer
+from rpcqm.binary.sent_messages import COUNTER, SentMessages
 from rpcqm.binary.session_host import Identities, SessionHost, SessionState, TakeTogether
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
@@ -41,8 +40,6 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.patch import with_session_header, without_session_header
 from rpcqm.codec.packet.user import QueueFormatType
 
-_COUNTER = 0xFFFF
-_HALF = 0x8000
 _ACK_BITS = 32
 BROKEN, REFUSED_BY_PEER = "the connection was closed", "the peer refuses the session"
 _INTERNAL_AT, _INTERNAL = INTERNAL
@@ -57,11 +54,6 @@ _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 
 
 _ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
-
-
-class _Sent(NamedTuple):
-    token: object
-    recoverable: int | None
 
 
 class Session:
@@ -106,8 +98,7 @@ class Session:
         self._clock = clock
         self._timers = timers
         self._arrived = PacketBuffer()
-        self._in_flight: deque[_Sent] = deque()
-        self._unpersisted: dict[int, object] = {}
+        self._sent = SentMessages()
         self._acknowledged_recoverable = 0
         self._persisted_recoverable = 0
         self._persisted_early: set[int] = set()
@@ -125,7 +116,7 @@ class Session:
     @property
     def un_acked_message_count(self) -> int:
         """UnAckedMessageCount: sent messages that the peer has not counted yet."""
-        return len(self._in_flight)
+        return len(self._sent.in_flight)
 
     @property
     def room(self) -> int:
@@ -133,7 +124,8 @@ class Session:
         if self.state is not SessionState.OPEN:
             return 0
         window = max(1, min(self.window_size, self.received_window_size))
-        return min(window - len(self._in_flight), _MOST_UNPERSISTED - len(self._unpersisted))
+        sent = self._sent
+        return min(window - len(sent.in_flight), _MOST_UNPERSISTED - len(sent.unpersisted))
 
     @property
     def can_send(self) -> bool:
@@ -172,8 +164,7 @@ class Session:
         self.state = SessionState.CLOSED
         self.close_reason = reason
         self._arrived.clear()
-        self._in_flight.clear()
-        self._unpersisted.clear()
+        self._sent.clear()
         self._host.closed(reason)
 
     def _violation(self, reason: str) -> None:
@@ -316,7 +307,8 @@ class Session:
         self._change(SessionState.OPEN)
 
     def _session_ack(self, packet: bytes) -> None:
-        self._process_session_header(SessionAckPacket.decode(packet).session_header)
+        header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
+        self._process_session_header(header)
 
     def _message(self, kind: PacketKind, packet: bytes, message: PacketMessage) -> None:
         """Count a message, whatever becomes of it, then hand it on ([MS-MQQB] 3.1.5.8).
@@ -330,11 +322,11 @@ class Session:
         message.validate()
         self.session_active = True
         self.direct |= message.destination_queue_type is QueueFormatType.DIRECT
-        self.message_received_count = (self.message_received_count + 1) & _COUNTER
+        self.message_received_count = (self.message_received_count + 1) & COUNTER
         self.unacked_received_msg_count += 1
         recoverable = None
         if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
-            recoverable = (self.recoverable_message_received_count + 1) & _COUNTER
+            recoverable = (self.recoverable_message_received_count + 1) & COUNTER
             self.recoverable_message_received_count = recoverable
         if header is not None:
             self._process_session_header(header)
@@ -355,12 +347,12 @@ class Session:
         self.received_ack = self.session_active = True
         self.direct |= direct
         received = self.recoverable_message_received_count + recoverable
-        self.recoverable_message_received_count = received & _COUNTER
+        self.recoverable_message_received_count = received & COUNTER
         acknowledged_at = max(1, self.window_size // 2)
         while count and self.state is not SessionState.CLOSED:
             step = max(1, min(count, acknowledged_at - self.unacked_received_msg_count))
             count -= step
-            self.message_received_count = (self.message_received_count + step) & _COUNTER
+            self.message_received_count = (self.message_received_count + step) & COUNTER
             self.unacked_received_msg_count += step
             if self.unacked_received_msg_count >= acknowledged_at:
                 self.send_session_ack()
@@ -369,10 +361,10 @@ class Session:
 
     def persisted_many(self, numbers: range) -> None:
         """The same as `persisted` for recoverable messages with neighbouring numbers."""
-        following = (self._persisted_recoverable + 1) & _COUNTER
-        if self._persisted_early or numbers.start & _COUNTER != following:
+        following = (self._persisted_recoverable + 1) & COUNTER
+        if self._persisted_early or numbers.start & COUNTER != following:
             for number in numbers:
-                self.persisted(number & _COUNTER)
+                self.persisted(number & COUNTER)
             return
         left = len(numbers)
         while left and self.state is not SessionState.CLOSED:
@@ -383,7 +375,7 @@ class Session:
     def _persist(self, count: int) -> None:
         """The next messages are on the disk."""
         pending = self._pending_recoverable
-        self._persisted_recoverable = (self._persisted_recoverable + count) & _COUNTER
+        self._persisted_recoverable = (self._persisted_recoverable + count) & COUNTER
         if self._pending_recoverable >= _ACK_BITS:
             self.send_session_ack()
         elif not pending and self._pending_recoverable:
@@ -399,28 +391,26 @@ class Session:
             return
         early, count = self._persisted_early, 0
         early.add(number)
-        while (self._persisted_recoverable + count + 1) & _COUNTER in early:
+        while (self._persisted_recoverable + count + 1) & COUNTER in early:
             count += 1
-            early.discard((self._persisted_recoverable + count) & _COUNTER)
+            early.discard((self._persisted_recoverable + count) & COUNTER)
         self._persist(count)
 
     @property
     def _pending_recoverable(self) -> int:
         """Recoverable messages on the disk that have not been acknowledged yet."""
-        return (self._persisted_recoverable - self._acknowledged_recoverable) & _COUNTER
+        return (self._persisted_recoverable - self._acknowledged_recoverable) & COUNTER
 
     # Acknowledgements of our messages
 
     def _process_session_header(self, header: SessionHeader) -> None:
         """[MS-MQQB] 3.1.5.5: what the peer has of ours, and whether we have all of his."""
-        newly = (header.ack_sequence_number - self.message_sent_count + len(self._in_flight)) & (
-            _COUNTER
-        )
-        if newly > len(self._in_flight):
+        in_flight = self.un_acked_message_count
+        newly = (header.ack_sequence_number - self.message_sent_count + in_flight) & COUNTER
+        if newly > in_flight:
             self._violation("acknowledgement of messages that were not sent")
             return
-        released = self._mark_acknowledged(newly)
-        released += self._release_recoverable(header)
+        released = self._sent.take_counted(newly) + self._sent.take_persisted(header)
         if released:
             self._host.messages_acknowledged(released)
         if (
@@ -435,31 +425,6 @@ class Session:
         if newly or released or grown:
             self._host.window_moved()
 
-    def _mark_acknowledged(self, count: int) -> list[object]:
-        """Of the first `count` messages in flight the express ones are done."""
-        released: list[object] = []
-        for _ in range(count):
-            sent = self._in_flight.popleft()
-            if sent.recoverable is None:
-                released.append(sent.token)
-        return released
-
-    def _release_recoverable(self, header: SessionHeader) -> list[object]:
-        first = header.recoverable_msg_ack_seq_number
-        flags = header.recoverable_msg_ack_flags
-        if not first and not flags:
-            return []
-        released: list[object] = []
-        for number in list(self._unpersisted):
-            if (first - number) & _COUNTER >= _HALF:
-                break
-            released.append(self._unpersisted.pop(number))
-        for bit in range(flags.bit_length()):
-            number = (first + bit) & _COUNTER
-            if flags >> bit & 1 and number in self._unpersisted:
-                released.append(self._unpersisted.pop(number))
-        return released
-
     # Sending
 
     def send(self, packet: bytes, token: object) -> None:
@@ -468,28 +433,26 @@ class Session:
         `token` comes back in `messages_acknowledged`. An acknowledgement that is nearly due rides
         along ([MS-MQQB] 3.1.7.11).
         """
-        self.send_many([(packet, token)])
+        self.send_many([packet], [token])
 
-    def send_many(self, messages: Sequence[tuple[bytes, object]]) -> None:
-        """Send messages, as `send` each: packets and tokens, no more than there is `room` for."""
-        octets: list[bytes] = []
-        nearly_due = self._acknowledgement_is_nearly_due()
-        for packet, token in messages:
-            self.message_sent_count = (self.message_sent_count + 1) & _COUNTER
-            recoverable = None
-            if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
-                recoverable = (self.recoverable_message_sent_count + 1) & _COUNTER
-                self.recoverable_message_sent_count = recoverable
-                self._unpersisted[recoverable] = token
-            self._in_flight.append(_Sent(token, recoverable))
-            if nearly_due:
-                nearly_due = False
-                packet = with_session_header(packet, self._acknowledgement(self.window_size))
-            octets.append(packet)
+    def send_many(self, packets: Sequence[bytes], tokens: Sequence[object]) -> None:
+        """Send messages, as `send` each; no more than there is `room` for."""
+        octets = packets
+        if self._acknowledgement_is_nearly_due():
+            self._count_sent(packets[:1], tokens[:1])
+            first = with_session_header(packets[0], self._acknowledgement(self.window_size))
+            packets, tokens = packets[1:], tokens[1:]
+            octets = [first, *packets]
+        self._count_sent(packets, tokens)
         self.session_active = True
         if self._ack_wait is None:
             self._start_ack_wait()
         self._host.transmit(b"".join(octets))
+
+    def _count_sent(self, packets: Sequence[bytes], tokens: Sequence[object]) -> None:
+        self.message_sent_count = (self.message_sent_count + len(packets)) & COUNTER
+        last = self.recoverable_message_sent_count
+        self.recoverable_message_sent_count = self._sent.add(packets, tokens, last)
 
     def _acknowledgement_is_nearly_due(self) -> bool:
         if self._ack_send is None or not self.unacked_received_msg_count:
@@ -516,8 +479,8 @@ class Session:
     def _acknowledgement(self, window_size: int) -> SessionHeader:
         """The SessionHeader of this moment; what it acknowledges counts as acknowledged."""
         count = min(self._pending_recoverable, _ACK_BITS)
-        first = (self._acknowledged_recoverable + 1) & _COUNTER if count else 0
-        self._acknowledged_recoverable = (self._acknowledged_recoverable + count) & _COUNTER
+        first = (self._acknowledged_recoverable + 1) & COUNTER if count else 0
+        self._acknowledged_recoverable = (self._acknowledged_recoverable + count) & COUNTER
         self.unacked_received_msg_count = 0
         if self._ack_send is not None:
             self._ack_send.cancel()
@@ -557,7 +520,7 @@ class Session:
         if not self.session_active and self.unfinished_bytes:
             self._violation("bad packet: one that does not end")
             return
-        if not self.session_active and not self._in_flight and not self._unpersisted:
+        if not self.session_active and not self._sent:
             self.close("the session was idle")
             return
         self.session_active = False
@@ -571,13 +534,13 @@ class Session:
         if self._ack_wait is not None:
             self._ack_wait.cancel()
             self._ack_wait = None
-        if self._in_flight or self._unpersisted:
+        if self._sent:
             self._start_ack_wait()
 
     def _ack_wait_expired(self) -> None:
         """[MS-MQQB] 3.1.6.3."""
         self._ack_wait = None
-        waiting = bool(self._in_flight or self._unpersisted)
+        waiting = bool(self._sent)
         if waiting and not self.received_ack:
             self.close("the peer acknowledges nothing")
             return

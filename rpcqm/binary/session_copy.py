@@ -25,8 +25,7 @@ def copied(session: Session, host: SessionHost) -> Session:
     made._host, made._timers = host, Timers(session._clock)
     made.take_together = None
     made._arrived = PacketBuffer()
-    made._in_flight = session._in_flight.copy()
-    made._unpersisted = dict(session._unpersisted)
+    made._sent = session._sent.copied()
     made._persisted_early = set(session._persisted_early)
     for name in _TIMERS:
         setattr(made, name, silent(getattr(session, name), made._timers))
@@ -42,8 +41,8 @@ def told(session: Session) -> dict[str, object]:
         "unacknowledged": session.unacked_received_msg_count,
         "sent": session.message_sent_count,
         "recoverable sent": session.recoverable_message_sent_count,
-        "in flight": list(session._in_flight),
-        "unpersisted": list(session._unpersisted.items()),
+        "in flight": list(session._sent.in_flight),
+        "unpersisted": list(session._sent.unpersisted.items()),
         "persisted": (session._persisted_recoverable, session._acknowledged_recoverable),
         "direct": session.direct,
         "active": (session.session_active, session.received_ack),

@@ -5,6 +5,7 @@ days. What waits here still is not stored once more.
 """
 
 import hashlib
+from collections.abc import Sequence
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
@@ -40,6 +41,11 @@ class Forwarded:
         if queue.message_position_list.state(key) in _WAITS:
             self._places[printed] = queue, key
             self._fingerprints[queue.queue_id, key] = printed
+
+    def removed_many(self, queue: Queue, keys: Sequence[int]) -> None:
+        """`removed` of each."""
+        for key in keys if self._fingerprints else ():
+            self.removed(queue, key)
 
     def removed(self, queue: Queue, key: int) -> None:
         """Forget a message that has left its queue."""

@@ -5,11 +5,14 @@ trails keep what has to outlast a restart, or some thousand messages.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
+from operator import add
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
+from rpcqm.base.each import run_all
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -25,15 +28,9 @@ MOST_STEPS = 32
 _CLASSES = {int(each): each for each in MessageClass}
 
 
-class _MessageHops:
-    """One message on its way to one queue."""
-
-    __slots__ = ("identifier", "queue", "steps")
-
-    def __init__(self, identifier: bytes, queue: str) -> None:
-        self.identifier = identifier
-        self.queue = queue
-        self.steps: list[tuple[int, TrailEventType, str]] = []
+Place = tuple[int, int]
+"""A message on its way to one queue: the number of the outgoing queue, and the key there."""
+Step = tuple[int, TrailEventType, str]
 
 
 class MessageTrace:
@@ -41,29 +38,31 @@ class MessageTrace:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._hops: OrderedDict[tuple[int, int], _MessageHops] = OrderedDict()
+        self._sent: OrderedDict[Place, tuple[bytes, str]] = OrderedDict()
+        """Their identifiers, and where they go; those that were sent first come first."""
+        self._steps: dict[Place, tuple[Step, ...]] = {}
         self._told: deque[tuple[int, bytes, str, str]] = deque(maxlen=MOST)
         self.watch: MessageWatch | None = None
 
     def __len__(self) -> int:
-        return len(self._hops)
+        return len(self._sent)
 
     def copied(self, queue: Queue | None = None, keys: Iterable[int] = ()) -> "MessageTrace":
         """One like it, with only these messages of a queue that were sent, or with all of them."""
         made = MessageTrace(self._clock)
         made._told = self._told.copy()
-        made._hops = OrderedDict(self._hops) if queue is None else OrderedDict()
-        places = () if queue is None else ((queue.queue_id, key) for key in keys)
-        for place, hops in ((each, self._hops.get(each)) for each in places):
-            if hops is not None:
-                made._hops[place] = _MessageHops(hops.identifier, hops.queue)
-                made._hops[place].steps = list(hops.steps)
+        places = list(self._sent) if queue is None else [(queue.queue_id, key) for key in keys]
+        for place in filter(self._sent.__contains__, places):
+            made._sent[place] = self._sent[place]
+            made._steps[place] = self._steps[place]
         return made
 
     def steps(self, queue: Queue, keys: Iterable[int]) -> list[tuple[object, ...]]:
         """What is known of messages of a queue."""
-        found = (self._hops.get((queue.queue_id, key)) for key in keys)
-        return [(each.identifier, each.queue, *each.steps) for each in found if each is not None]
+        places = ((queue.queue_id, key) for key in keys)
+        return [
+            (*self._sent[place], *self._steps[place]) for place in places if place in self._sent
+        ]
 
     def told(self) -> list[tuple[int, bytes, str, str]]:
         """What is known of messages that tell what became of others."""
@@ -71,7 +70,7 @@ class MessageTrace:
 
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
         """Note that a message goes out to the address of its next hop."""
-        self._step(self._of(queue, message), TrailEventType.SENT, address)
+        self._step(self._noted(queue, message), TrailEventType.SENT, address)
         if self.watch is not None:
             self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
 
@@ -81,48 +80,73 @@ class MessageTrace:
             self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
 
     def sent_together(
-        self, queue: OutgoingQueue, packets: Iterable[tuple[int, bytes]], address: str
+        self,
+        queue: OutgoingQueue,
+        keys: Sequence[int],
+        identifiers: Sequence[bytes],
+        packets: Sequence[bytes],
+        address: str,
     ) -> None:
-        """Note that messages go out to one address: keys and packets."""
-        step = (self._clock.now(), TrailEventType.SENT, address)
-        if self.watch is not None:
-            packets = list(packets)
-            self.watch.sent(queue, packets, address)
-        for key, packet in packets:
-            hops = self._at(queue, key, packet)
-            if len(hops.steps) == MOST_STEPS:
-                del hops.steps[1]
-            hops.steps.append(step)
+        """Note that messages go out to one address, as `sent` does of each: their columns.
 
-    def acknowledged_together(self, queue: Queue, keys: Iterable[int], by: str) -> None:
+        Identifiers are the octets of source and number.
+        """
+        if self.watch is not None:
+            self.watch.sent(queue, list(zip(keys, packets, strict=True)), address)
+        places = list(zip(repeat(queue.queue_id), keys))
+        names = zip(identifiers, repeat(queue.destination_format_name))
+        if not self._sent.keys().isdisjoint(places):
+            for place, names_of in zip(places, names, strict=True):
+                self._note(place, *names_of)
+                self._step(place, TrailEventType.SENT, address)
+            return
+        step = (self._clock.now(), TrailEventType.SENT, address)
+        self._sent.update(zip(places, names, strict=True))
+        self._steps.update(dict.fromkeys(places, (step,)))
+        surplus = list(islice(self._sent, max(len(self._sent) - MOST, 0)))
+        run_all(map(self._sent.__delitem__, surplus))
+        run_all(map(self._steps.__delitem__, surplus))
+
+    def acknowledged_together(self, queue: Queue, keys: Sequence[int], by: str) -> None:
         """Note that acknowledgements of messages have come, as `acknowledged` does each."""
+        places = list(zip(repeat(queue.queue_id), keys))
+        known = list(filter(None, map(self._steps.get, places)))
+        if (
+            self.watch is None
+            and len(known) == len(places) > 0
+            and max(map(len, known)) < MOST_STEPS
+        ):
+            step = (self._clock.now(), TrailEventType.ACKNOWLEDGED, by)
+            self._steps.update(zip(places, map(add, known, repeat((step,))), strict=True))
+            return
         for key in keys:
             self.acknowledged(queue, key, by)
 
     def refused(self, queue: OutgoingQueue, message: Message, by: str, status: int) -> None:
         """Note that the next hop does not want a message, with a status of HTTP."""
-        self._step(self._of(queue, message), TrailEventType.REFUSED, f"{by}, {status}")
+        self._step(self._noted(queue, message), TrailEventType.REFUSED, f"{by}, {status}")
         if self.watch is not None:
             self.watch.turned_away(queue, message.lookup_identifier, str(status))
 
-    def _of(self, queue: OutgoingQueue, message: Message) -> _MessageHops:
-        return self._at(queue, message.lookup_identifier, message.packet)
+    def _noted(self, queue: OutgoingQueue, message: Message) -> Place:
+        """The place of a message, which is known from now on."""
+        packet, place = message.packet, (queue.queue_id, message.lookup_identifier)
+        identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
+        self._note(place, identifier, queue.destination_format_name)
+        return place
 
-    def _at(self, queue: OutgoingQueue, key: int, packet: bytes) -> _MessageHops:
-        place = (queue.queue_id, key)
-        hops = self._hops.get(place)
-        if hops is None:
-            identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
-            hops = self._hops[place] = _MessageHops(identifier, queue.destination_format_name)
-            if len(self._hops) > MOST:
-                self._hops.popitem(last=False)
-        return hops
+    def _note(self, place: Place, identifier: bytes, queue: str) -> None:
+        if place not in self._sent:
+            self._sent[place], self._steps[place] = (identifier, queue), ()
+            if len(self._sent) > MOST:
+                oldest, _ = self._sent.popitem(last=False)
+                del self._steps[oldest]
 
     def acknowledged(self, queue: Queue, key: int, by: str) -> None:
         """Note that an acknowledgement of a message has come; `by` describes it."""
-        hops = self._hops.get((queue.queue_id, key))
-        if hops is not None:
-            self._step(hops, TrailEventType.ACKNOWLEDGED, by)
+        place = (queue.queue_id, key)
+        if place in self._sent:
+            self._step(place, TrailEventType.ACKNOWLEDGED, by)
         if self.watch is not None:
             self.watch.acknowledged(queue, key)
 
@@ -141,19 +165,20 @@ class MessageTrace:
             name = kind.name.removeprefix("MQMSG_CLASS_")
             self._told.append((now, about, queue.pathname, name))
 
-    def _step(self, hops: _MessageHops, happening: TrailEventType, detail: str) -> None:
-        if len(hops.steps) == MOST_STEPS:
-            del hops.steps[1]
-        hops.steps.append((self._clock.now(), happening, detail))
+    def _step(self, place: Place, happening: TrailEventType, detail: str) -> None:
+        steps, step = self._steps[place], (self._clock.now(), happening, detail)
+        if len(steps) == MOST_STEPS:
+            steps = (steps[0], *steps[2:])
+        self._steps[place] = (*steps, step)
 
     def events(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """The events of a message, in no particular order."""
         wanted = _octets(identifier)
-        for (_, key), hops in self._hops.items():
-            if hops.identifier == wanted:
-                for time, happening, detail in hops.steps:
+        for place, (sent, queue) in self._sent.items():
+            if sent == wanted:
+                for time, happening, detail in self._steps[place]:
                     text = next_hop_text(detail) if happening is TrailEventType.SENT else detail
-                    yield TrailEvent(time, happening, hops.queue, key, text)
+                    yield TrailEvent(time, happening, queue, place[1], text)
         for time, about, queue, name in self._told:
             if about == wanted:
                 yield TrailEvent(time, TrailEventType.ACKNOWLEDGED, queue, 0, name)

@@ -49,6 +49,7 @@ _NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 """The first of the classes that say why a message is dead."""
 
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
+LeftTogether = Callable[[StoreTransaction, OutgoingQueue, Sequence[int]], None]
 DeadLetterHook = Callable[[Queue, MessageClass], None]
 """Told of the queue that keeps a dead letter, and why it is one."""
 AvailableHook = Callable[[OutgoingQueue, int], None]
@@ -128,6 +129,9 @@ class Positions:
         """The consequences of arrivals and removals; the acknowledgements set this."""
         self._expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
+        self.left_together: dict[DeletedHook, LeftTogether] = {}
+        """What hears at once of messages that have left an outgoing queue, as one of the
+        `deleted_hooks` would of each."""
         self.available_hooks: list[AvailableHook] = []
         self.dead_letter_hooks: list[DeadLetterHook] = []
         self.watch: MessageWatch | None = None
@@ -321,9 +325,13 @@ class Positions:
 
         The transaction has removed them already.
         """
-        queue.peekable_when_locked.difference_update(keys)
+        if queue.peekable_when_locked:
+            queue.peekable_when_locked.difference_update(keys)
         self._store.metrics.count(LEFT, len(keys))
         for hook in self.deleted_hooks:
+            if (together := self.left_together.get(hook)) is not None:
+                together(transaction, queue, keys)
+                continue
             for key in keys:
                 hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 

@@ -6,8 +6,10 @@ removes it meanwhile; both happen when it is given back.
 """
 
 import struct
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID
 
@@ -54,18 +56,21 @@ class SentAs(NamedTuple):
     number: int = 0
 
 
-class StoredMessage(NamedTuple):
-    """A message of a queue: its key, and its octets as they are kept."""
+class WaitingRun(NamedTuple):
+    """Messages of a queue: their keys, and their octets as they are kept."""
 
-    key: int
-    stored: bytes
+    keys: list[int]
+    stored: list[bytes]
 
 
 UNKNOWN = SentAs()
 _SENT_AS = struct.Struct("<QI")
 _HOPS = UserFlags.RC.bits
+_JOURNALED = FLAG_POSITIVE_JOURNALING
+"""Messages with this flag are kept once they have arrived."""
 _UNUSUAL = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
 """Messages with these flags are locked, or kept, unlike others."""
+_IS_UNUSUAL = bytes(bool(flags & _UNUSUAL) for flags in range(256))
 
 
 class _Waiting(NamedTuple):
@@ -107,22 +112,19 @@ class Transfer:
         self._positions.lock(queue, message, owner)
         return message
 
-    def next_run(self, queue: OutgoingQueue, limit: int) -> list[StoredMessage]:
+    def next_run(self, queue: OutgoingQueue, limit: int) -> WaitingRun:
         """The next messages to send, of one priority, up to `limit`; nobody has locked them yet.
 
         Each could be locked and sent as any other, with nothing to be noted.
         """
-        if queue.trail:
-            return []
-        run: list[StoredMessage] = []
-        size, read = 0, self._store.read_packet
-        for key, serial, flags in self._store.index(queue.queue_id).first_available_run(limit):
-            if flags & _UNUSUAL or size >= READ_AT_MOST:
-                break
-            stored = read(serial)
-            size += len(stored)
-            run.append(StoredMessage(key, stored))
-        return run
+        found = self._store.index(queue.queue_id).first_available_run(limit)
+        if queue.trail or found is None:
+            return WaitingRun([], [])
+        unusual = found.flags.translate(_IS_UNUSUAL).find(1)
+        count = len(found.keys) if unusual < 0 else unusual
+        enough = bisect_left(list(accumulate(found.sizes[:count])), READ_AT_MOST)
+        run = slice(min(count, enough + 1))
+        return WaitingRun(found.keys[run].tolist(), self._store.read_packets(found.serials[run]))
 
     def lock_run(self, queue: OutgoingQueue, keys: Sequence[int], owner: object) -> bool:
         """Lock messages of a run for `owner`; False, and nothing done, when one is not there."""
@@ -166,19 +168,18 @@ class Transfer:
         False, and nothing has happened, where anything else is to be done with one of them. `look`
         is shown what is about to be committed.
         """
-        index = self._store.index(queue.queue_id)
-        if queue.trail or any(_is_journaled(index.position(key)) for key in keys):
+        if queue.trail:
             return False
         unsynced = self.unsynced + (0 if changes else len(keys))
         try:
             with self._store.transaction("delivered") as change:
                 sync = bool(changes) or unsynced >= RESENT_AT_MOST
-                change.remove_many(queue.queue_id, keys, sync=sync)
+                change.remove_many(queue.queue_id, keys, sync=sync, unwanted=_JOURNALED)
                 self._positions.transferred_together(change, queue, keys)
                 apply_changes(change, changes)
                 if look is not None:
                     look(change)
-        except PositionStateError:  # an administrator has removed one of them meanwhile
+        except PositionStateError:  # one is journaled, or an administrator has removed it
             return False
         self.unsynced = unsynced % RESENT_AT_MOST
         return True
@@ -343,11 +344,6 @@ class Transfer:
         if queue.message_position_list.state(key) is PositionState.AVAILABLE:
             self._positions.lock(queue, message, self)
         self._await(_Waiting(queue, key, sent_as), message.attributes.identifier)
-
-
-def _is_journaled(position: PositionRecord | None) -> bool:
-    """Whether a message asks to be kept once it has arrived."""
-    return position is not None and bool(position.flags & FLAG_POSITIVE_JOURNALING)
 
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:

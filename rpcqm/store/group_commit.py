@@ -2,21 +2,28 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby, starmap
+from operator import itemgetter, not_
 
 from rocksdict import WriteBatch
 
+from rpcqm.base.each import run_all
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.store.database import Database
 from rpcqm.store.records import Family
+from rpcqm.store.runs import Operation
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.transaction import StoreTransaction
 
 _log = get_logger("store")
+_FEW = 8
+"""Operations that are put one by one."""
+_first_of, _value_of, _key_and_family_of = itemgetter(0), itemgetter(1), itemgetter(0, 2)
 
 
 def _nothing() -> None:
@@ -76,8 +83,23 @@ class CommitGroup:
         self.transactions.append(transaction)
 
     def _put(self, transaction: StoreTransaction) -> None:
+        operations = transaction.operations
+        if len(operations) < _FEW:
+            self._put_each(operations)
+            return
+        empty = map(not_, map(_value_of, operations))
+        for is_empty, rows in groupby(zip(empty, operations, strict=True), _first_of):
+            run = list(map(_value_of, rows))
+            if not is_empty:
+                run_all(starmap(self.batch.put, run))
+            elif set(map(_value_of, run)) == {None}:
+                run_all(starmap(self.batch.delete, map(_key_and_family_of, run)))
+            else:
+                self._put_each(run)
+
+    def _put_each(self, operations: Iterable[Operation]) -> None:
         put, delete = self.batch.put, self.batch.delete
-        for key, value, handle in transaction.operations:
+        for key, value, handle in operations:
             if value is None:
                 delete(key, handle)
             else:

@@ -3,15 +3,17 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from rpcqm.adm.enums import PositionState
+from rpcqm.base.each import run_all
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.store.chunk import DELETED, LIVE
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.moves import MovesOfMessages
-from rpcqm.store.priority_index import Place, PriorityIndex
+from rpcqm.store.priority_index import Neighbours, Place, PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 from rpcqm.store.runs import Departure, Run
@@ -138,10 +140,10 @@ class QueueIndex:
         by_priority = enumerate(self._priorities)
         return sum(each.count_after(at << SEQUENTIAL_BITS | number) for at, each in by_priority)
 
-    def first_available_run(self, limit: int) -> Sequence[tuple[int, int, int]]:
-        """Key, serial and flags of each of the first available messages that are neighbours."""
-        runs = (priority.first_available_run(limit) for priority in self._priorities)
-        return next(filter(None, runs), ())
+    def first_available_run(self, limit: int) -> Neighbours | None:
+        """The first available messages that are neighbours, `limit` at most; None without any."""
+        runs = (each.first_available_run(limit) for each in self._priorities if each.chunks)
+        return next(filter(None, runs), None)
 
     def page(self, after: int | None, limit: int, available: bool = True) -> list[int]:
         """Up to `limit` keys above `after` (None = from the first), in order."""
@@ -503,8 +505,9 @@ class QueueIndex:
         self.bytes -= size
         self.account.charge_many(-count, -size)
         self.total.charge_many(-count, -size)
-        for key in keys if self._owners or self._moves else ():
-            self._owners.pop(key, None)
+        if self._owners:
+            run_all(map(self._owners.pop, keys, repeat(None)))
+        for key in keys if self._moves else ():
             self._moves.forget(key)
         span.delete()
         return count

@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
+from typing import NamedTuple
 
 from rpcqm.store.chunk import LIVE, Chunk
 from rpcqm.store.columns import AVAILABLE, MessageColumns
@@ -15,6 +16,15 @@ SPLIT = 1024
 """A chunk that has grown to this is split: inserting moves all behind it."""
 SMALL = 64
 """A chunk shorter than this is not worth compacting."""
+
+
+class Neighbours(NamedTuple):
+    """Columns of messages that are side by side; sizes are octets."""
+
+    keys: "array[int]"
+    serials: "array[int]"
+    sizes: "array[int]"
+    flags: bytearray
 
 
 class PriorityIndex:
@@ -146,19 +156,16 @@ class PriorityIndex:
         if earliest < chunk.earliest:
             self.heap.push(chunk, earliest)
 
-    def first_available_run(self, limit: int) -> list[tuple[int, int, int]]:
-        """Key, serial and flags of each of the first available messages that are neighbours.
-
-        There are no more than `limit`, and none without an available message.
-        """
+    def first_available_run(self, limit: int) -> Neighbours | None:
+        """The first available messages that are neighbours, `limit` at most; None without any."""
         at = self.open.find(1)
         if at < 0:
-            return []
+            return None
         chunk = self.chunks[at]
         start = chunk.states.find(AVAILABLE)
         states = chunk.states[start : start + limit]
         run = slice(start, start + len(states) - len(states.lstrip(_AVAILABLE_STATE)))
-        return list(zip(chunk.keys[run], chunk.serials[run], chunk.flags[run], strict=True))
+        return Neighbours(chunk.keys[run], chunk.serials[run], chunk.sizes[run], chunk.flags[run])
 
     def first_from(self, key: int, available: bool) -> int | None:
         """The smallest key that is not below `key`, among the available or all live entries."""

@@ -138,10 +138,14 @@ def remove_run(
     queue_id: int,
     keys: Sequence[int],
     sync: bool,
+    unwanted: int,
 ) -> None:
     """Remove messages, all of them or none."""
     index = store.index(queue_id)
     departure = index.leave_many(keys)
+    if any(unwanted & flags for flags in set(departure.flags)):
+        index.come_back_many(departure)
+        raise PositionStateError("a message is not to be removed with others")
     transaction.steps.append((_discard_many, _come_back_many, index, departure))
     before = len(transaction.operations)
     transaction.operations.extend(

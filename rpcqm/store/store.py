@@ -2,10 +2,11 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.completion import Completion
@@ -248,6 +249,18 @@ class Store:
         """The UserMessage packet of a visible message; raises KeyError if there is none."""
         packet: bytes | None = self._bodies.get(SERIAL.pack(serial))
         return self.express.get(serial) if packet is None else packet
+
+    def read_packets(self, serials: Iterable[int]) -> list[bytes]:
+        """Those of several, as `read_packet` gives each."""
+        numbers = list(serials)
+        keys: list[Any] = list(map(SERIAL.pack, numbers))
+        packets = cast(list[bytes | None], self._bodies.get(keys))
+        if None not in packets:
+            return cast(list[bytes], packets)
+        return [
+            self.express.get(serial) if packet is None else packet
+            for serial, packet in zip(numbers, packets, strict=True)
+        ]
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         """A record as it was last written; pending changes do not count."""

@@ -210,15 +210,18 @@ class StoreTransaction:
             self.operations.append((_serial(position.serial), None, self._store.body_handle))
         self.messages += 1
 
-    def remove_many(self, queue_id: int, keys: Sequence[int], *, sync: bool = True) -> None:
+    def remove_many(
+        self, queue_id: int, keys: Sequence[int], *, sync: bool = True, unwanted: int = 0
+    ) -> None:
         """Remove messages of one queue as `remove` would each; all of them or none.
 
-        It is quickest where they are neighbours, in the order of the queue.
+        It is quickest where they are neighbours, in the order of the queue. Raises
+        PositionStateError also if one has any of the `unwanted` flags.
         """
-        if len(keys) == 1:
+        if len(keys) == 1 and not unwanted:
             self.remove(queue_id, keys[0], sync=sync)
         elif keys:
-            remove_run(self, self._store, queue_id, keys, sync)
+            remove_run(self, self._store, queue_id, keys, sync, unwanted)
 
     def _take(self, queue_id: int, lookup_identifier: int, sync: bool = True) -> PositionRecord:
         """Begin the removal of a position, without its packet."""

@@ -85,6 +85,10 @@ class Shape:
         """What `identity_of` gives for the message with that number."""
         return self._source + message_id + self._behind
 
+    def identifiers(self, message_ids: Iterable[bytes]) -> list[bytes]:
+        """The octets of the identifiers of messages with those numbers."""
+        return list(map(self._source.__add__, message_ids))
+
     def identities(self, message_ids: Iterable[bytes]) -> list[bytes]:
         """`identity` of each."""
         source, behind = self._source, self._behind

@@ -8,19 +8,19 @@ packet; the first one of a shape in a run is asked everything that all of them h
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import (
     FLAG_NEGATIVE_JOURNALING,
     FLAG_POSITIVE_JOURNALING,
-    NEVER,
     Message,
 )
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
+from rpcqm.binary.connection.outgoing_run import Leaving
 from rpcqm.binary.connection.outgoing_shadow import ChangesOf, Look, OutgoingShadow
-from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.connection.peer_connection import PeerConnection, tokens_of
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.qm.protocol_records import Changes
@@ -35,13 +35,6 @@ FEWEST = 2
 _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
 
 _log = get_logger("binary")
-
-
-class Leaving(NamedTuple):
-    """A message that may leave: its key and its packet."""
-
-    key: int
-    packet: bytes
 
 
 class OutgoingRuns:
@@ -73,38 +66,35 @@ class OutgoingRuns:
             return False
         queue = transfer.queue
         run = self._next(queue, transfer.name, limit)
-        keys = [key for key, _ in run]
         if len(run) < FEWEST:
             return False
+        keys = run.keys
         shadow = self.shadow
         with nullcontext() if shadow is None else shadow.sending(transfer, connection, keys):
             if not self._transfer.lock_run(queue, keys, transfer):
                 return False
             in_flight.update(dict.fromkeys(keys))
-            connection.session.send_many([(packet, Token(transfer, key)) for key, packet in run])
-            self._protocol.message_trace.sent_together(queue, run, connection.address)
+            connection.session.send_many(run.packets, tokens_of(transfer, keys))
+            trace = self._protocol.message_trace
+            trace.sent_together(queue, keys, run.identifiers, run.packets, connection.address)
         self.sent += len(run)
         self._protocol.store.metrics.count("templates.left", len(run))
         return True
 
-    def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> list[Leaving]:
+    def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> Leaving:
         """The next messages that leave unchanged, and with nothing to be noted."""
         asked: dict[Shape, bool] = {}
-        run: list[Leaving] = []
-        now = self._clock.now() // 1000
-        for key, stored in self._transfer.next_run(queue, limit):
+        run = Leaving(self._transfer.next_run(queue, limit), self._clock.now() // 1000)
+        while (stored := run.following) is not None:
             found = self.shapes.find(stored, 0)
             if found is None:
                 self._similar = self.shapes.unknown(stored, 0, self._similar)
                 break
             shape, values = found
-            packet = stored[: values.size]
             if shape not in asked:
-                asked[shape] = self._leaves_unchanged(name, packet)
-            over = shape.time_to_reach_queue
-            if not asked[shape] or (over != NEVER and now - values.sent_time > over):
+                asked[shape] = self._leaves_unchanged(name, stored[: values.size])
+            if not asked[shape] or not run.take(shape, values):
                 break
-            run.append(Leaving(key, packet))
         return run
 
     def _leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:

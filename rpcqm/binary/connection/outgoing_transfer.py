@@ -5,9 +5,10 @@ back and sent again by the next one. Transactional messages of our own carry a s
 durable before they leave, and stay until their order is acknowledged.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import OutgoingQueueState
@@ -19,6 +20,7 @@ from rpcqm.adm.message import (
 )
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion
+from rpcqm.base.each import run_all
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.retry import RetryTimer
@@ -468,7 +470,7 @@ class OutgoingTransfer:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
         sequence = self.sequence
         assert sequence is not None
-        packets: list[tuple[bytes, None]] = []
+        packets: list[bytes] = []
         for message in messages:
             key = message.lookup_identifier
             if key not in self._in_flight or sequence.number_of(key) is None:
@@ -479,10 +481,10 @@ class OutgoingTransfer:
             stamp = sequence.stamp_of(key)
             packet = bytearray(plain)
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
-            packets.append((bytes(packet), None))
+            packets.append(bytes(packet))
             self._sent(message, connection)
         if packets:
-            connection.session.send_many(packets)
+            connection.session.send_many(packets, [None] * len(packets))
         sequence.ladder.wait()
 
     # Acknowledgements
@@ -500,7 +502,8 @@ class OutgoingTransfer:
 
     def acknowledged(self, keys: list[int]) -> None:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
-        held = [key for key in keys if self._in_flight.pop(key, self) is None]
+        found = list(map(self._in_flight.pop, keys, repeat(self)))
+        held = keys if self not in found else [*compress(keys, (each is None for each in found))]
         self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
         if not self._protocol.runs.delivered(self.queue, held):
             for key in held:
@@ -570,6 +573,14 @@ class OutgoingTransfer:
         if self.sequence is not None and self.sequence.number_of(key) is not None:
             self.sequence.forget(key)
             self._kept.forget(change, key)
+
+    def left_together(self, change: StoreTransaction, keys: Sequence[int]) -> None:
+        """`removed` of each."""
+        if self.sequence is None:
+            run_all(map(self._in_flight.pop, keys, repeat(None)))
+            return
+        for key in keys:
+            self.removed(change, key)
 
     # Sequences over restarts
 

@@ -1,8 +1,11 @@
 """One connection to another queue manager: its session, and who uses it."""
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple, Protocol, cast
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
@@ -148,12 +151,18 @@ class PeerConnection:
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
         """Tell the users of tokens; a token is None if nobody waits for its message."""
+        waiting = cast(list[Token], list(filter(None, tokens)))
+        if not waiting:
+            return
+        users, keys = zip(*waiting, strict=True)
+        if users.count(users[0]) == len(users):
+            users[0].acknowledged(list(keys))
+            return
         by_user: dict[int, tuple[ConnectionUser, list[int]]] = {}
-        for token in tokens:
-            if isinstance(token, Token):
-                by_user.setdefault(id(token.user), (token.user, []))[1].append(token.key)
-        for user, keys in by_user.values():
-            user.acknowledged(keys)
+        for user, key in waiting:
+            by_user.setdefault(id(user), (user, []))[1].append(key)
+        for user, its_keys in by_user.values():
+            user.acknowledged(its_keys)
 
     def window_moved(self) -> None:
         with self._owner.gathering():
@@ -172,9 +181,16 @@ class PeerConnection:
             user.connection_closed(self, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A message that a session has in flight, and the user that has sent it."""
 
     user: ConnectionUser
     key: int
+
+
+def tokens_of(user: ConnectionUser, keys: Iterable[int]) -> list[Token]:
+    """The tokens of many messages."""
+    return list(map(_new_token, zip(repeat(user), keys)))
+
+
+_new_token: Callable[[tuple[ConnectionUser, int]], Token] = partial(tuple.__new__, Token)

@@ -3,7 +3,7 @@
 Nothing here knows sockets: a `PeerNetwork` resolves and connects, so that tests can simulate one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -122,6 +122,7 @@ class BinaryProtocol:
         self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
+        engine.positions.left_together[self._message_position_deleted] = self._left_together
         engine.session_sources.append(self._sessions)
 
     def start(self) -> None:
@@ -317,6 +318,14 @@ class BinaryProtocol:
             return
         if queue in self.transfers or self._has_sequence(queue):
             self.transfer(queue).removed(change, key)
+
+    def _left_together(
+        self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
+    ) -> None:
+        """`_message_position_deleted` of each."""
+        self._receiver.left_together(queue, keys)
+        if queue in self.transfers or self._has_sequence(queue):
+            self.transfer(queue).left_together(change, keys)
 
     def _state_changed(self, queue: OutgoingQueue) -> None:
         """[MS-MQQB] 3.1.7.13, 3.1.7.14."""

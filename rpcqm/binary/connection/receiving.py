@@ -4,7 +4,7 @@ Counting was the session's. A message is known to be taken when it is on the dis
 what remembers that it was taken: the sequence of a transactional one, the history of another.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -410,6 +410,10 @@ class Receiver:
             incoming.send_final_ack(change, message, reason)
 
     # Removals
+
+    def left_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> None:
+        """Messages have left an outgoing queue, as `removed` hears of each."""
+        self._forwarded.removed_many(queue, keys)
 
     def removed(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass

@@ -164,22 +164,31 @@ _PACKETS: dict[int, type[InternalPacket]] = {
 }
 
 
+_HEAD_SIZE = BaseHeader.size() + InternalHeader.size()
+
+
 def check_internal_packet(buffer: Buffer) -> PacketType:
     """The type of a whole internal packet, when it is as it must be; raises DecodeError.
 
     Source: [MS-MQQB] 3.1.5.1.1.
     """
-    base = BaseHeader.decode(buffer)
+    return _kind_of(bytes(buffer[:_HEAD_SIZE]), len(buffer))
+
+
+@functools.lru_cache(maxsize=64)
+def _kind_of(head: bytes, size: int) -> PacketType:
+    """That of a packet of `size` bytes by its first headers, which are nearly always the same."""
+    base = BaseHeader.decode(head)
     base.validate()
     if not base.flags.IN or base.flags.DH:
         raise DecodeError("no internal packet")
-    kind = InternalHeader.decode(buffer, BaseHeader.size()).flags.PT
+    kind = InternalHeader.decode(head, BaseHeader.size()).flags.PT
     packet = _PACKETS.get(kind)
     if packet is None:
         raise DecodeError(f"internal packet of type {kind}")
     if bool(base.flags.SH) != (packet is SessionAckPacket):
         raise DecodeError(f"session header does not fit packet type {kind}")
-    if not base.packet_size == len(buffer) == packet.size():
+    if not base.packet_size == size == packet.size():
         raise DecodeError(f"internal packet of {base.packet_size} bytes")
     return PacketType(kind)
 

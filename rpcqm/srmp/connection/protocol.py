@@ -4,7 +4,7 @@ Nothing here knows sockets: an `SrmpNetwork` posts, so that tests can simulate o
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,7 @@ class SrmpProtocol:
         """Which addresses may be connected to for a queue; None for all."""
         self.receiver = Receiver(self)
         engine.positions.deleted_hooks.append(self._message_position_deleted)
+        engine.positions.left_together[self._message_position_deleted] = self._left_together
 
     def start(self) -> None:
         """[MC-MQSRM] 3.1.3.1, 3.1.4.1: send what waits."""
@@ -230,6 +231,14 @@ class SrmpProtocol:
             self.transfer(queue).send()
         finally:
             self.dispatcher.remove_message_from_dispatch_collection(position)
+
+    def _left_together(
+        self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
+    ) -> None:
+        """`_message_position_deleted` of each."""
+        self.receiver.left_together(queue, keys)
+        for key in keys if queue in self.transfers else ():
+            self.transfers[queue].removed(change, key)
 
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass

@@ -5,7 +5,7 @@ was taken: the stream of one, the history of another. What is refused for good c
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
@@ -430,6 +430,10 @@ class Receiver:
         return changes, partial(self._history.remove, identity, changes)
 
     # Removals
+
+    def left_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> None:
+        """Messages have left an outgoing queue, as `removed` hears of each."""
+        self._forwarded.removed_many(queue, keys)
 
     def removed(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass

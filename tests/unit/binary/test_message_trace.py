@@ -1,11 +1,13 @@
 """What is known of messages that were sent: their hops and their acknowledgements."""
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm import message_trace
+from rpcqm.qm.message_trace import MessageTrace
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging, packets
 
 
@@ -54,6 +56,31 @@ def test_a_message_in_sequence_was_sent_twice_and_received(pair: Exchanging) -> 
         ("ACKNOWLEDGED", STREAM, "in order"),
         ("ACKNOWLEDGED", STREAM, "finally, ACK_RECEIVE"),
     ]
+
+
+def test_what_is_known_of_many_at_once_is_bounded(
+    pair: Exchanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_trace, "MOST", 10)
+    monkeypatch.setattr(message_trace, "MOST_STEPS", 4)
+    pair.send(ORDERS)
+    queue, clock = pair.alice.outgoing(ORDERS), pair.simulation.clock
+    together, one_by_one = MessageTrace(clock), MessageTrace(clock)
+    keys = list(range(20))
+    octets = [UUID(int=7).bytes_le + key.to_bytes(4, "little") for key in keys]
+    for hop, some in enumerate([slice(8), slice(2, 8), slice(8), slice(5, 8), slice(4, 14)]):
+        together.sent_together(queue, keys[some], octets[some], octets[some], str(hop))
+        together.acknowledged_together(queue, keys[some], f"by {hop}")
+        for key in keys[some]:
+            one_by_one.sent_together(queue, [key], [octets[key]], [octets[key]], str(hop))
+        for key in keys[some]:
+            one_by_one.acknowledged(queue, key, f"by {hop}")
+        assert together.steps(queue, keys) == one_by_one.steps(queue, keys)
+    assert len(together) == 10
+    steps = together._steps[queue.queue_id, 7]
+    assert [detail for _, _, detail in steps] == ["0", "by 3", "4", "by 4"]
+    together.sent_together(queue, keys, octets, octets, "last")
+    assert [key for key in keys if together.steps(queue, [key])] == keys[10:]
 
 
 def test_what_is_known_is_bounded(pair: Exchanging, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.store.records import Family
 from tests.support.binary_acceptor import ScriptedAcceptor
@@ -64,6 +67,14 @@ class Half:
     def set_ahead(self, milliseconds: int) -> None:
         self.simulation.clock.set_ahead(milliseconds)
 
+    def remove(self, place: int) -> None:
+        """Remove a message whatever its state, as an administrator may."""
+        (queue,) = self._queues()
+        key = list(self.alice.store.index(queue.queue_id).keys())[place]
+        with self.alice.store.transaction("removed") as change:
+            reason = MessageClass.MQMSG_CLASS_NACK_DELETED
+            self.alice.engine.positions.message_position_deleted(change, queue, key, reason)
+
     def purge(self) -> None:
         for queue in self._queues():
             self.alice.engine.queues.purge_queue(queue)
@@ -75,6 +86,7 @@ class Half:
     def kept(self) -> dict[str, Any]:
         """What has been sent, and what is in the store and in memory."""
         own, store = self.alice.engine.queue_manager.identifier.bytes_le, self.alice.store
+        trace = self.alice.engine.message_trace
         kept: dict[str, Any] = {
             "sent": [packet.replace(own, OWN) for packet in self.peer.messages],
             "streams": dict(store.records(Family.STREAM)),
@@ -87,8 +99,8 @@ class Half:
             },
             "unsynced": self.alice.engine.transfer.unsynced,
             "trace": [
-                (place, hops.identifier.replace(own, OWN), hops.steps)
-                for place, hops in self.alice.engine.message_trace._hops.items()
+                (place, identifier.replace(own, OWN), to, trace._steps[place])
+                for place, (identifier, to) in trace._sent.items()
             ],
         }
         for queue in self._queues():
@@ -102,7 +114,7 @@ class Half:
                 session.message_sent_count,
                 session.recoverable_message_sent_count,
                 session.room,
-                list(session._unpersisted),
+                list(session._sent.unpersisted),
                 list(transfer._in_flight),
                 session._ack_wait is None,
             )
@@ -195,6 +207,72 @@ def test_what_has_arrived_in_order_goes_together(twins: Twins) -> None:
     twins.do("acknowledge_order", 0)
     twins.settle()
     assert twins.halves[0].alice.unsent == 0
+
+
+def test_what_its_source_keeps_is_kept_though_it_left_with_others(twins: Twins) -> None:
+    opened(twins)
+    twins.do("send", ORDERS, 10, {})
+    twins.do("acknowledge", 10, 0)
+    twins.do("send", ORDERS, 3, {"positive_journaling_requested": True})
+    twins.do("acknowledge", 3, 13)
+    twins.settle()
+    kept = [half.alice.bodies("system$;journal") for half in twins.halves]
+    assert kept == [[b"0", b"1", b"2"]] * 2
+
+
+def test_neighbours_of_other_sizes_leave_in_order(twins: Twins) -> None:
+    opened(twins)
+    twins.do("send", ORDERS, 64, {})
+    for label in ("", "label", "", "other label"):
+        twins.do("send", ORDERS, 6, {"label": label})
+    twins.do("acknowledge", 32, 32)
+    sent = [PacketMessage(packet) for packet in twins.halves[0].peer.messages[-24:]]
+    assert [each.body for each in sent] == [b"%d" % number for number in range(6)] * 4
+
+
+def test_only_the_late_ones_of_neighbours_stay(twins: Twins) -> None:
+    opened(twins, time_to_reach_queue=20)
+    twins.do("disconnect")
+    for ahead in (20_000, -20_000, 20_000):
+        twins.do("set_ahead", ahead)
+        twins.do("send", ORDERS, 6, {"time_to_reach_queue": 20})
+    twins.settle(6_000)
+    twins.do("open")
+    assert len(twins.halves[0].peer.messages) == 12
+
+
+def test_what_has_been_removed_meanwhile_is_not_acknowledged(twins: Twins) -> None:
+    opened(twins)
+    twins.do("send", ORDERS, 10, {})
+    twins.do("remove", 4)
+    twins.do("acknowledge", 10, 10)
+    assert [half.alice.unsent for half in twins.halves] == [0, 0]
+    for half in twins.halves:
+        steps = list(half.alice.engine.message_trace._steps.values())[-10:]
+        assert [len(each) for each in steps] == [2, 2, 2, 2, 1, 2, 2, 2, 2, 2]
+
+
+def test_what_came_from_elsewhere_is_sent_without_what_is_kept_with_it(twins: Twins) -> None:
+    """Where a message came from stands behind its packet while it waits."""
+    opened(twins)
+    stored = []
+    for half in twins.halves:
+        queue = half.alice.outgoing(ORDERS)
+        half.alice.send_later(ORDERS, b"octets")
+        half.alice.settle()
+        key = queue.message_position_list.last(False)
+        assert key is not None
+        stored.append(half.alice.engine.positions.message_at(queue, key).packet)
+    for half, packet in zip(twins.halves, stored, strict=True):
+        with half.alice.store.transaction("forwarded") as change:
+            for _ in range(8):
+                message = Message(packet)
+                message.source_address = "192.0.2.77"
+                queue = half.alice.outgoing(ORDERS)
+                half.alice.engine.positions.arrive(change, queue, message, message.envelope)
+    twins.settle()
+    for packet in twins.halves[0].peer.messages[-8:]:
+        assert packet == stored[0]
 
 
 def test_what_is_late_does_not_leave(twins: Twins) -> None:

@@ -159,6 +159,20 @@ def test_an_acknowledgement_that_is_nearly_due_rides_on_a_message() -> None:
     assert pair.acceptor.session.is_open
 
 
+def test_an_acknowledgement_that_rides_on_the_first_of_several_counts_only_that_one() -> None:
+    pair = Pair().open()
+    pair.initiator.session.send(packet(1), "one")
+    pair.settle()
+    pair.clock.advance(7_501)
+    several = [packet(number) for number in (2, 3, 4)]
+    pair.acceptor.session.send_many(several, ["two", "three", "four"])
+    assert len(pair.acceptor.sent[0]) == sum(map(len, several)) + 16
+    pair.settle()
+    assert pair.initiator.acknowledged == ["one"]
+    assert [octets for _, octets, *_ in pair.initiator.received] == several
+    assert pair.initiator.session.is_open
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.5.5")
 @pytest.mark.parametrize("field", ["user_msg_sequence_number", "recoverable_msg_seq_number"])
 def test_counts_that_differ_close_the_session(field: str) -> None:

@@ -268,16 +268,9 @@ def test_what_has_arrived_in_order_is_compared(tmp_path: Path) -> None:
     outgoing.half.simulation.stop()
 
 
-def sends_another(send: Change) -> Change:
-    def wrong(self: Session, messages: list[tuple[bytes, object]]) -> None:
-        send(self, [(packet[:-1] + b"!", token) for packet, token in messages])
-
-    return wrong
-
-
 def removes_unsynced(remove: Change) -> Change:
-    def wrong(self: StoreTransaction, queue_id: int, keys: list[int], *, sync: bool = True) -> None:
-        remove(self, queue_id, keys[1:], sync=sync)
+    def wrong(self: StoreTransaction, queue_id: int, keys: list[int], **more: Any) -> None:
+        remove(self, queue_id, keys[1:], **more)
 
     return wrong
 
@@ -304,8 +297,10 @@ def test_packets_that_leave_otherwise_are_noticed(
     runs = outgoing.half.alice.protocol.runs
     following = runs._next
 
-    def wrong(*arguments: Any) -> list[Any]:
-        return [each._replace(packet=each.packet[:-1] + b"!") for each in following(*arguments)]
+    def wrong(*arguments: Any) -> Any:
+        found = following(*arguments)
+        found.packets = [packet[:-1] + b"!" for packet in found.packets]
+        return found
 
     monkeypatch.setattr(runs, "_next", wrong)
     outgoing.leave()

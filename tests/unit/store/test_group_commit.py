@@ -216,6 +216,28 @@ def test_a_reserved_counter_is_synced_even_without_a_transaction(
     assert disk.writes == [True]
 
 
+def test_records_of_one_commit_are_written_in_their_order(store: Store, turns: Turns) -> None:
+    """Also empty ones, and those that are deleted and written again."""
+    with store.transaction("many") as txn:
+        for number in range(10):
+            txn.put(Family.QUEUE, b"key %d" % number, b"" if number % 3 else b"first")
+        for number in range(0, 10, 2):
+            txn.delete(Family.QUEUE, b"key %d" % number)
+        txn.put(Family.QUEUE, b"key 4", b"again")
+        txn.put(Family.QUEUE, b"key 5", b"")
+        txn.delete(Family.QUEUE, b"key 3")
+        txn.put(Family.QUEUE, b"key 6", b"")
+    turns.end()
+    assert dict(store.records(Family.QUEUE, b"key ")) == {
+        b"key 1": b"",
+        b"key 4": b"again",
+        b"key 5": b"",
+        b"key 6": b"",
+        b"key 7": b"",
+        b"key 9": b"first",
+    }
+
+
 def test_a_group_is_bounded_in_records(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     store = turns.open(settings=StoreSettings(reserve=0, group_records=10))
     disk = Disk(monkeypatch)

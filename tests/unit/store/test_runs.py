@@ -413,6 +413,24 @@ def test_a_removal_of_which_one_is_refused_does_nothing(
     assert list(store.index(A).keys()) == [*range(9), *range(10, 15), *range(20, 30)]
 
 
+def test_messages_with_a_flag_that_is_not_wanted_are_not_removed(
+    store: Store, turns: Turns
+) -> None:
+    with store.transaction("there") as txn:
+        insert(txn, range(10))
+        txn.insert(A, 10, b"flagged", arrival=0, flags=4)
+    turns.end()
+    before = state_of(store)
+    for keys in (range(11), [10]):
+        with store.transaction("goes on") as txn, pytest.raises(PositionStateError):
+            txn.remove_many(A, keys, unwanted=4)
+    assert state_of(store) == before
+    with store.transaction("other flags") as txn:
+        txn.remove_many(A, range(11), unwanted=3)
+    turns.end()
+    assert list(store.index(A).keys()) == []
+
+
 def test_a_run_is_locked_as_a_whole_or_not_at_all(store: Store, turns: Turns) -> None:
     with store.transaction("there") as txn:
         insert(txn, range(20))

@@ -1,0 +1,67 @@
+"""A run: messages of an outgoing queue that are going to be sent together (`outgoing_runs`)."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from rpcqm.adm.message import NEVER
+from rpcqm.binary.connection.known_shapes import Shape
+from rpcqm.codec.packet.form import Alike, Values
+from rpcqm.qm.transfer import WaitingRun
+
+
+class Leaving:
+    """The first ones of those that wait, as far as they may leave; `now` is seconds since 1970.
+
+    `packets` are what is sent of them, `identifiers` the octets of their identifiers.
+    """
+
+    __slots__ = ("_mixed", "_now", "_waiting", "identifiers", "packets")
+
+    def __init__(self, waiting: WaitingRun, now: int) -> None:
+        self._waiting, self._now = waiting, now
+        self._mixed = False
+        """Whether neighbours were not alike, so that no more are looked for."""
+        self.packets: list[bytes] = []
+        self.identifiers: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self.packets)
+
+    @property
+    def keys(self) -> list[int]:
+        return self._waiting.keys[: len(self.packets)]
+
+    @property
+    def following(self) -> bytes | None:
+        """The next message, as it is kept; None when all are in the run."""
+        at, stored = len(self.packets), self._waiting.stored
+        return stored[at] if at < len(stored) else None
+
+    def take(self, shape: Shape, values: Values) -> bool:
+        """Take the next message, and those behind it that are like it; False if it is late."""
+        if self._are_late(shape, [values.sent_time]):
+            return False
+        alike = None if self._mixed else self._alike(shape)
+        numbers = [values.message_id] if alike is None else alike.message_ids
+        at = len(self.packets)
+        stored = self._waiting.stored[at : at + len(numbers)]
+        self.identifiers += shape.identifiers(numbers)
+        if len(stored[0]) == values.size:
+            self.packets += stored
+        else:  # where they came from is kept behind them
+            self.packets += [each[: values.size] for each in stored]
+        return True
+
+    def _are_late(self, shape: Shape, sent_times: Sequence[int]) -> bool:
+        """Whether it is too late for any of them to reach its queue."""
+        limit = shape.time_to_reach_queue
+        return limit != NEVER and self._now - min(sent_times) > limit
+
+    def _alike(self, shape: Shape) -> Alike | None:
+        """What those that can be taken at once have of their own; None if it is one alone."""
+        stored = self._waiting.stored[len(self.packets) :]
+        size = len(stored[0])
+        equal = len(list(takewhile(size.__eq__, map(len, stored))))
+        alike = shape.form.alike(b"".join(stored[:equal]), 0, size, equal)
+        self._mixed = alike is None or alike.length * 4 < len(stored)
+        return None if alike is None or self._are_late(shape, alike.sent_times) else alike

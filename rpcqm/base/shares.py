@@ -5,7 +5,6 @@ address its own oldest entries, and nobody else anything (G184).
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -38,15 +37,6 @@ class Shares(Generic[K]):
         made._owners = dict(self._owners)
         made._keys = {owner: keys.copy() for owner, keys in self._keys.items()}
         return made
-
-    def has_only(self, owner: str) -> bool:
-        """Whether nobody but that owner has any keys."""
-        return not self._keys or (len(self._keys) == 1 and owner in self._keys)
-
-    def use_many(self, keys: Collection[K], owner: str) -> None:
-        """An owner uses keys, in that order, none of which anybody has."""
-        self._owners.update(dict.fromkeys(keys, owner))
-        self._keys.setdefault(owner, OrderedDict()).update(dict.fromkeys(keys))
 
     def take_oldest(self, count: int, owner: str) -> list[K]:
         """Remove so many keys of an owner, those first that were used longest ago."""

@@ -3,17 +3,17 @@
 [MS-MQQB] 3.1.5.8.1, G22, [MC-MQSRM] 3.1.1.1.5; each protocol has one of its own.
 """
 
-import struct
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 
 from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.each import run_all
 from rpcqm.base.shares import Shares
+from rpcqm.qm.history_records import HistoryRecords, Remembered
 
-_TIME = struct.Struct("<Q")
-_BETWEEN = b"\0"
-"""No owner has it."""
+Records = Iterable[tuple[bytes, bytes]]
 
 
 class MessageIDHistory:
@@ -21,8 +21,8 @@ class MessageIDHistory:
 
     At most `size` of them, none older than `cleanup` milliseconds; beyond, whoever has caused most
     of them gives way first, where protocols tell who that is (G184). The table says what to keep,
-    under keys that begin with `prefix`: `add` and `refresh` fill in changes for the commit of the
-    message.
+    under keys that begin with `prefix`, or with `prefix_of_many`: `add` and `refresh` fill in
+    changes for the commit of the message.
     """
 
     def __init__(
@@ -31,12 +31,14 @@ class MessageIDHistory:
         self._clock = clock
         self._timers = timers
         self.prefix = prefix
+        self._records = HistoryRecords(prefix)
         self._size = size
         self._cleanup_time = cleanup
         self._entries: OrderedDict[bytes, int] = OrderedDict()
         self._contents: dict[bytes, bytes] = {}
-        self._shares: Shares[bytes] = Shares()
-        self._stale: list[bytes] = []
+        self._shares: Shares[bytes] | None = None
+        """Who has caused which; None as long as all are of the owner ""."""
+        self._stale: dict[bytes, bytes | None] = {}
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
@@ -53,21 +55,45 @@ class MessageIDHistory:
         """Whether a message has been seen, and with that content."""
         return identifier in self._entries and self._contents.get(identifier) == content
 
-    def restore(self, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """Take over the stored records, in any order."""
-        entries = [(*_decoded(value), key[len(self.prefix) :]) for key, value in records]
-        for time, owner, content, identifier in sorted(entries):
+    @property
+    def prefix_of_many(self) -> bytes:
+        """What the keys of records of many messages begin with."""
+        return self._records.many
+
+    def restore(self, records: Records, records_of_many: Records = ()) -> None:
+        """Take over the stored records; those of many in the order of their keys."""
+        start = len(self.prefix)
+        alone = [Remembered.decode(key[start:], value) for key, value in records]
+        remembered, stale = self._records.restore(alone, records_of_many, self._size)
+        self._stale.update(dict.fromkeys(stale))
+        for time, owner, content, identifier in remembered:
             self._entries[identifier] = time
             self._note(identifier, content)
-            self._shares.use(identifier, owner)
+            self._use(identifier, owner)
         self._trim()
         self._start()
 
+    def _use(self, identifier: bytes, owner: str) -> None:
+        if self._shares is None and owner:
+            self._shares = Shares()
+            for each in self._entries:
+                self._shares.use(each, "")
+        if self._shares is not None:
+            self._shares.use(identifier, owner)
+
     def refresh(self, identifier: bytes) -> None:
-        """Remember a message longer, because it has come again."""
-        self._entries[identifier] = self._clock.now()
+        """Remember a message longer, because it has come again.
+
+        One that came with others has a record of its own from now on.
+        """
+        now = self._entries[identifier] = self._clock.now()
         self._entries.move_to_end(identifier)
-        self._shares.touch(identifier)
+        if self._shares is not None:
+            self._shares.touch(identifier)
+        if self._records.is_with_others(identifier):
+            self._stale.update(dict.fromkeys(self._records.forget([identifier])))
+            record = Remembered(now, "", b"", identifier).encode()
+            self._stale[self.prefix + identifier] = record
 
     def add(
         self,
@@ -82,12 +108,14 @@ class MessageIDHistory:
         nobody will.
         """
         self._entries[identifier] = now = self._clock.now()
+        self._entries.move_to_end(identifier)
         self._note(identifier, content)
-        self._shares.use(identifier, owner)
+        self._use(identifier, owner)
         self._trim()
         if changes is not None:
             changes.update(self.take_stale())
-            changes[self.prefix + identifier] = _encoded(now, owner, content)
+            record = Remembered(now, owner, content, identifier)
+            changes[self.prefix + identifier] = record.encode()
         self._start()
 
     def add_many(
@@ -95,27 +123,32 @@ class MessageIDHistory:
     ) -> None:
         """Remember messages that are not known yet, as `add` does with each, of the owner "".
 
-        The values say whether a message is to be remembered durably.
+        The values say whether a message is to be remembered durably. Durable ones have one record.
         """
-        if self._contents or not all(identifiers.values()) or not self._shares.has_only(""):
+        if (
+            self._contents
+            or not all(identifiers.values())
+            or self._shares is not None
+            or len(identifiers) > self._size
+        ):
             for identifier, durable in identifiers.items():
                 self.add(identifier, changes if durable else None)
         elif identifiers:
             now = self._clock.now()
             changes.update(self.take_stale())
             self._entries.update(dict.fromkeys(identifiers, now))
-            self._shares.use_many(identifiers, "")
-            value, prefix = _encoded(now, "", b""), self.prefix
-            changes.update({prefix + identifier: value for identifier in identifiers})
-            for identifier in self._shares.take_oldest(len(self._entries) - self._size, ""):
-                del self._entries[identifier]
-                changes[prefix + identifier] = None
+            key, record = self._records.keep(now, list(identifiers))
+            changes[key] = record
+            oldest = list(islice(self._entries, max(len(self._entries) - self._size, 0)))
+            run_all(map(self._entries.__delitem__, oldest))
+            changes.update(dict.fromkeys(self._records.forget(oldest)))
             self._start()
 
     def remove_many(self, identifiers: Iterable[bytes]) -> None:
-        """Forget messages that could not be taken."""
+        """Forget messages that could not be taken; nothing of them has become durable."""
         for identifier in identifiers:
             self.remove(identifier, {})
+            self._records.forget([identifier])
 
     def _note(self, identifier: bytes, content: bytes) -> None:
         if content:
@@ -127,15 +160,17 @@ class MessageIDHistory:
         """Forget a message that could not be taken; `changes` are those that `add` was given."""
         self._entries.pop(identifier, None)
         self._contents.pop(identifier, None)
-        self._shares.remove(identifier)
+        if self._shares is not None:
+            self._shares.remove(identifier)
         changes.pop(self.prefix + identifier, None)
 
     def _trim(self) -> None:
         while len(self._entries) > self._size:
-            identifier = self._shares.take_surplus()
+            shares = self._shares
+            identifier = next(iter(self._entries)) if shares is None else shares.take_surplus()
             del self._entries[identifier]
             self._contents.pop(identifier, None)
-            self._stale.append(identifier)
+            self._stale.update(dict.fromkeys(self._records.forget([identifier])))
 
     def _start(self) -> None:
         if self._timer is None and self._entries:
@@ -151,21 +186,24 @@ class MessageIDHistory:
                 break
             del self._entries[identifier]
             self._contents.pop(identifier, None)
-            self._shares.remove(identifier)
-            self._stale.append(identifier)
+            if self._shares is not None:
+                self._shares.remove(identifier)
+            self._stale.update(dict.fromkeys(self._records.forget([identifier])))
         self._start()
 
     def take_stale(self) -> dict[bytes, bytes | None]:
-        """Take the changes that delete old records, if no message has taken them along yet."""
-        stale, self._stale = self._stale, []
-        return {self.prefix + identifier: None for identifier in stale}
+        """Take the changes of old records, if no message has taken them along yet."""
+        stale, self._stale = self._stale, {}
+        return stale
 
     @contextmanager
     def rehearsing(self) -> Iterator[None]:
         """Let be as before what is remembered within the block."""
         before = dict(vars(self))
         self._entries, self._contents = self._entries.copy(), self._contents.copy()
-        self._shares, self._stale = self._shares.copied(), list(self._stale)
+        self._shares = None if self._shares is None else self._shares.copied()
+        self._stale = dict(self._stale)
+        self._records = self._records.copied()
         try:
             yield
         finally:
@@ -175,19 +213,13 @@ class MessageIDHistory:
 
     def told(self) -> list[object]:
         """What is remembered, in order, and what is to be forgotten."""
-        return [*self._entries.items(), *self._contents.items(), *self._stale]
+        return [*self._entries.items(), *self._contents.items(), *self._stale.items()]
+
+    def apart(self, key: bytes, value: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
+        """A change of a record as it would be if each of its messages had come alone."""
+        return self._records.apart(key, value)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _encoded(time: int, owner: str, content: bytes) -> bytes:
-    return _TIME.pack(time) + owner.encode() + (_BETWEEN + content if content else b"")
-
-
-def _decoded(value: bytes) -> tuple[int, str, bytes]:
-    """When a message was seen, whose it was, and its content."""
-    owner, _, content = value[_TIME.size :].partition(_BETWEEN)
-    return _TIME.unpack_from(value)[0], owner.decode("utf-8", "replace"), content

@@ -21,6 +21,10 @@ EXIT_STATUS = 86
 """What a process ends with whose templates did something else: no test overlooks that."""
 
 
+Apart = Callable[[bytes, bytes | None], Iterable[tuple[bytes, bytes | None]]]
+"""Tells keys and values of the records that are the same as one record."""
+
+
 class Rehearsable(Protocol):
     """A request of a run."""
 
@@ -115,12 +119,16 @@ class Shadow:
         answers: list[bytes],
         *,
         together: bool = False,
+        apart: Apart | None = None,
     ) -> None:
         """Compare what a run is about to commit.
 
         What is written `together` writes records once that the careful path writes again and again.
+        `apart` tells what one record of the run is on the careful path.
         """
         templated = Rehearsed.of(change, self._store).since(rehearsal.usage)
+        if apart is not None:
+            templated = templated.with_records(apart)
         self.compared += len(answers)
         if rehearsal.refusal is not None:
             self._differs(Difference("refusal", rehearsal.refusal, None))

@@ -10,14 +10,22 @@ from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreFormatError
 from rpcqm.store.records import Family
 
-FORMAT = 1
+FORMAT = 2
 """The version that this code reads and writes."""
 FORMAT_KEY = b"format"
 
 Migration = Callable[[Database, WriteBatch], None]
 """Adds to a batch the changes from one version to the next; only reads the database."""
 
-MIGRATIONS: dict[int, Migration] = {}
+
+def _remember_together(database: Database, batch: WriteBatch) -> None:
+    """From version 2 on one record may remember many messages; others are as before (G357).
+
+    A version that reads only the others would take a message again.
+    """
+
+
+MIGRATIONS: dict[int, Migration] = {1: _remember_together}
 """By the version that they start from."""
 
 _VERSION = struct.Struct("<I")

@@ -1,6 +1,6 @@
 """What a transaction would change, looked at instead of done."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.store.index import QueueIndex
@@ -83,6 +83,17 @@ class Rehearsed(NamedTuple):
             sum(one.size for one in several),
             any(one.sync for one in several),
         )
+
+    def with_records(
+        self, of: Callable[[bytes, bytes | None], Iterable[tuple[bytes, bytes | None]]]
+    ) -> "Rehearsed":
+        """The same with other records: those that `of` gives for each key and value."""
+        changed = [
+            (key, value, family)
+            for before, kept, family in self.operations
+            for key, value in of(before, kept)
+        ]
+        return self._replace(operations=changed)
 
     def as_written(self) -> list[tuple[bytes, bool, bytes]]:
         """The records as they are left, in the order of their keys: keys, whether there is a value,

@@ -189,7 +189,8 @@ class ArrivalShadow:
     ) -> None:
         """Compare what a batch is about to commit, and what is known beside the store by then."""
         answers = [b""] * batch.count
-        self._shadow.compare(careful.rehearsal, change, answers, together=True)
+        apart = self._protocol.history.apart
+        self._shadow.compare(careful.rehearsal, change, answers, together=True, apart=apart)
         self._compare(careful.inside, self._inside(batch))
 
     def compare_session(

@@ -109,7 +109,8 @@ class BinaryProtocol:
             self.settings.message_id_history_size,
             self.settings.message_id_history_cleanup,
         )
-        self.history.restore(engine.protocol_records.records(HISTORY_PREFIX))
+        records = engine.protocol_records.records
+        self.history.restore(records(HISTORY_PREFIX), records(self.history.prefix_of_many))
         self.incoming_transfers = IncomingTransfers(self)
         self.borrowing = SessionReuse(self, engine.acknowledgement_queues)
         self.security = MessageSecurity(

@@ -96,9 +96,9 @@ def test_a_database_of_something_else_is_refused(turns: Turns) -> None:
 def test_a_newer_format_is_refused_with_a_clear_sentence(turns: Turns) -> None:
     turns.open().close()
     database = raw(turns)
-    migration.bring_to_format(database, 3, {1: lambda *_: None, 2: lambda *_: None})
+    migration.bring_to_format(database, 4, {2: lambda *_: None, 3: lambda *_: None})
     database.close()
-    with pytest.raises(StoreFormatError, match=r"has format 3, but this version .* up to 1"):
+    with pytest.raises(StoreFormatError, match=r"has format 4, but this version .* up to 2"):
         turns.open()
 
 
@@ -114,9 +114,9 @@ def test_an_older_format_is_migrated_step_by_step(turns: Turns) -> None:
             batch.put(b"new " + key, value, database.handles[Family.STREAM])
 
     database = raw(turns)
-    migration.bring_to_format(database, 3, {1: rename, 2: rename})
+    migration.bring_to_format(database, 4, {2: rename, 3: rename})
     assert list(database.items(Family.STREAM)) == [(b"new new old", b"value")]
-    assert migration.read_format(database) == 3
+    assert migration.read_format(database) == 4
     database.close()
 
 
@@ -129,8 +129,8 @@ def test_a_migration_that_fails_changes_nothing(turns: Turns) -> None:
 
     database = raw(turns)
     with pytest.raises(ZeroDivisionError):
-        migration.bring_to_format(database, 2, {1: fail})
-    assert migration.read_format(database) == 1
+        migration.bring_to_format(database, 3, {2: fail})
+    assert migration.read_format(database) == 2
     assert database.get(Family.STREAM, b"key") is None
     database.close()
 
@@ -139,7 +139,7 @@ def test_too_old_a_format_is_refused(turns: Turns) -> None:
     turns.open().close()
     database = raw(turns)
     with pytest.raises(StoreFormatError, match="too old"):
-        migration.bring_to_format(database, 2, {})
+        migration.bring_to_format(database, 3, {})
     database.close()
 
 

@@ -202,7 +202,7 @@ def test_a_directory_in_use_is_refused(turns: Turns) -> None:
 
 def test_a_newer_format_is_refused(sound: Path) -> None:
     database = Database(sound, StoreSettings())
-    migration.bring_to_format(database, 2, {1: lambda *_: None})
+    migration.bring_to_format(database, 3, {2: lambda *_: None})
     database.close()
     with pytest.raises(StoreFormatError):
         check(sound)

@@ -56,7 +56,9 @@ class SentMessages:
     def add(self, packets: Sequence[bytes], tokens: Sequence[object], last: int) -> int:
         """Add messages; `last` is the number of the last recoverable one, as is what it returns."""
         recoverable = bytes(map(_delivery_mode_of, packets)).translate(_IS_RECOVERABLE)
-        numbers = [(last + count) & COUNTER for count in accumulate(recoverable)]
+        numbers = list(accumulate(recoverable, initial=last))[1:]
+        if numbers and numbers[-1] > COUNTER:
+            numbers = [number & COUNTER for number in numbers]
         self.unpersisted.update(compress(zip(numbers, tokens, strict=True), recoverable))
         own: Sequence[int | None] = numbers
         if not all(recoverable):

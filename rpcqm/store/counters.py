@@ -94,6 +94,9 @@ class Counters:
     def next_lookup_identifiers(self, priorities: Sequence[int]) -> list[int]:
         """The identifiers that `next_lookup_identifier` would give for each, in order."""
         numbers = self.lookup_identifier.take_many(len(priorities))
+        if priorities and priorities.count(priorities[0]) == len(priorities):
+            lane = (7 - priorities[0]) << SEQUENTIAL_BITS
+            return list(range(lane + numbers.start, lane + numbers.stop))
         return [
             (7 - priority) << SEQUENTIAL_BITS | number
             for priority, number in zip(priorities, numbers, strict=True)

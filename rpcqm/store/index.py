@@ -381,8 +381,7 @@ class QueueIndex:
         if len(self.pending) == len(run.keys):
             self.pending.clear()
             return
-        for key in run.keys:
-            del self.pending[key]
+        run_all(map(self.pending.__delitem__, run.keys))
 
     def publish_many(self, run: Run) -> None:
         """Make a run of pending messages visible, as `publish` each."""

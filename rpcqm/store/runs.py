@@ -7,7 +7,7 @@ hold any number of runs beside other changes.
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import PositionState
@@ -187,10 +187,11 @@ class Departure:
                 array("Q", compress(keys, durable)),
                 array("Q", compress(serials, durable)),
             )
-        yield from zip(
-            map(POSITION_KEY.pack, repeat(queue_id), keys), repeat(None), repeat(positions)
+        gone: repeat[None] = repeat(None)
+        return chain(
+            zip(map(POSITION_KEY.pack, repeat(queue_id), keys), gone, repeat(positions)),
+            zip(map(SERIAL.pack, serials), gone, repeat(bodies)),
         )
-        yield from zip(map(SERIAL.pack, serials), repeat(None), repeat(bodies))
 
 
 def bodies(serials: range, packets: Sequence[bytes], family: "FamilyHandle") -> Iterator[Operation]:

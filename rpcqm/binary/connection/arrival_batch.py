@@ -1,7 +1,8 @@
 """A batch: packets of one read that are going to be taken together (`arrival_batches`)."""
 
 from collections.abc import Iterator
-from operator import gt, le
+from itertools import repeat
+from operator import add, gt, le
 from typing import NamedTuple
 
 from rpcqm.adm.message import NEVER as FOREVER
@@ -152,7 +153,7 @@ class Batch:
         self.each |= shape.asks
         if shape.tells is not None:
             self.told += [(run.queue, shape.tells, packet[shape.about]) for packet in packets]
-        run.stored += [packet + beside for packet in packets]
+        run.stored += map(add, packets, repeat(beside))
         run.priorities += [shape.priority] * count
         run.flags += [shape.flags] * count
         run.expiries += (

@@ -134,7 +134,8 @@ class ArrivalBatches:
         if alike is None or min(alike.sent_times) < batch.now // 1000 - shape.shortest:
             return 0
         end = start + alike.length * size
-        packets = [data[at : at + size] for at in range(start, end, size)]
+        places = map(slice, range(start, end, size), range(start + size, end + size, size))
+        packets = list(map(data.__getitem__, places))
         place = self._place(batch, shape, packets[0])
         if place is None or not self._are_new(batch, shape, place, alike):
             return 0

@@ -7,6 +7,8 @@ asked anew for every run of them.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from itertools import repeat
+from operator import add
 from random import Random
 
 from rpcqm.adm.message import FLAG_ADMINISTRATION_QUEUE, NEVER, Message
@@ -91,8 +93,7 @@ class Shape:
 
     def identities(self, message_ids: Iterable[bytes]) -> list[bytes]:
         """`identity` of each."""
-        source, behind = self._source, self._behind
-        return [source + message_id + behind for message_id in message_ids]
+        return list(map(add, self.identifiers(message_ids), repeat(self._behind)))
 
 
 class KnownShapes:

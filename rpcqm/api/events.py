@@ -14,7 +14,10 @@ from rpcqm.operations.trail import Event
 
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT_SECONDS = 15.0
-"""After so much silence a comment is sent; and the caller's password or token is checked again."""
+"""After so much silence a comment is sent.
+
+The caller's password or token is checked again then, and before events are told.
+"""
 RETRY_MILLISECONDS = 1000
 _LONGEST_NUMBER = 20
 
@@ -65,6 +68,8 @@ class EventStream:
         if now >= self._check and not self._is_still_right(now):
             return None
         events = await self._listener.take(min(self._end, self._check) - now)
+        if events and not self._is_still_right(now):
+            return None
         if events:
             return b"".join(map(_written, events))
         return None if self._listener.over else b":\n\n"
@@ -72,11 +77,12 @@ class EventStream:
     def _is_still_right(self, now: float) -> bool:
         """Whether the caller could log on now: tokens end, accounts are deleted."""
         self._check = now + HEARTBEAT_SECONDS
+        before = self._listener.identity
         try:
             self._listener.identity = self._again()
         except Refusal:
             return False
-        return True
+        return self._listener.identity.sid == before.sid
 
     def close(self) -> None:
         """Listen no more."""

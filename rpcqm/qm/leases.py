@@ -424,6 +424,11 @@ class Leases:
         self._set_end(found, lease)
         return found
 
+    def end_all(self, owner: str) -> None:
+        """End the leases of an account that is removed (its SID), soon after this."""
+        for lease in list(self._of_owner.get(owner, {}).values()):
+            self._set_end(lease, 0)
+
     def _give_back(self, lease: Lease) -> Completion[None]:
         """End a lease in vain; a message that cannot be put aside is available all the same."""
         self._forget(lease)

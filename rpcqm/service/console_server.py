@@ -25,6 +25,7 @@ from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.console import ConsoleParts
 from rpcqm.service.http_limits import http_limits
+from rpcqm.service.tokens import public_part
 
 if TYPE_CHECKING:
     from rpcqm.console.application import Console, ConsoleSettings
@@ -127,7 +128,7 @@ class LogOns:
 
     def show_token(self, text: str, address: str) -> Identity | None:
         """Who shows a token, None if it is wrong or over; raises GuessedTooOftenError."""
-        name = text.rpartition("_")[0]  # what is behind it is the secret
+        name = public_part(text)
         verify = partial(self._tokens.verify, text)
         return self._slowed(name, address, verify, lambda: _WRONG_TOKEN)
 

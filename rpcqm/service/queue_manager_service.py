@@ -223,6 +223,7 @@ class QueueManagerService:
             self._start_traces(engine)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
+        accounts.removal_hooks.append(lambda _, sid: engine.leases.end_all(sid))
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:

@@ -34,6 +34,7 @@ LONGEST_LIFE = 10 * 365 * 86_400_000
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _TEXT = re.compile(r"rpcqm_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
+_PUBLIC = re.compile(r"rpcqm_[0-9a-f]{16}(?=_|$)", re.ASCII)
 _IDENTIFIER_BYTES, _SECRET_BYTES = 8, 32
 _NOBODY = bytes(32)
 """What the digest of an unknown token is compared with, so that it takes the same time."""
@@ -236,6 +237,12 @@ def tokens_of(engine: QueueManagerEngine, accounts: Accounts) -> Tokens:
         return scope_key(text, engine.names, engine.registry)
 
     return Tokens(engine.store, accounts, engine.clock, key_of)
+
+
+def public_part(text: str) -> str:
+    """What of a token's text is no secret, "" for what is no token: that may be anything."""
+    found = _PUBLIC.match(text)
+    return found[0] if found else ""
 
 
 def _digest(text: str) -> bytes:

@@ -224,9 +224,30 @@ def test_the_token_that_was_shown_is_named_and_never_told(
     named = [each["more"].get("token") for each in kept if each["about"].endswith("deployed")]
     assert named == ["deployment", None]
     for program in (whole, narrow):
-        secret = program.headers["Authorization"].rpartition("_")[2]
+        secret = program.headers["Authorization"].split("_", 2)[2]
         assert secret not in running.log + json.dumps(kept)
         program.close()
+
+
+def test_a_token_that_is_refused_is_named_without_its_secret(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    """The secret may have the character that stands in front of it."""
+    for number in range(40):
+        token = {"name": f"refused{number}", "account": "boss"}
+        text = str(boss.ask("POST", "/tokens", token).value["token"])
+        assert boss.ask("DELETE", f"/tokens/refused{number}").status == 204
+        public, secret = text[:22], text[23:]
+        if "_" in secret[8:]:
+            break
+    lines, stranger = Lines(running), Program(running.endpoint("console"))
+    for shown in (text, f"Tr0ub4dor_{secret}"):
+        stranger.headers["Authorization"] = f"Bearer {shown}"
+        assert stranger.ask("GET", "/queues").status == 401
+    refused = lines.new("a program could not log on")
+    assert [line["account"] for line in refused] == [public, ""]
+    assert secret[:8] not in running.log
+    stranger.close()
 
 
 def test_no_number_of_changes_hides_another_one(

@@ -118,6 +118,28 @@ def test_an_account_of_the_same_name_is_another_one(
     running.run("user", "remove", "carl")
 
 
+def test_what_an_account_holds_ends_with_it(
+    running: PrivateQueueManager, boss: Program, orders: str
+) -> None:
+    add(running, "erin", "--group", "administrators")
+    erin, listening = (Program(running.endpoint("console"), "erin") for _ in range(2))
+    assert send(boss, orders) == 201
+    held = erin.ask("POST", f"{orders}/receive?lease=3600").value["messages"]
+    assert len(held) == 1
+    listening.connection.request("GET", "/api/v1/events", headers=listening.headers)
+    stream = listening.connection.getresponse()
+    assert stream.readline().startswith(b"retry:")
+    running.run("user", "remove", "erin")
+    add(running, "erin")  # with the same password, and nevertheless somebody else
+    until(lambda: boss.ask("GET", "/leases").value["leases"] == [])
+    assert erin.ask("POST", f"/leases/{held[0]['lease']}/complete").status == 410
+    assert len(boss.ask("POST", f"{orders}/receive?lease=0").value["messages"]) == 1
+    assert b"account" not in stream.read()
+    erin.close()
+    listening.close()
+    running.run("user", "remove", "erin")
+
+
 def test_permissions_that_have_changed_count_for_the_next_request(
     running: PrivateQueueManager, boss: Program, orders: str
 ) -> None:

@@ -332,7 +332,11 @@ def measure(served: Served, work: Work, connections: int, size: str, directory: 
 
 
 def stock(served: Served, size: int) -> None:
-    """Put messages there for all rounds of receiving, and for one that is profiled."""
+    """Put messages there for all rounds of receiving, and for one that is profiled.
+
+    What was there goes first: its size would be another.
+    """
+    served.command("purge", QUEUE)
     load(served.port, 4, replace(sending(size).ours, window=64), STOCK_SECONDS, 0)
 
 

@@ -166,6 +166,11 @@ class QueueOperations:
             delete=access.allows(queue, identity, MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE),
         )
 
+    def held(self, queue: Queue) -> int:
+        """How many messages nobody finds, because a lease, a transaction or a reader has them."""
+        positions = queue.message_position_list
+        return positions.count - positions.available
+
     def may_create(self, identity: Identity) -> bool:
         """Whether the caller may make queues."""
         return self._access.may_create(identity)

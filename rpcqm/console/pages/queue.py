@@ -65,6 +65,7 @@ async def show(asked: Asked) -> Shown:
             "may": rights,
             "denied": _denied(rights),
             "messages": messages.rows,
+            "held": asked.operations.queues.held(queue) if may_peek else 0,
             "links": messages.links,
             "reasons": [_reason(each) for each in messages.rows] if is_dead_letters else [],
             "may_peek": may_peek,

@@ -61,6 +61,7 @@ def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
     boss.ask("POST", "/queues", {"name": "orders"})
     boss.ask("POST", "/queues/orders/messages", b"x")
     (message,) = boss.ask("POST", "/queues/orders/receive?lease=600").value["messages"]
+    assert "1 more is held by a lease" in browser.get("/console/queue?queue=orders").words
     page = browser.get("/console/flight")
     assert "boss" in page.words
     assert message["lookup_id"] in page.words
@@ -68,6 +69,7 @@ def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
     assert "that boss has received is given back" in asked.words
     browser.submit("/console/flight/release", {"lease": message["lease"]})
     assert boss.ask("GET", "/leases").value["leases"] == []
+    assert "held by" not in browser.get("/console/queue?queue=orders").words
 
 
 def test_tables_come_in_pages_which_do_not_mix(boss: Program, browser: Browser) -> None:

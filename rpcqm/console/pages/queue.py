@@ -60,6 +60,7 @@ async def show(asked: Asked) -> Shown:
         {
             "title": called.shown,
             "queue": described,
+            "made": queue.create_time * 1000,
             "name": called,
             "owner_and_rights": _permissions(asked, name),
             "may": rights,
@@ -193,6 +194,7 @@ async def show_message(asked: Asked) -> Shown:
     message = _found(asked)
     told = shown(message)
     body = _readable(told)
+    times = {"sent": message.attributes.sent_time * 1000, "arrived": message.arrival_time}
     return Shown(
         {
             "title": message.attributes.label or str(message.attributes.identifier),
@@ -203,7 +205,7 @@ async def show_message(asked: Asked) -> Shown:
             "may_trace": asked.identity.is_administrator,
             "told": told,
             "facts": [
-                (text(f"property.{key}"), _fact(value))
+                (text(f"property.{key}"), times.get(key, _fact(value)))
                 for key, value in told.items()
                 if key not in _IN_BODY
             ],

@@ -95,6 +95,7 @@ def test_a_message_is_sent_and_looked_at_and_stays(boss: Browser, queue: str) ->
         assert message.title == "First"
         assert "<b>héllo</b>" in message.words
         assert "Priority 6" in message.words
+        assert re.search(r"Arrived 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", message.words)
     body = boss.ask("GET", f"/console/message/body?queue={queue}&id={key}")
     assert body.text == "<b>héllo</b>"
     assert body.headers["Content-Type"] == "application/octet-stream"

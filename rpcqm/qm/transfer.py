@@ -123,8 +123,9 @@ class Transfer:
         unusual = found.flags.translate(_IS_UNUSUAL).find(1)
         count = len(found.keys) if unusual < 0 else unusual
         enough = bisect_left(list(accumulate(found.sizes[:count])), READ_AT_MOST)
-        run = slice(min(count, enough + 1))
-        return WaitingRun(found.keys[run].tolist(), self._store.read_packets(found.serials[run]))
+        several = min(count, enough + 1)
+        packets = self._store.read_packets(found.serials[:several])
+        return WaitingRun(found.keys[:several].tolist(), packets)
 
     def lock_run(self, queue: OutgoingQueue, keys: Sequence[int], owner: object) -> bool:
         """Lock messages of a run for `owner`; False, and nothing done, when one is not there."""

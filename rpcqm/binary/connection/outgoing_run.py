@@ -44,12 +44,12 @@ class Leaving:
         alike = None if self._mixed else self._alike(shape)
         numbers = [values.message_id] if alike is None else alike.message_ids
         at = len(self.packets)
-        stored = self._waiting.stored[at : at + len(numbers)]
+        taken = self._waiting.stored[at : at + len(numbers)]
         self.identifiers += shape.identifiers(numbers)
-        if len(stored[0]) == values.size:
-            self.packets += stored
+        if len(taken[0]) == values.size:
+            self.packets += taken
         else:  # where they came from is kept behind them
-            self.packets += [each[: values.size] for each in stored]
+            self.packets += [each[: values.size] for each in taken]
         return True
 
     def _are_late(self, shape: Shape, sent_times: Sequence[int]) -> bool:
@@ -59,9 +59,9 @@ class Leaving:
 
     def _alike(self, shape: Shape) -> Alike | None:
         """What those that can be taken at once have of their own; None if it is one alone."""
-        stored = self._waiting.stored[len(self.packets) :]
-        size = len(stored[0])
-        equal = len(list(takewhile(size.__eq__, map(len, stored))))
-        alike = shape.form.alike(b"".join(stored[:equal]), 0, size, equal)
-        self._mixed = alike is None or alike.length * 4 < len(stored)
+        left = self._waiting.stored[len(self.packets) :]
+        size = len(left[0])
+        equal = len(list(takewhile(size.__eq__, map(len, left))))
+        alike = shape.form.alike(b"".join(left[:equal]), 0, size, equal)
+        self._mixed = alike is None or alike.length * 4 < len(left)
         return None if alike is None or self._are_late(shape, alike.sent_times) else alike

@@ -1,5 +1,6 @@
 """One forged datagram does not make two queue managers ping each other for ever (G96)."""
 
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,6 +17,7 @@ PINGER = "127.9.31.2"
 OTHER = "127.9.31.3"
 CONFIGURATION = f'host = "{HOST}"\n[binary]\nping = true\n'
 FLOOD = 500
+PATIENCE = 10
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,10 @@ class Pinger:
         """The cookie of the next answer."""
         return PingPacket.decode(self._socket.recv(100)).cookie
 
+    def has_answer(self) -> bool:
+        """Whether there is an answer within two seconds."""
+        return bool(select.select([self._socket], [], [], 2)[0])
+
     def count(self) -> int:
         """How many answers are there."""
         self._socket.setblocking(False)
@@ -56,9 +62,15 @@ class Pinger:
 
 
 def settle(host: str) -> None:
-    """What was asked before has been dealt with once somebody else has an answer."""
+    """What was asked before has been dealt with once somebody else has an answer.
+
+    A question that comes when the server's socket is full is lost.
+    """
     with closing(Pinger(host)) as pinger:
-        pinger.ask(7)
+        for _ in range(PATIENCE):
+            pinger.ask(7)
+            if pinger.has_answer():
+                break
         assert pinger.answer() == 7
 
 

@@ -1,13 +1,13 @@
 """`rpcqm migrate`: queues and permissions of a Windows computer."""
 
 import argparse
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.cli.errors import UsageMistake
+from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, counted
 from rpcqm.cli.parser import Parser, add_command, add_commands
@@ -23,7 +23,9 @@ from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.codec.names.format_name import FormatName
 
+T = TypeVar("T")
 SAME_EVERYWHERE = {
     "everyone": "everyone",
     r"nt authority\anonymous logon": "anonymous",
@@ -259,16 +261,29 @@ async def _compare(
     name = format_name(str(plan.path))
     information = await client.management.queue_information(name)
     if queue is not None:
-        here = await client.queues.properties(name)
-        settings = {**asdict(here), "transactional": information.transactional}
-        _compare_settings(plan, settings, queue.settings)
+        here = await _if_allowed(plan, "properties", client.queues.properties(name))
+        if here is not None:
+            settings = {**asdict(here), "transactional": information.transactional}
+            _compare_settings(plan, settings, queue.settings)
     if descriptor is None:
         return
-    present = await client.queues.security(name)
-    if _masks(present) != _masks(descriptor):
+    present = await _if_allowed(plan, "permissions", client.queues.security(name))
+    if present is not None and _masks(present) != _masks(descriptor):
         plan.descriptor = descriptor
         texts = _permissions_text(present), _permissions_text(descriptor)
         plan.differences.append(Difference(str(plan.path), "permissions", *texts))
+
+
+async def _if_allowed(plan: Plan, what: str, asked: Awaitable[T]) -> T | None:
+    """What a queue tells, None with a row where its own permissions keep that from the caller."""
+    try:
+        return await asked
+    except MQError as error:
+        if error.status is not HResult.MQ_ERROR_ACCESS_DENIED:
+            raise
+    row = Difference(str(plan.path), what, "you may not see them", "", stays=True)
+    plan.differences.append(row)
+    return None
 
 
 def _compare_settings(plan: Plan, here: dict[str, Any], wanted: QueueSettings) -> None:
@@ -323,7 +338,19 @@ async def _apply(client: "QueueManagerClient", plan: Plan) -> None:
     if plan.create is not None:
         await client.queues.create(plan.path, plan.create, plan.descriptor)
         return
-    name = format_name(str(plan.path))
+    try:
+        await _change(client, plan, format_name(str(plan.path)))
+    except MQError as error:
+        if error.status is not HResult.MQ_ERROR_ACCESS_DENIED:
+            raise
+        short = plan.path.queue if plan.path.kind is QueueKind.PRIVATE else plan.path
+        raise CommandError(
+            f"{plan.path} has permissions that do not let you change it ({error.status.name}); "
+            f"`rpcqm queue acl grant {short} administrators full`, and migrate again."
+        ) from error
+
+
+async def _change(client: "QueueManagerClient", plan: Plan, name: "FormatName") -> None:
     if plan.change is not None:
         await client.queues.set_properties(name, plan.change)
     if plan.descriptor is not None:

@@ -253,7 +253,8 @@ class TopScreen(App[None]):
         """Ask which queues are wanted."""
         asked = self.query_one(Input)
         asked.display = True
-        asked.focus()
+        # At once: `focus` would let keys that come meanwhile sort the table.
+        self.screen.set_focus(asked)
 
     def action_unfilter(self) -> None:
         """Show all queues again."""
@@ -271,7 +272,7 @@ class TopScreen(App[None]):
 
     def _leave_filter(self) -> None:
         self.query_one(Input).display = False
-        self.table.focus()
+        self.screen.set_focus(self.table)
 
 
 def _side(is_number: bool) -> Literal["left", "right"]:

@@ -15,6 +15,7 @@ from rpcqm.codec.types.mqvalues import INFINITE
 
 LARGEST_FILE = 64 << 20
 """Bytes of a file: 10,000 queues with all their properties take half of that."""
+PAGE = "docs/coming-from-windows.md has the commands for Windows"
 MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -171,7 +172,7 @@ def _name(place: _Place) -> str:
     if not name:
         name = place.text_of("Path").partition("\\")[2]
     if not name:
-        raise place.wrong("QueueName", "the name of a queue is expected (docs/coming-from-windows)")
+        raise place.wrong("QueueName", f"the name of a queue is expected ({PAGE})")
     return name
 
 
@@ -191,7 +192,7 @@ def _entry(place: _Place) -> WindowsEntry:
     access = place.members.get("access")
     if not isinstance(access, str) or access.casefold() not in ("allow", "deny"):
         # Two enumerations of .NET have the number 1: one means allow, the other deny (G366).
-        raise place.wrong("Access", "`Allow` or `Deny` is expected, as a word")
+        raise place.wrong("Access", f"`Allow` or `Deny` is expected, as a word ({PAGE})")
     account = place.text_of("AccountName")
     if not account:
         raise place.wrong("AccountName", "an account is expected")

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from rpcqm.config.console_files import read_console_files
+from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
 from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.load import check, parse_toml, read_toml
@@ -26,6 +28,7 @@ def check_file(file: Path) -> Configuration | None:
         *_mistakes(load_directory, configuration.directory_file),
         *_mistakes(load_remote_accounts, configuration.remote.credentials_file),
         *_srmp_mistakes(configuration.srmp),
+        *_console_mistakes(configuration.console),
         *check_otel(configuration.otel),
     ]
     if mistakes:
@@ -41,6 +44,14 @@ def _srmp_mistakes(section: SrmpSection) -> list[Mistake]:
 
     try:
         read_srmp_files(section)
+    except ConfigurationError as error:
+        return error.mistakes
+    return []
+
+
+def _console_mistakes(section: ConsoleSection) -> list[Mistake]:
+    try:
+        read_console_files(section)
     except ConfigurationError as error:
         return error.mistakes
     return []

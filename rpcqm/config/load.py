@@ -32,6 +32,8 @@ FILE_VARIABLE = "RPCQM_CONFIG"
 HTTPS_PORT = ("https_port",)
 CERTIFICATE = ("srmp", "certificate")
 KEY = ("srmp", "key")
+CONSOLE_CERTIFICATE = ("console", "certificate")
+CONSOLE_KEY = ("console", "key")
 DCOM_ENABLED = ("dcom", "enabled")
 EPM_PORT = ("epm_port",)
 DCOM_PORT = ("dcom_port",)
@@ -86,7 +88,7 @@ class _Values:
     def configuration(self) -> Configuration:
         """The values that were gathered, and defaults for the rest; raises ConfigurationError."""
         self._check_ports()
-        self._check_certificate()
+        self._check_certificates()
         self._check_dcom()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
@@ -103,17 +105,23 @@ class _Values:
                     text = f"`{setting.key}` is {port}, which `{taken}` has already."
                     self.mistakes.append(Mistake(self._where[setting.path], text))
 
-    def _check_certificate(self) -> None:
+    def _check_certificates(self) -> None:
         """A certificate is of use with its key only, and TLS with both."""
-        given = [path for path in (CERTIFICATE, KEY) if path in self._values]
+        given = self._check_pair(CERTIFICATE, KEY)
+        self._check_pair(CONSOLE_CERTIFICATE, CONSOLE_KEY)
         port = self._values.get(HTTPS_PORT)
-        if len(given) == 1:
-            lacking = KEY if given == [CERTIFICATE] else CERTIFICATE
-            text = f"`{'.'.join(given[0])}` needs `{'.'.join(lacking)}`."
-            self.mistakes.append(Mistake(self._where[given[0]], text))
-        elif not given and isinstance(port, int) and port >= 0:
+        if not given and isinstance(port, int) and port >= 0:
             text = f"`https_port` is {port}, which needs `srmp.certificate` and `srmp.key`."
             self.mistakes.append(Mistake(self._where[HTTPS_PORT], text))
+
+    def _check_pair(self, *pair: KeyPath) -> list[KeyPath]:
+        """Which of two settings are given; one alone is a mistake."""
+        given = [path for path in pair if path in self._values]
+        if len(given) == 1:
+            (lacking,) = set(pair) - set(given)
+            text = f"`{'.'.join(given[0])}` needs `{'.'.join(lacking)}`."
+            self.mistakes.append(Mistake(self._where[given[0]], text))
+        return given
 
     def _check_dcom(self) -> None:
         """Objects are activated at one port and called at another: they need both."""

@@ -11,6 +11,18 @@ MOST_HEADERS = 64
 """Headers, and lines of the file that holds them."""
 
 
+LONGEST_NAME = 255
+"""Characters of the name in traces."""
+
+
+def check_name(text: str) -> None:
+    """A name on one line; raises ValueError."""
+    if len(text) > LONGEST_NAME:
+        raise ValueError(f"which has more than {LONGEST_NAME} characters")
+    if not text.isprintable():
+        raise ValueError("which has characters that do not print")
+
+
 @dataclass(frozen=True, slots=True)
 class OtelSection:
     """Traces of messages for a collector of OpenTelemetry (docs/traces.md); off without one.
@@ -29,7 +41,7 @@ class OtelSection:
     ] = ""
     service_name: Annotated[
         str,
-        About("The name of this queue manager in traces (`service.name`).", form=r".{1,255}"),
+        About("The name of this queue manager in traces (`service.name`).", check=check_name),
     ] = "rpcqm"
     sampled_per_thousand: Annotated[
         int,

@@ -11,7 +11,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -20,8 +19,8 @@ from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
-from rpcqm.config import Configuration, ConfigurationError
-from rpcqm.config.values import Mistake
+from rpcqm.config import Configuration
+from rpcqm.config.console_files import read_console_files
 from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.unavailable import Unavailable
@@ -57,7 +56,7 @@ class ConsoleDoor:
     def __init__(self, parts: ConsoleParts) -> None:
         """Raises ConfigurationError for files of TLS that cannot be used."""
         self._parts = parts
-        self._parts.context = read_context(parts.configuration)
+        self._parts.context = read_console_files(parts.configuration.console)
         self._listening: socket.socket | None = None
         self._loading: asyncio.Task[None] | None = None
         self._server: ConsoleServer | None = None
@@ -109,8 +108,10 @@ class ConsoleDoor:
             self._unavailable = Unavailable(listening, parts.admission, parts.context)
 
     def adjust(self, configuration: Configuration, context: "ssl.SSLContext | None") -> None:
-        """Go on with other settings and certificates; connections stay."""
-        self._parts.configuration, self._parts.context = configuration, context
+        """Go on with other settings and certificates; connections stay, and so does TLS or none."""
+        self._parts.configuration = configuration
+        if self._parts.context is not None and context is not None:
+            self._parts.context = context
         if self._server is not None:
             self._server.adjust(self._parts)
 
@@ -137,24 +138,3 @@ def instance_name(name: str, identifier: UUID) -> str:
     plain = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
     digits = hashlib.sha256(b"console" + identifier.bytes).hexdigest()[:12]
     return f"{plain}-{digits}.localhost" if plain else f"rpcqm-{digits}.localhost"
-
-
-def read_context(configuration: Configuration) -> "ssl.SSLContext | None":
-    """What TLS needs, None without a certificate; raises ConfigurationError."""
-    certificate, key = configuration.console.certificate, configuration.console.key
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        missing = "console.key" if key is None else "console.certificate"
-        raise ConfigurationError([Mistake(missing, "is missing: TLS needs both.")])
-    return _context(certificate, key)
-
-
-def _context(certificate: Path, key: Path) -> "ssl.SSLContext":
-    from rpcqm.http.tls import TlsFileError, server_context  # the module ssl takes time to load
-
-    try:
-        return server_context(certificate, key)
-    except TlsFileError as error:
-        setting = "console.key" if error.path == key else "console.certificate"
-        raise ConfigurationError([Mistake(setting, f"{error}.")]) from error

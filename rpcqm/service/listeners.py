@@ -14,12 +14,17 @@ Listen = Callable[[str, int], Awaitable[int]]
 
 
 async def open_listener(
-    listen: Listen, option: str, host: str, port: int | None, first: int
+    listen: Listen,
+    option: str,
+    host: str,
+    port: int | None,
+    first: int,
+    host_option: str = "--host",
 ) -> int | None:
     """The port that `listen` got, None for a door that is switched off.
 
     Without a port it is the first free one of `first`, `first` + 11 and so on; a port of 0 is
-    any. Raises StartError.
+    any. `option` and `host_option` say how others are chosen. Raises StartError.
     """
     if port is not None and port < 0:
         return None
@@ -29,7 +34,8 @@ async def open_listener(
             return await listen(host, candidate)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or port is not None:
-                raise StartError(_explained(error, option, host, candidate)) from error
+                text = _explained(error, option, host, candidate, host_option)
+                raise StartError(text) from error
     raise StartError(f"No port from {first} on is free on {host}; choose one with {option}.")
 
 
@@ -37,7 +43,7 @@ def _from(first: int) -> Iterable[int]:
     return itertools.takewhile(lambda port: port <= HIGHEST_PORT, itertools.count(first, STEP))
 
 
-def _explained(error: OSError, option: str, host: str, port: int) -> str:
+def _explained(error: OSError, option: str, host: str, port: int, host_option: str) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"Port {port} of {host} is in use by another program; choose another one with "
@@ -49,4 +55,4 @@ def _explained(error: OSError, option: str, host: str, port: int) -> str:
             "give the process CAP_NET_BIND_SERVICE."
         )
     reason = (error.strerror or str(error)).split(" (while", 1)[0].rstrip(".")
-    return f"Cannot listen on {host}, port {port}: {reason}; choose an address with --host."
+    return f"Cannot listen on {host}, port {port}: {reason}; choose an address with {host_option}."

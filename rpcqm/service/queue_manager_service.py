@@ -24,6 +24,7 @@ from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.config.console_files import read_console_files
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.otel_files import check_otel
 from rpcqm.config.schema import switches_on
@@ -46,7 +47,6 @@ from rpcqm.service.console import (
     ConsoleDoor,
     ConsoleParts,
     instance_name,
-    read_context,
 )
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
@@ -146,7 +146,7 @@ class QueueManagerService:
         Connections and open queues go on as they are. Raises ConfigurationError with every
         mistake, also of a file that is named; then nothing has changed.
         """
-        context = read_context(configuration)
+        context = read_console_files(configuration.console)
         read = reload.read(configuration, self._accounts, srmp=self._srmp is not None)
         self._read_accounts_again()
         old, self._configuration = self._configuration, in_force(self._configuration, configuration)
@@ -466,7 +466,8 @@ class QueueManagerService:
 
     async def _open(self, listener: str, listen: Listen, port: int | None, first: int) -> None:
         host = self._host_of(listener)
-        bound = await open_listener(listen, f"--{listener}-port", host, port, first)
+        host_option = "`console.host`" if listener == "console" else "--host"
+        bound = await open_listener(listen, f"--{listener}-port", host, port, first, host_option)
         if bound is not None:
             self._ports[listener] = bound
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rpcqm.binary.connection.listener import ListenerFiles, read_files
 from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import settings, value_of
 from rpcqm.config.values import Mistake
@@ -125,10 +126,18 @@ def in_force(old: Configuration, new: Configuration) -> Configuration:
         **{name: getattr(old, name) for name in FIXED},
         directory_file=new.directory_file or old.directory_file,
         binary=replace(new.binary, ping=old.binary.ping),
-        console=replace(new.console, host=old.console.host),
+        console=_console_in_force(old.console, new.console),
         otel=old.otel,
         dcom=replace(new.dcom, enabled=old.dcom.enabled),
     )
+
+
+def _console_in_force(old: ConsoleSection, new: ConsoleSection) -> ConsoleSection:
+    """What holds of [console]: TLS begins and ends with the process, other certificates count."""
+    held = replace(new, host=old.host)
+    if (old.certificate is None) == (new.certificate is None):
+        return held
+    return replace(held, certificate=old.certificate, key=old.key)
 
 
 def differing(old: Configuration, new: Configuration) -> list[str]:

@@ -216,6 +216,8 @@ NEEDED = {
     "https_port": "[srmp]\ncertificate = 'c'\nkey = 'k'\n",
     "srmp.certificate": "key = 'k'\n",
     "srmp.key": "certificate = 'c'\n",
+    "console.certificate": "key = 'k'\n",
+    "console.key": "certificate = 'c'\n",
 }
 
 
@@ -290,6 +292,25 @@ def test_nonsense_in_the_table_of_messages_over_http_is_a_mistake(
     file: Path, text: str, expected: str
 ) -> None:
     assert mistakes(file, f"[srmp]\n{text}\n") == [f"2: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[console]\ncertificate = 'c'\n", "`console.certificate` needs `console.key`."),
+        ("[console]\nkey = 'k'\n", "`console.key` needs `console.certificate`."),
+        (
+            f"[otel]\nservice_name = '{'n' * 256}'\n",
+            "`otel.service_name` is 'nnn",
+        ),
+        ('[otel]\nservice_name = "a\\nb"\n', "`otel.service_name` is 'a\\nb', which has "),
+    ],
+)
+def test_nonsense_in_the_tables_of_the_console_and_traces_is_a_mistake(
+    file: Path, text: str, expected: str
+) -> None:
+    (told,) = mistakes(file, text)
+    assert told.startswith(f"2: {expected}")
 
 
 def test_https_without_a_certificate_is_a_mistake(file: Path) -> None:

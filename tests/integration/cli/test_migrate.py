@@ -99,6 +99,30 @@ def test_what_was_changed_here_is_shown_and_changed_back(
     assert shown(run, "orders")["quota"] == 8192
 
 
+def test_a_queue_that_hides_itself_stops_no_other(
+    migrate: Callable[..., Outcome], run: Command, refused: Command, tmp_path: Path
+) -> None:
+    """Windows' list may leave administrators nothing; what they may not see is a row."""
+    path = tmp_path / "permissions.json"
+    name = {"QueueName": "private$\\orders", "AccountName": "Everyone"}
+    path.write_text(json.dumps(name | {"Access": "Allow", "Right": "ReceiveMessage"}))
+    migrate(*FILES[:1], str(path), "--apply")
+    told = migrate(*FILES[:1], str(path))
+    (row,) = (line for line in told.lines if "you may not see them" in line)
+    assert row.split()[:2] == [r".\private$\orders", "properties"]
+    assert row.split()[-1] == "stays"
+    path.write_text(json.dumps(name | {"Access": "Allow", "Right": "GetQueueProperties"}))
+    migrate(str(path), "--apply")  # its owner may still change who may do what
+    run("queue", "acl", "show", "orders")
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps({"QueueName": "private$\\orders", "Label": "other"}))
+    sentence = refused("migrate", "windows", str(changed), "--apply").errors
+    assert "rpcqm queue acl grant orders administrators full" in sentence
+    run("queue", "acl", "grant", "orders", "administrators", "full")
+    migrate(str(changed), "--apply")
+    assert shown(run, "orders")["label"] == "other"
+
+
 def test_accounts_of_two_domains_are_not_one(
     migrate: Callable[..., Outcome], tmp_path: Path
 ) -> None:

@@ -95,6 +95,19 @@ def test_the_keys_sort_filter_and_quit(served: PrivateQueueManager) -> None:
     assert asyncio.run(walk()) == 0
 
 
+def test_what_is_typed_fast_goes_into_the_filter(served: PrivateQueueManager) -> None:
+    async def walk() -> None:
+        screen = screen_of(served)
+        async with screen.run_test(size=(80, 24)) as pilot:
+            screen.action_filter()
+            # Before anything else is handled.
+            assert isinstance(screen.focused, Input)
+            await pilot.press("escape")
+            assert isinstance(screen.focused, DataTable)
+
+    asyncio.run(walk())
+
+
 def test_escape_shows_all_queues_again(served: PrivateQueueManager) -> None:
     async def walk() -> None:
         screen = screen_of(served, "bill*")

@@ -159,14 +159,49 @@ def test_a_renewed_certificate_holds_for_new_connections_and_sessions_stay(
         assert browser.get("/").title == "Log on"
 
 
+def readied(running: PrivateQueueManager, context: ssl.SSLContext | None) -> bool:
+    """Whether it answers, with TLS or without."""
+    address = running.endpoint("console")
+    try:
+        if context is None:
+            connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
+        else:
+            connection = http.client.HTTPSConnection(*address, timeout=PATIENCE, context=context)
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+@pytest.mark.parametrize("is_used", [True, False], ids=["used", "not used yet"])
+@pytest.mark.parametrize("first", [True, False], ids=["from TLS", "to TLS"])
+def test_tls_begins_and_ends_with_the_process(
+    files: tuple[Path, Path], first: bool, is_used: bool
+) -> None:
+    """What the log says has changed has changed, and `rpcqm console` names the right scheme."""
+    trusting = ssl.create_default_context(cafile=files[0])
+    trusting.check_hostname = False
+    texts = {True: configured(files), False: ""}
+    with private_queue_manager(CONSOLE, texts[first]) as running:
+        if is_used:
+            assert readied(running, trusting if first else None)
+        lines = map(json.loads, running.reload(texts[not first]).splitlines())
+        (said,) = (line for line in lines if line["event"] == "reloaded")
+        assert said["waiting_for_restart"] == ["console.certificate", "console.key"]
+        assert said["changed"] == []
+        assert readied(running, trusting if first else None)
+        assert not readied(running, None if first else trusting)
+        running.restart()
+        assert readied(running, None if first else trusting)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('certificate = "{c}"\n', "console.key: is missing: TLS needs both."),
         ('certificate = "{c}"\nkey = "{other}"\n', "{other} is not the key of {c}."),
         ('certificate = "{none}"\nkey = "{k}"\n', "{none} cannot be read: No such file"),
     ],
-    ids=["no key", "another key", "no file"],
+    ids=["another key", "no file"],
 )
 def test_files_that_cannot_be_used_are_told_and_nothing_is_served(
     files: tuple[Path, Path], tmp_path: Path, text: str, sentence: str
@@ -179,6 +214,11 @@ def test_files_that_cannot_be_used_are_told_and_nothing_is_served(
         made.start()
     assert sentence.format(**names) in str(told.value)
     assert "Traceback" not in str(told.value)
+    written = tmp_path / "rpcqm.toml"
+    written.write_text(settings)
+    checked = made.run("config", "check", str(written), check=False)
+    assert checked.returncode == 1
+    assert sentence.format(**names) in checked.stderr
 
 
 # From elsewhere without TLS.

@@ -67,3 +67,10 @@ def test_what_another_port_does_not_help_ends_the_search(code: int, sentence: st
     with pytest.raises(StartError, match=sentence):
         machine.open(None)
     assert machine.asked == [2103]
+
+
+def test_where_another_setting_chooses_the_address_that_one_is_named() -> None:
+    machine = Machine(0, code=errno.EADDRNOTAVAIL)
+    opened = open_listener(machine.listen, "--console-port", HOST, 0, 15680, "`console.host`")
+    with pytest.raises(StartError, match=r"choose an address with `console\.host`"):
+        asyncio.run(opened)

@@ -7,7 +7,10 @@ from rpcqm.api.models import OutgoingQueue
 
 @dataclass(frozen=True)
 class Session:
-    """A session with another queue manager; numbers of messages are those of this session."""
+    """A session with another queue manager; numbers of messages are those of this session.
+
+    `protocol` is binary, http or https. `waiting` are the messages in its `queues`.
+    """
 
     protocol: str
     address: str
@@ -18,6 +21,8 @@ class Session:
     sent: int
     received: int
     unacknowledged: int
+    waiting: int
+    since: str | None
 
 
 @dataclass(frozen=True)

@@ -100,11 +100,14 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "sessions": (
         Column("WITH", 0, _peer),
-        Column("OPENED BY", 10, _opened),
-        Column("STATE", 12, _named("state")),
-        Column("SENT", 9, lambda row, now: row["sent"], _number),
-        Column("RECEIVED", 9, lambda row, now: row["received"], _number),
-        Column("NOT ACK", 8, lambda row, now: row["unacknowledged"], _number),
+        Column("PROTO", 6, _named("protocol")),
+        Column("OPENED", 6, _opened),
+        Column("STATE", 7, _named("state")),
+        Column("FOR", 11, _since("since"), _duration),
+        Column("SENT", 7, lambda row, now: row["sent"], _number),
+        Column("RECEIVED", 8, lambda row, now: row["received"], _number),
+        Column("NOT ACK", 7, lambda row, now: row["unacknowledged"], _number),
+        Column("WAITING", 7, lambda row, now: row["waiting"], _number),
     ),
 }
 """Their columns; those of names come first, the ages of what is held in the middle."""

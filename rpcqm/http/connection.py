@@ -41,6 +41,8 @@ class HttpConnection(web.RequestHandler):
         "owed_since",
         "peer",
         "silent_since",
+        "since",
+        "succeeded",
         "taken_since",
         "ticket",
     )
@@ -75,6 +77,10 @@ class HttpConnection(web.RequestHandler):
         self._lingering = False
         self._gone: asyncio.Future[None] | None = None
         self._taken = 0
+        self.succeeded = 0
+        """Requests that were answered with success."""
+        self.since = server.clock.now()
+        """In milliseconds since 1970."""
         self.owed_since: int | None = None
         self.silent_since = self.taken_since = server.clock.monotonic()
 
@@ -132,6 +138,16 @@ class HttpConnection(web.RequestHandler):
     def busy(self) -> bool:
         """Whether a request is being answered, or waits for that."""
         return self._request_in_progress or bool(self._messages)
+
+    @property
+    def requests(self) -> int:
+        """How many have come, as far as their heads."""
+        return self._request_count
+
+    @property
+    def unanswered(self) -> int:
+        """How many are being answered, or wait for that."""
+        return int(self._request_in_progress) + len(self._messages)
 
     @property
     def channel(self) -> ServerContext | None:

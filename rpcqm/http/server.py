@@ -6,7 +6,7 @@ aiohttp parses and writes. Time, memory and the number of connections are bounde
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,6 +27,8 @@ from rpcqm.http.limits import HttpLimits
 
 SWEEP_SECONDS = 1.0
 """Deadlines are whole seconds and more, so that looking once a second is exact enough."""
+
+_NOT_SUCCESS = 300
 
 Explain = Callable[[int], HttpResponse]
 """The body, and its type, of an answer of that status."""
@@ -130,6 +132,11 @@ class HttpServer:
     def connections(self) -> int:
         return len(self._connections)
 
+    @property
+    def speaking(self) -> Iterable[HttpConnection]:
+        """The connections by which a request has come."""
+        return (each for each in self._connections if each.requests)
+
     # What connections call.
 
     def keep(self, connection: HttpConnection) -> None:
@@ -192,6 +199,7 @@ class HttpServer:
                 connection.channel,
             )
         )
+        connection.succeeded += answer.status < _NOT_SUCCESS
         if answer.stream is not None:
             return await self._send_stream(request, answer, answer.stream)
         return Answer(answer.status, answer.body, self._with_ours(answer.headers))

@@ -23,6 +23,8 @@ def described_session(view: SessionView) -> dict[str, object]:
         "sent": view.sent,
         "received": view.received,
         "unacknowledged": view.unacknowledged,
+        "waiting": view.waiting,
+        "since": iso_time(view.since / 1000),
     }
 
 

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+OPEN, OPENING = "OPEN", "OPENING"
+"""States of sessions that have no more of them than these."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
     """One session; `peer` is the queue manager as it is known, `queues` are who sends over it.
 
-    `opened_here` says who has connected; numbers of messages are those of this session.
+    `opened_here` says who has connected; numbers of messages are those of this session. `waiting`
+    are the messages in `queues`, `since` is in milliseconds since 1970.
     """
 
     protocol: str
@@ -20,6 +24,8 @@ class SessionView:
     sent: int
     received: int
     unacknowledged: int
+    waiting: int
+    since: int
 
 
 SessionSource = Callable[[], Iterable[SessionView]]

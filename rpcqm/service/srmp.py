@@ -1,7 +1,7 @@
 """Messages over HTTP as a service starts them: ports, certificates, settings."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from rpcqm.http.client import HttpClient, Posted
 from rpcqm.http.connection import HttpConnection
 from rpcqm.http.server import HttpServer
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.names import plain_address
+from rpcqm.qm.sessions import OPEN, SessionView
 from rpcqm.service.http_limits import http_limits
 from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
@@ -55,6 +57,24 @@ class SrmpDoor:
         limits = http_limits(configuration.limits)
         self._server = HttpServer(self.protocol.receive, clock, admission, limits, metrics)
         self._context = contexts.server
+        engine.session_sources.append(self._sessions)
+
+    def _sessions(self) -> Iterator[SessionView]:
+        """What administrators see of the connections that others have opened."""
+        for each in self._server.speaking:
+            yield SessionView(
+                "https" if each.listening.secure else "http",
+                plain_address(each.peer.rpartition(":")[0]),
+                "",
+                False,
+                OPEN,
+                (),
+                0,
+                each.succeeded,
+                each.unanswered,
+                0,
+                each.since,
+            )
 
     def watch(self, make_connection: Callable[..., HttpConnection], posted: Posting) -> None:
         """Tell somebody of all connections, and of all posts as they begin."""

@@ -93,7 +93,8 @@ class BinaryProtocol:
         self.peers = peers or {}
         self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
-        self.connections: dict[PeerConnection, None] = {}
+        self.connections: dict[PeerConnection, int] = {}
+        """Since when they are there, in milliseconds since 1970."""
         self.attempts = ConnectionAttempts(
             engine.clock, engine.timers, lambda: self.settings.session_retry_connect
         )
@@ -199,7 +200,7 @@ class BinaryProtocol:
 
     def _sessions(self) -> Iterator[SessionView]:
         """What administrators see of the sessions."""
-        for connection in self.connections:
+        for connection, since in self.connections.items():
             session = connection.session
             peer = session.remote_qm_guid
             users = [each.queue for each in connection.users if isinstance(each, OutgoingTransfer)]
@@ -213,6 +214,8 @@ class BinaryProtocol:
                 session.message_sent_count,
                 session.message_received_count,
                 session.un_acked_message_count,
+                sum(queue.message_count for queue in users),
+                since,
             )
 
     def accept(self) -> PeerConnection:
@@ -223,7 +226,7 @@ class BinaryProtocol:
         return connection
 
     def new_session(self, connection: PeerConnection, remote: UUID, direct: bool) -> Session:
-        self.connections[connection] = None
+        self.connections[connection] = self.clock.now()
         identities = Identities(self.queue_manager.identifier, remote)
         session = Session(
             connection, identities, self.clock, self.timers, self.settings, direct=direct

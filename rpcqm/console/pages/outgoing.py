@@ -36,7 +36,9 @@ async def show(asked: Asked) -> Shown:
         {
             "queues": [_row(asked, queue) for queue in shown.rows],
             "queues_paged": shown,
-            "sessions": [described_session(each) for each in open_ones.rows],
+            "sessions": [
+                described_session(each) | {"began": each.since} for each in open_ones.rows
+            ],
             "sessions_paged": open_ones,
             "incoming": incoming.rows,
             "incoming_paged": incoming,

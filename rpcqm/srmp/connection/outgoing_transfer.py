@@ -23,6 +23,7 @@ from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.connection_failures import connect_failure, error_of
 from rpcqm.qm.names import next_hop_text, plain_address
 from rpcqm.qm.protocol_records import Changes
+from rpcqm.qm.sessions import OPEN, OPENING, SessionView
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.srmp.connection.queue_stream import QueueStream
@@ -77,6 +78,8 @@ class OutgoingTransfer:
         )
         self._cleanup: Timer | None = None
         self._answered_at = 0
+        self._since = self._taken = 0
+        self._address = ""
         self._templates = protocol.templates()
         self.stream = QueueStream(protocol, queue, self.resend)
 
@@ -213,6 +216,7 @@ class OutgoingTransfer:
 
     def _establish(self) -> None:
         """[MC-MQSRM] 3.1.7.9."""
+        self._since = self._since or self._clock.now()
         if self.queue.state is not OutgoingQueueState.CONNECTED:
             self._set_state(OutgoingQueueState.WAITING)
             self._record(ConnectionStatus.IN_PROCESS)
@@ -241,6 +245,7 @@ class OutgoingTransfer:
         if status == _OK or status in _REFUSED:
             self._reached(message, address)
         if status == _OK:
+            self._taken += 1
             self._message_trace.sent(self.queue, message, address)
             self._accepted(key)
         elif status in _REFUSED:
@@ -253,6 +258,7 @@ class OutgoingTransfer:
     def _reached(self, message: Message, address: str) -> None:
         """The host is there: the connection stays, until it is idle for long."""
         self._failures = 0
+        self._address = address
         if address:
             self.queue.next_hops = [next_hop_text(address)]
         if self.queue.state is not OutgoingQueueState.CONNECTED:
@@ -325,6 +331,7 @@ class OutgoingTransfer:
 
     def _restart_cleanup(self) -> None:
         """The Session Cleanup Timer runs from now on; a timer that runs already goes on then."""
+        self._since = self._since or self._clock.now()
         self._answered_at = self._clock.monotonic()
         if self._cleanup is None:
             self._cleanup_after(self._protocol.settings.session_cleanup)
@@ -348,6 +355,8 @@ class OutgoingTransfer:
             self._cleanup.cancel()
             self._cleanup = None
         self._templates.forget()
+        self._since = self._taken = 0
+        self._address = ""
         self._protocol.network.close(self._url, self._connect_to)
         self._set_state(state)
 
@@ -416,6 +425,24 @@ class OutgoingTransfer:
         self.stream.removed(change, key)
 
     # What administrators see
+
+    def session(self) -> SessionView | None:
+        """The connection to the host; None without one, and while none is being opened."""
+        if not self._since or self.queue.deleted:
+            return None
+        return SessionView(
+            self.uri.partition(":")[0],
+            plain_address(self._address),
+            "",
+            True,
+            OPEN if self.queue.state is OutgoingQueueState.CONNECTED else OPENING,
+            (self.queue.destination_format_name,),
+            self._taken,
+            0,
+            len(self._posting.union(self.stream.sent)),
+            self.queue.message_count,
+            self._since,
+        )
 
     def show(self, info: OutgoingTransferInfo) -> None:
         """Tell how far the stream has come."""

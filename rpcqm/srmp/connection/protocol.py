@@ -4,7 +4,7 @@ Nothing here knows sockets: an `SrmpNetwork` posts, so that tests can simulate o
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.qm.protocol_records import Changes
+from rpcqm.qm.sessions import SessionView
 from rpcqm.srmp.connection.network import MayConnect, SrmpNetwork
 from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.srmp.connection.own_urls import OwnUrls
@@ -90,6 +91,7 @@ class SrmpProtocol:
         self.receiver = Receiver(self)
         engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.positions.left_together[self._message_position_deleted] = self._left_together
+        engine.session_sources.append(self._sessions)
 
     def start(self) -> None:
         """[MC-MQSRM] 3.1.3.1, 3.1.4.1: send what waits."""
@@ -261,6 +263,11 @@ class SrmpProtocol:
         transfer = self.transfers.get(queue)
         if transfer is not None:
             transfer.resend_now()
+
+    def _sessions(self) -> Iterator[SessionView]:
+        """What administrators see of the connections that were opened here."""
+        shown = (transfer.session() for transfer in self.transfers.values())
+        return (each for each in shown if each is not None)
 
     def _show_transfer(self, info: OutgoingTransferInfo) -> None:
         transfer = self.transfers.get(info.outgoing_queue_reference)

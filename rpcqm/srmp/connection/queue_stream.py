@@ -118,6 +118,11 @@ class QueueStream:
         sent, self._sent = self._sent, {}
         return list(sent)
 
+    @property
+    def sent(self) -> Iterable[int]:
+        """What has left and awaits its stream receipt."""
+        return self._sent
+
     def resend_now(self) -> None:
         if self._stream is not None:
             self._stream.ladder.resend_now()

@@ -157,6 +157,36 @@ def test_sessions_are_told_from_both_sides(running: PrivateQueueManager, boss: P
         assert (there["queues"], there["sent"], here["received"]) == ([away], 1, 1)
         connections = theirs.ask("GET", f"/outgoing-queues/{name}/transfer").value["connections"]
         assert connections[-1]["status"] == "ESTABLISHED"
+        assert there["since"] <= here["since"]  # one machine, one clock
+        until(lambda: theirs.ask("GET", "/sessions").value["sessions"][0]["waiting"] == 0)
+
+
+def test_messages_over_http_are_told_as_sessions_from_both_sides() -> None:
+    with (
+        private_queue_manager(CONSOLE, "http_port = 0\n") as receiver,
+        private_queue_manager(CONSOLE, "http_port = 0\n") as sender,
+    ):
+        for each in (receiver, sender):
+            add_boss(each)
+        ours = Program(receiver.endpoint("console"), "boss")
+        ours.ask("POST", "/queues", {"name": "inbox"})
+        place = "{}:{}".format(*receiver.endpoint("http"))
+        away = f"DIRECT=HTTP://{place}/msmq/private$/inbox"
+        sender.run("send", away, "--body", "x", "--count", "2")
+        theirs = Program(sender.endpoint("console"), "boss")
+        until(lambda: ours.ask("GET", "/queues/inbox").value["messages"] == 2)
+        until(lambda: theirs.ask("GET", "/sessions").value["sessions"][0]["waiting"] == 0)
+        (there,) = theirs.ask("GET", "/sessions").value["sessions"]
+        (here,) = ours.ask("GET", "/sessions").value["sessions"]
+        for each in (there, here):
+            assert (each["protocol"], each["address"]) == ("http", "127.0.0.1")
+            assert (each["state"], each["unacknowledged"], each["waiting"]) == ("OPEN", 0, 0)
+            assert each["since"].endswith("Z")
+        assert (there["opened_here"], there["queues"], there["sent"]) == (True, [away], 2)
+        assert (here["opened_here"], here["queues"], here["received"]) == (False, [], 2)
+        told = receiver.run("top", "--once", "--table", "sessions").stdout
+        (row,) = [line.split() for line in told.splitlines() if line.startswith("127.0.0.1")]
+        assert row[:4] == ["127.0.0.1", "http", "them", "OPEN"]
 
 
 def test_the_machines_permissions_are_shown_and_set(boss: Program) -> None:

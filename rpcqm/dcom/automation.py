@@ -29,6 +29,8 @@ from rpcqm.dcom.type_info import TypeInfo
 _NULL = UUID(int=0)
 _ASSIGN = DISPATCH_PROPERTYPUT | DISPATCH_PROPERTYPUTREF
 _READ = DISPATCH_METHOD | DISPATCH_PROPERTYGET
+INVOKE_KINDS = _READ | _ASSIGN
+"""What of the flags of Invoke says which member is called."""
 _KINDS = frozenset({1, 2, 3, 4, 8, 12})
 """What may be asked for in one call.
 
@@ -218,7 +220,7 @@ class Automation(ComObject):
 
 def called_operation(com_object: ComObject, iid: UUID, dispid: int, flags: int) -> str:
     """The method of a class that Invoke of one of its interfaces calls; "" for none."""
-    found = vocabulary(com_object.interfaces, iid).find(dispid, flags & (_READ | _ASSIGN))
+    found = vocabulary(com_object.interfaces, iid).find(dispid, flags & INVOKE_KINDS)
     return "" if found is None else found[0]
 
 

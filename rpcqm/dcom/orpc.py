@@ -12,15 +12,17 @@ from uuid import UUID
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
+from rpcqm.base.metrics import Histogram, Metrics
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.idl.tree import InterfacePointer
 from rpcqm.codec.interface import Operation, TransferSyntax, Value
 from rpcqm.codec.types.dcom import ORPCTHIS
 from rpcqm.dcom.access import CallerCheck
+from rpcqm.dcom.automation import INVOKE_KINDS, called_operation
 from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.com_object import ComCall, ComObject, Outcome, WaitingCalls
 from rpcqm.dcom.exporter import ObjectEntry, ObjectExporter
-from rpcqm.dcom.in_turn import OPERATIONS, InTurn
+from rpcqm.dcom.in_turn import INVOKE, OPERATIONS, InTurn
 from rpcqm.dcom.object_interfaces import (
     FIRST_METHOD,
     ObjectInterface,
@@ -47,6 +49,7 @@ from rpcqm.rpc.interface_registry import (
     OperationEntry,
     RegisteredInterface,
     register,
+    time_calls,
 )
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
@@ -77,6 +80,10 @@ _AT_ONCE = frozenset({int, str, bool, bytes, tuple, list, type(None), Variant, U
 new = object.__new__
 
 
+TIMED = "com"
+"""The subject of the histograms of all calls of COM."""
+
+
 def _waits(outcome: object) -> bool:
     """Whether a method answers later."""
     return isinstance(outcome, Completion) or inspect.iscoroutine(outcome)
@@ -90,8 +97,10 @@ class ObjectCalls:
         exporter: ObjectExporter,
         bindings: Bindings,
         check: CallerCheck,
+        metrics: Metrics,
     ) -> None:
         self.exporter = exporter
+        self.metrics = metrics
         self.bindings = bindings
         self.waiting = WaitingCalls(exporter.limits.waiting_calls_per_caller)
         self._policy = InterfacePolicy(check=check.check_access)
@@ -122,6 +131,7 @@ class ObjectCalls:
                 _shorten(operation, entry)
                 if operation.name in OPERATIONS:
                     entry.templated = InTurn(self.exporter, operation.name)
+        time_calls(registered, self.metrics, TIMED)
         return registered
 
 
@@ -153,6 +163,8 @@ class _Method:
         "_ins",
         "_interface",
         "_interfaces",
+        "_invoked",
+        "_metrics",
         "_names",
         "_now",
         "_only",
@@ -190,6 +202,8 @@ class _Method:
         self._silent = not (self._outs or self._extras)
         self._interfaces = calls.exporter.by_ipid
         self._now = calls.exporter.clock.monotonic
+        self._metrics = calls.metrics
+        self._invoked: dict[tuple[type[ComObject], UUID, int, int], Histogram] = {}
 
     def handle(self, call: Call, request: Any) -> object:
         """Handle a call; the outcome is a response, or a coroutine of one."""
@@ -202,6 +216,8 @@ class _Method:
         entry.last_call = self._now()
         com_object = entry.com_object
         name = self._names.get(com_object.__class__) or self._name(com_object)
+        if name == INVOKE:
+            self._time_as_member(call, request, found.iid, com_object)
         method = getattr(com_object, name)
         com_call = ComCall(call, found.iid, self._waiting)
         if name in com_object.WAITING:
@@ -217,6 +233,19 @@ class _Method:
         response.orpcthat, response.result = THAT, 0
         setattr(response, self._only, outcome)
         return response
+
+    def _time_as_member(self, call: Call, request: Any, iid: UUID, com_object: ComObject) -> None:
+        """A call by name counts as one of the member that it calls, if there is such a one."""
+        dispid, flags = request.dispIdMember, request.dwFlags & INVOKE_KINDS
+        key = com_object.__class__, iid, dispid, flags
+        durations = self._invoked.get(key)
+        if durations is None:
+            member = called_operation(com_object, iid, dispid, flags)
+            if not member:
+                return
+            interface = by_iid()[iid].name
+            durations = self._invoked[key] = self._metrics.histogram(TIMED, interface, member)
+        call.durations = durations
 
     def _is_base_of(self, iid: UUID) -> bool:
         """Whether the interface of an IPID is derived from the one that the client has bound."""

@@ -117,6 +117,12 @@ CALLS = Family(
     "How long calls took, from their arrival to their answer",
     ("interface", "operation"),
 )
+COM_CALLS = Family(
+    "rpcqm_com_call_duration_seconds",
+    HISTOGRAM,
+    "How long calls of COM objects took, from their arrival to their answer",
+    ("interface", "operation"),
+)
 REQUESTS = Family(
     "rpcqm_http_request_duration_seconds",
     HISTOGRAM,
@@ -130,5 +136,5 @@ LAG = Family(
 )
 
 LABELLED = (BUILD, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS)
-HISTOGRAMS = (CALLS, REQUESTS, SYNCS, SYNC_MESSAGES, LAG)
+HISTOGRAMS = (CALLS, COM_CALLS, REQUESTS, SYNCS, SYNC_MESSAGES, LAG)
 FAMILIES = (*SIMPLE, *LABELLED, *HISTOGRAMS, *QUEUES, *DESTINATIONS, *WINDOWS)

@@ -170,6 +170,7 @@ class MetricsOperations:
         histograms = self._engine.store.metrics.histograms
         for family, subject, bits, unit in (
             (families.CALLS, ("rpc",), NANOSECONDS, 1e-9),
+            (families.COM_CALLS, ("com",), NANOSECONDS, 1e-9),
             (families.REQUESTS, ("http",), NANOSECONDS, 1e-9),
             (families.SYNCS, ("store", "sync"), NANOSECONDS, 1e-9),
             (families.SYNC_MESSAGES, ("store", "messages"), MESSAGES, 1.0),

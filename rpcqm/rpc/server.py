@@ -28,6 +28,7 @@ from rpcqm.rpc.interface_registry import (
     RegisteredInterface,
     ServedInterface,
     register,
+    time_calls,
 )
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.local_peer import identity_of_uid, peer_uid
@@ -97,16 +98,8 @@ class RpcServer:
         """Serve an interface: `handlers` has a method for each operation, named as in the IDL."""
         registered = register(interface, handlers, policy or InterfacePolicy())
         self.interfaces.append(registered)
-        self._time(registered)
+        time_calls(registered, self.metrics, "rpc")
         return registered
-
-    def _time(self, registered: RegisteredInterface) -> None:
-        """Let calls of an operation count in one histogram, in whatever syntax they come."""
-        for table in registered.tables.values():
-            for entry in table:
-                if entry is not None:
-                    name = ("rpc", registered.name, entry.name)
-                    entry.durations = self.metrics.histogram(*name)
 
     async def listen_tcp(
         self,

@@ -11,7 +11,7 @@ from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.exporter import ExporterLimits, ObjectExporter
 from rpcqm.dcom.object_interfaces import supports
-from rpcqm.dcom.orpc import ObjectCalls
+from rpcqm.dcom.orpc import TIMED, ObjectCalls
 from rpcqm.dcom.ping_sets import PingSets
 from rpcqm.dcom.remote_unknown import NAMES as OF_REMOTE_UNKNOWN
 from rpcqm.dcom.remote_unknown import RemoteUnknown
@@ -20,7 +20,7 @@ from rpcqm.mqac.coclasses import coclasses
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.remote_management import RemoteManagement
 from rpcqm.qm.remote_reading import OpenElsewhere
-from rpcqm.rpc.interface_registry import RegisteredInterface
+from rpcqm.rpc.interface_registry import RegisteredInterface, time_calls
 from rpcqm.rpc.security.context import Credentials
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces
@@ -71,7 +71,7 @@ class DcomDoor:
             lambda: self._port,
             lambda: server.providers.keys(),
         )
-        self._calls = ObjectCalls(self.exporter, self._bindings, self.check)
+        self._calls = ObjectCalls(self.exporter, self._bindings, self.check, server.metrics)
         self._outbound = OutboundCalls(
             self.exporter, self._bindings.packed_resolver, credentials, engine.timers
         )
@@ -82,13 +82,16 @@ class DcomDoor:
             machine.outbound = self._outbound
             classes = coclasses(machine)
         unknown = RemoteUnknown(self.exporter, self._bindings)
+        references = unknown.registered(self.check)
         self.objects: list[RegisteredInterface] = [
             *self._calls.registered(without=OF_REMOTE_UNKNOWN),
-            *unknown.registered(self.check),
+            *references,
         ]
         activator = Activator(classes, self.exporter, self._bindings, self.check)
         resolver = Resolver(self.exporter, self.pings, self._bindings, self.check)
         self.activators = [resolver.registered(), *activator.registered()]
+        for each in (*references, *self.activators):
+            time_calls(each, server.metrics, TIMED)
         if configuration.epm_port not in (0, _EPM_PORT):
             _log.info("clients of COM objects expect port 135", port=configuration.epm_port)
 

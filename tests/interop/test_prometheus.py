@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support import clsids
+from tests.support.accounts import PASSWORD
+from tests.support.dcom_client import ENABLED, DcomClient
 from tests.support.documents import ROOT
 
 RULES = ROOT / "packaging" / "prometheus" / "rpcqm.rules.yml"
@@ -61,7 +64,8 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(("--console-port", "0")) as queue_manager:
+    with private_queue_manager(("--console-port", "0"), ENABLED) as queue_manager:
+        queue_manager.run("user", "add", "alice", "--password-stdin", input=f"{PASSWORD}\n")
         words = ("--group", "administrators", "--password-stdin")
         queue_manager.run("user", "add", "monitor", *words, input="secret\n")
         queue_manager.run("queue", "create", "orders")
@@ -154,6 +158,7 @@ def test_every_query_of_the_dashboard_has_data(
     def answered() -> bool:
         running.run("send", "orders", "--body", "a")
         urllib.request.urlopen(health, timeout=10).close()
+        com.create(clsids.MSMQ_MESSAGE, "IMSMQMessage4")
         left[:] = [
             (title, query)
             for title, query in left
@@ -162,6 +167,7 @@ def test_every_query_of_the_dashboard_has_data(
         return not left
 
     try:
-        prometheus.wait_for(answered)
+        with DcomClient(running.endpoint("epm")) as com:
+            prometheus.wait_for(answered)
     except AssertionError:
         pytest.fail(f"without data: {left}")

@@ -5,6 +5,7 @@ import http.client
 import re
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from prometheus_client.openmetrics.parser import (
@@ -12,9 +13,14 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
+from rpcqm.codec.types.oaut import DISPPARAMS
+from rpcqm.codec.types.oautvalues import DISPATCH_PROPERTYGET
 from rpcqm.operations import metric_families
 from rpcqm.operations.exposition import OPEN_METRICS, TEXT
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support import clsids
+from tests.support.accounts import PASSWORD
+from tests.support.dcom_client import ENABLED, DcomClient
 from tests.support.documents import ROOT
 
 CONSOLE = ("--console-port", "0")
@@ -24,7 +30,8 @@ Samples = dict[tuple[str, ...], float]
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(CONSOLE) as queue_manager:
+    with private_queue_manager(CONSOLE, ENABLED) as queue_manager:
+        queue_manager.run("user", "add", "alice", "--password-stdin", input=f"{PASSWORD}\n")
         for name, *groups in (("boss", "administrators"), ("peeker",)):
             words = [word for group in groups for word in ("--group", group)]
             queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
@@ -114,6 +121,30 @@ def test_calls_have_durations_whichever_way_they_go(running: PrivateQueueManager
     assert after[bucket] == after[count]
     assert after["rpcqm_rpc_calls_total",] > before["rpcqm_rpc_calls_total",]
     assert after["rpcqm_store_sync_messages_sum",] > 0
+
+
+def test_calls_of_objects_have_durations_by_member(running: PrivateQueueManager) -> None:
+    count = "rpcqm_com_call_duration_seconds_count"
+    before = scraped(running)
+    with DcomClient(running.endpoint("epm")) as com:
+        message = com.create(clsids.MSMQ_MESSAGE, "IMSMQMessage4")
+        for _ in range(3):
+            com.call(message, "put_Label", "one")
+        script = com.create(clsids.MSMQ_MESSAGE, "IDispatch")
+        (label,) = com.call(script, "GetIDsOfNames", UUID(int=0), ["Label"], 1, 0)
+        nothing = DISPPARAMS(rgvarg=None, rgdispidNamedArgs=None, cArgs=0, cNamedArgs=0)
+        for dispid in (label, label, 12345):
+            com.response(
+                script, "Invoke", dispid, UUID(int=0), 0, DISPATCH_PROPERTYGET, nothing, 0, [], []
+            )
+    after = scraped(running)
+    told = {key[1:]: value for key, value in after.items() if key[0] == count}
+    assert told["IMSMQMessage4", "put_Label"] == 3
+    assert (told["IDispatch", "get_Label"], told["IDispatch", "Invoke"]) == (2, 1)
+    assert sum(told[key] for key in told if key[1].startswith("Remote")) >= 2  # activations
+    bucket = ("rpcqm_com_call_duration_seconds_bucket", "IMSMQMessage4", "put_Label", "+Inf")
+    assert after[bucket] == 3
+    assert not any("IMSMQMessage4" in key for key in before)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.moves import MovesOfMessages
-from rpcqm.store.priority_index import Neighbours, Place, PriorityIndex
+from rpcqm.store.priority_index import EMPTY, Neighbours, Place, PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 from rpcqm.store.runs import Departure, Run
@@ -43,6 +43,7 @@ class QueueIndex:
 
     __slots__ = (
         "_doomed",
+        "_heap",
         "_loaded",
         "_moves",
         "_owners",
@@ -62,7 +63,8 @@ class QueueIndex:
 
     def __init__(self, queue_id: int, heap: ExpiryHeap, total: QueueUsage) -> None:
         self.queue_id = queue_id
-        self._priorities = tuple(PriorityIndex(queue_id, heap) for _ in range(PRIORITIES))
+        self._priorities = [EMPTY] * PRIORITIES
+        self._heap = heap
         self._owners: dict[int, object] = {}
         self._moves = MovesOfMessages()
         self.classes = self._moves.classes
@@ -337,14 +339,20 @@ class QueueIndex:
         self, key: int, serial: int, size: int, arrival: int, expiry: int, flags: int, state: int
     ) -> None:
         """Insert an entry that is charged already."""
-        self._priorities[key >> SEQUENTIAL_BITS].insert(
-            key, serial, size, arrival, expiry, flags, state
-        )
+        priority = self._to_fill(key >> SEQUENTIAL_BITS)
+        priority.insert(key, serial, size, arrival, expiry, flags, state)
         self.count += 1
         self.entered += 1
         self.bytes += size
         self.available += state == _AVAILABLE
         self.leaving += state == _LEAVING
+
+    def _to_fill(self, number: int) -> PriorityIndex:
+        """The messages of a priority, of which there will be some: most queues have only one."""
+        found = self._priorities[number]
+        if found is EMPTY:
+            found = self._priorities[number] = PriorityIndex(self.queue_id, self._heap)
+        return found
 
     def expect_many(self, run: Run) -> None:
         """Reserve places for a run of messages whose commit is on its way, as `expect` each."""
@@ -388,7 +396,7 @@ class QueueIndex:
         self._forget_pending(run)
         leaving = self._leave_doomed(run) if self._doomed else 0
         for number, start, end in run.by_priority():
-            priority = self._priorities[number]
+            priority = self._to_fill(number)
             if priority.ends_before(run.keys[start]):
                 priority.extend(run, start, end)
             else:
@@ -575,7 +583,7 @@ class QueueIndex:
         while start < end:
             number = columns.keys[start] >> SEQUENTIAL_BITS
             stop = bisect_left(columns.keys, (number + 1) << SEQUENTIAL_BITS, start, end)
-            self._priorities[number].extend(columns, start, stop)
+            self._to_fill(number).extend(columns, start, stop)
             self.count += stop - start
             self._loaded += stop - start
             self.account.count += stop - start

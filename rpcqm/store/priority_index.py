@@ -198,6 +198,9 @@ class PriorityIndex:
         return None
 
 
+EMPTY = PriorityIndex(0, ExpiryHeap())
+"""What every queue has for a priority until a message of it comes; nothing is ever put into it."""
+
 Place = tuple[PriorityIndex, int, Chunk, int]
 """A message: its priority, the number and the chunk there, its slot."""
 

@@ -104,7 +104,8 @@ class Connection(asyncio.Protocol):
             _log.exception("a connection failed", peer=association.peer)
             self.abort()
         association.watching = False
-        self.flush()
+        if association.output or association.deliveries or association.state is _CLOSED:
+            self._server.flush_soon(self)
 
     def eof_received(self) -> bool:
         """End the connection: a client that has closed its side reads no further replies."""

@@ -45,6 +45,9 @@ from rpcqm.rpc.security.context import (
 SWEEP_SECONDS = 1.0
 """Deadlines are whole seconds and more, so that looking once a second is exact enough."""
 
+TURNS_ALONE = 16
+"""How often one that was alone in a turn is answered at once, before that is looked at again."""
+
 _log = get_logger("rpc")
 
 
@@ -84,6 +87,7 @@ class RpcServer:
         self._listeners: list[Acceptor] = []
         self._connections: set[Connection] = set()
         self._to_flush: list[Connection] = []
+        self._heard = self._alone = 0
         self.gathering = Gathering(self._flush)
         self._to_settle: list[Connection] = []
         self._packets_in = self._packets_out = 0
@@ -237,6 +241,19 @@ class RpcServer:
         if not self._connections:
             self._empty.set()
 
+    def flush_soon(self, connection: Connection) -> None:
+        """Write what a connection has to send after what it was sent: together with the others.
+
+        Clients that are woken all at once ask all at once, and waking takes longer than asking.
+        Who is alone need not wait for others; whether that is still so is looked at now and then.
+        """
+        if self._alone:
+            self._alone -= 1
+            connection.flush()
+        else:
+            self._heard += 1
+            self.flush_later(connection)
+
     def flush_later(self, connection: Connection) -> None:
         """Write what a connection has to send at the end of this turn of the loop."""
         if not self._to_flush and not self.gathering.depth:
@@ -251,6 +268,9 @@ class RpcServer:
 
     def _flush(self) -> None:
         connections, self._to_flush = self._to_flush, []
+        if self._heard == 1:
+            self._alone = TURNS_ALONE
+        self._heard = 0
         for connection in connections:
             connection.flush()
 

@@ -23,6 +23,7 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.endpoint_mapper import resolve
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.pdu import unpack_header
 from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.server import RpcServer
@@ -370,6 +371,15 @@ def test_an_answer_that_went_out_is_delivered(
 
 
 # Stopping.
+
+
+def test_a_client_that_ends_with_its_request_has_its_answer(running: RunningServer) -> None:
+    for _ in range(3):
+        with raw(running) as plain:
+            plain.sendall(request(0, b"x", 7))
+            plain.shutdown(socket.SHUT_WR)
+            answer = read_all(plain)
+        assert unpack_header(answer).call_id == 7
 
 
 def test_a_stopping_server_gives_readers_an_answer(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class Console:
         self._clock = clock
         self.settings = settings
         self.sessions = Sessions(accounts, clock, settings.session_hours)
-        self.changes = Changes(operations.machine.pulse, self.sessions.is_alive)
+        self.changes = Changes(operations.pulse, self.sessions.is_alive)
         self._pages = {page.path: page for page in PAGES}
 
     def adjust(self, settings: ConsoleSettings) -> None:

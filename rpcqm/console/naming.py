@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, shown_name
 from rpcqm.console.asked import Asked, Fields
+from rpcqm.console.texts import text
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)?")
 """Names that nobody takes for a format name or a system queue."""
@@ -31,6 +33,18 @@ def named(described: Mapping[str, object]) -> Named:
 def queue_in(fields: Fields) -> FormatName:
     """The queue that a query or a form names; raises MQError for what is no name."""
     return format_name(fields.text("queue"), HERE)
+
+
+def names_of_accounts(asked: Asked) -> dict[str, str]:
+    """Names of security identifiers: accounts, and root beside them; for administrators."""
+    accounts = asked.operations.accounts.list(asked.identity)
+    names = {_root_beside(each.sid): text("queue.root") for each in (*accounts, asked.identity)}
+    return names | {each.sid: each.name for each in accounts}
+
+
+def _root_beside(sid: str) -> str:
+    """Who root and the queue manager's own user are, beside an account of this machine."""
+    return f"{sid.rpartition('-')[0]}-{ADMINISTRATOR_IDENTIFIER}"
 
 
 def look(asked: Asked, fields: Fields) -> tuple[FormatName, dict[str, object], Named]:

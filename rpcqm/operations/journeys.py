@@ -77,8 +77,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """All steps in order, and where the message is now: in which state, at which stop."""
+    """All steps in order, and where the message is now: in which state, at which stop.
 
+    `source` is the queue manager that the identifier names. What is unknown here has no steps.
+    """
+
+    source: Machine
     steps: tuple[Step, ...]
     places: tuple[tuple[MessageLocation, Stop], ...]
 
@@ -105,7 +109,8 @@ def journey(
 ) -> Journey:
     """The way of a message that `source` has sent."""
     made = _Journey(source, events, places, known)
-    return Journey(tuple(made.steps()), tuple((each, made.stop(each.queue)) for each in places))
+    steps = tuple(made.steps()) if events or places else ()
+    return Journey(made.source, steps, tuple((each, made.stop(each.queue)) for each in places))
 
 
 class _Journey:
@@ -119,8 +124,9 @@ class _Journey:
         self._events, self._places, self._known = events, places, known
         self._here = Machine(Role.HERE, known.own_name)
         is_ours = source == known.own
-        self._source = self._here if is_ours else Machine(Role.SOURCE, known.name_of(source))
+        self.source = self._here if is_ours else Machine(Role.SOURCE, known.name_of(source))
         self._origin, self._held = _origin_of(places)
+        self._dead = self._unwritten_deaths()
         self._hops: dict[str, Stop] = {}
 
     def stop(self, queue: str) -> Stop:
@@ -133,20 +139,41 @@ class _Journey:
         for event in self._events:
             if event.happening is not TrailEventType.ARRIVED:
                 yield from self._step(event)
-            elif self._source is self._here or event.detail:
+            elif self.source is self._here or event.detail:
                 yield self._arrived(event.time, event.queue, event.detail)
+        for place, reason, meant in self._dead:
+            target = self.stop(place.queue)
+            yield Step(place.arrived, "kept", self.stop(meant), target, reason, False)
+
+    def _unwritten_deaths(self) -> list[tuple[MessageLocation, str, str]]:
+        """Dead letters that no event tells of: why they are, and which queue they were for."""
+        written = {each.detail for each in self._events}
+        return [
+            (each, each.origin.dead, each.origin.destination)
+            for each in self._places
+            if each.origin is not None and each.origin.dead and each.origin.destination
+            if each.queue not in written
+        ]
+
+    def _first_held(self) -> tuple[int, str] | None:
+        """When and where a copy came that is here; a dead letter was elsewhere before."""
+        if self._dead:
+            return 0, self._dead[0][2]
+        return next(((each.arrived, each.queue) for each in self._places), None)
 
     # How it came here
 
     def _beginning(self) -> Iterator[Step]:
         """Its way to this queue manager; one that was sent here needs it if no event tells."""
         arrived = [each for each in self._events if each.happening is TrailEventType.ARRIVED]
-        if self._source is not self._here:
+        if self.source is not self._here:
             yield from self._from_elsewhere(arrived)
             return
         written = {each.queue for each in arrived}
         sent = dict.fromkeys(each.queue for each in self._events if each.lookup_identifier)
-        first = [each for each in sent if is_format_name(each)] or list(sent)[:1] or self._held[:1]
+        first = [each for each in sent if is_format_name(each)] or list(sent)[:1]
+        if not first and (held := self._first_held()) is not None:
+            first = [held[1]]
         for queue in first:
             if queue not in written and not (written and not is_format_name(queue)):
                 yield self._arrived(self._sent_time, queue, "", written=False)
@@ -161,10 +188,10 @@ class _Journey:
         return Step(time, "arrived", source, target, detail, written)
 
     def _from_elsewhere(self, arrived: Sequence[TrailEvent]) -> Iterator[Step]:
-        sent = Stop(self._source, Kind.MACHINE)
+        sent = Stop(self.source, Kind.MACHINE)
         if any(each.detail for each in arrived):  # imported: nobody knows its way to the file
             return
-        yield Step(self._sent_time, "handed_over", Stop(self._source, Kind.SENDER), sent, "", False)
+        yield Step(self._sent_time, "handed_over", Stop(self.source, Kind.SENDER), sent, "", False)
         last = sent
         if number := self._routing_servers():
             last = Stop(Machine(Role.BETWEEN, str(number)), Kind.MACHINE)
@@ -179,7 +206,7 @@ class _Journey:
         for event in self._events:
             if event.lookup_identifier:
                 return 0, event.queue
-        return next(((each.arrived, each.queue) for each in self._places), None)
+        return self._first_held()
 
     def _routing_servers(self) -> int:
         """How many have had it before us; what waits here for elsewhere counts us too."""

@@ -197,6 +197,10 @@ class MessageOperations:
         """The leases of the caller, or those of all for administrators."""
         return self._engine.leases.visible_to(identity)
 
+    def pulse(self) -> tuple[int, int]:
+        """A value that is another one after leases of anybody have changed."""
+        return self._engine.leases.pulse()
+
     def complete(self, identity: Identity, leases: Sequence[str]) -> Completion[None]:
         """Remove the messages of leases."""
         return self._engine.leases.complete(identity, leases)

@@ -45,3 +45,12 @@ class Operations:
         self.routing = RoutingOperations(engine)
         self.dead_letters = DeadLetterOperations(engine)
         self.events = Events(engine, self.queues)
+
+    def pulse(self) -> tuple[object, ...]:
+        """A value that is another one after anything has happened that pages show."""
+        return (
+            self.machine.pulse(),
+            self.events.trail.last,
+            self.sessions.pulse(),
+            self.messages.pulse(),
+        )

@@ -30,6 +30,17 @@ class SessionOperations:
         require_administrator(identity)
         return [view for source in self._engine.session_sources for view in source()]
 
+    def pulse(self) -> tuple[object, ...]:
+        """A value that is another one after sessions or open transactions have changed."""
+        open_ones = self._engine.queue_manager.transaction_collection.values()
+        return (
+            [view for source in self._engine.session_sources for view in source()],
+            [
+                (each.identifier, each.prepared, len(each.transactional_operation_collection))
+                for each in open_ones
+            ],
+        )
+
     def transfer(self, identity: Identity, queue: OutgoingQueue) -> OutgoingTransferInfo:
         """What has become of the transactional messages that a queue has sent."""
         require_administrator(identity)

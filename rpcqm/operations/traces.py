@@ -7,6 +7,7 @@ from uuid import UUID
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
+from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.operations.journeys import Journey, Knowledge, journey, machine_in
@@ -43,7 +44,7 @@ class TraceOperations:
 
     async def journey(self, identity: Identity, identifier: MessageIdentifier) -> Journey:
         """The way of a message over queue managers, as far as it is known here."""
-        places = await self.find(identity, identifier)
+        places = await settled(self.find(identity, identifier))
         events = list(deque(self.trail(identity, identifier), MOST_EVENTS))
         own = self._engine.queue_manager
         known = Knowledge(

@@ -48,6 +48,11 @@ class Trail:
         }
         self._last = started
 
+    @property
+    def last(self) -> int:
+        """The number of the latest event."""
+        return self._last
+
     def keep(
         self,
         time: int,

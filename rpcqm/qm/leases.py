@@ -366,6 +366,10 @@ class Leases:
         """How many go on, of all accounts."""
         return len(self._leases)
 
+    def pulse(self) -> tuple[int, int]:
+        """A value that is another one after leases have begun, ended or been extended."""
+        return len(self._leases), sum(each.due for each in self._leases.values())
+
     def find(self, identity: Identity, identifiers: Sequence[str]) -> list[Lease]:
         """The leases of those identifiers, each once.
 

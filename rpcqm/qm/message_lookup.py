@@ -17,9 +17,11 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import UserFlags
+from rpcqm.qm.machine import is_deadletter
 from rpcqm.qm.stored_messages import message_at
 from rpcqm.store.errors import StoreError
 from rpcqm.store.store import Store
@@ -57,12 +59,13 @@ class MessageOrigin:
     """What the message itself tells of its way: `sent` is milliseconds since 1970.
 
     `hops` is how many routing servers have had it ([MS-MQMQ] 2.2.19.2, RC), `destination` the
-    format name of the queue that it is for.
+    format name of the queue that it is for, `dead` the class that says why it is a dead letter.
     """
 
     sent: int
     hops: int
     destination: str
+    dead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +160,19 @@ def _place(store: Store, queue: Queue, key: int) -> MessageLocation:
     message = message_at(store, queue, key)
     state = queue.message_position_list.state(key)
     label, arrived = message.attributes.label, message.arrival_time
-    return MessageLocation(_name(queue), _WHEREABOUTS[state], label, key, arrived, _origin(message))
+    return MessageLocation(
+        _name(queue), _WHEREABOUTS[state], label, key, arrived, _origin(message, queue)
+    )
 
 
-def _origin(message: Message) -> MessageOrigin:
+def _origin(message: Message, queue: Queue) -> MessageOrigin:
     told = message.attributes
     destination = told.destination_queue_format_name
     return MessageOrigin(
         told.sent_time * 1000,
         message.envelope.user_flags & _HOPS,
         "" if destination is None else str(destination),
+        class_name(told.message_class) if told.message_class and is_deadletter(queue) else "",
     )
 
 
@@ -178,7 +184,7 @@ def _place_in_transaction(
     queue = queues[operation.queue_id]
     label = message.attributes.label
     return MessageLocation(
-        _name(queue), LocationState.IN_TRANSACTION, label, origin=_origin(message)
+        _name(queue), LocationState.IN_TRANSACTION, label, origin=_origin(message, queue)
     )
 
 

@@ -4,7 +4,8 @@ import http.client
 import json
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from tests.support.waiting import until
 
 PATIENCE = 30.0
 MOST_REDIRECTS = 5
+MOST_LINES = 10
 
 
 class Answer(NamedTuple):
@@ -117,6 +119,23 @@ class Browser:
         context = ssl.create_default_context(cafile=self._certificate)
         port = self.address[1]
         return http.client.HTTPSConnection("localhost", port, timeout=PATIENCE, context=context)
+
+    @contextmanager
+    def events(self) -> Iterator[Callable[[], bytes]]:
+        """What pages that follow changes are told: gives the next line that says something."""
+        connection = self._connect()
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        connection.request("GET", "/console/events", None, {"Host": self.host, "Cookie": cookies})
+        answer = connection.getresponse()
+
+        def next_line() -> bytes:
+            lines = (answer.readline().strip() for _ in range(MOST_LINES))
+            return next(each for each in lines if each not in (b"", b"data:"))
+
+        try:
+            yield next_line
+        finally:
+            connection.close()
 
     def get(self, path: str) -> Answer:
         """A page, behind its redirects."""

@@ -1,6 +1,7 @@
 "use strict";
 // Pages work without this. With it, regions that are marked with data-live are replaced after a
 // change, by what the same page shows then: at most once a second, and not while somebody is in them.
+// Where ages are shown (data-ages), which grow by themselves, that is done every ten seconds too.
 (function () {
   const address = document.body.dataset.events;
   if (!address || !document.querySelector("[data-live]")) return;
@@ -61,4 +62,9 @@
     }
   });
   listen();
+  if (document.querySelector("[data-ages]")) {
+    setInterval(function () {
+      if (!document.hidden) refresh();
+    }, 10000);
+  }
 })();

@@ -3,6 +3,7 @@
 from rpcqm.base.settling import settled
 from rpcqm.console.asked import Asked, Page, Redirect, Shown
 from rpcqm.console.forms import link
+from rpcqm.console.naming import names_of_accounts
 from rpcqm.console.pages.asking import sure
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
@@ -21,7 +22,7 @@ async def show(asked: Asked) -> Shown:
     open_ones = None
     transactions: list[tuple[dict[str, object], int]] = []
     if identity.is_administrator:
-        names = {each.sid: each.name for each in operations.accounts.list(identity)}
+        names = names_of_accounts(asked)
         found = operations.sessions.transactions(identity)
         open_ones = paged(asked, PATH, found, "transactions", TABLES)
         transactions = [

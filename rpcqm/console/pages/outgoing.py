@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
@@ -11,12 +12,17 @@ from rpcqm.console.forms import link
 from rpcqm.console.pages.asking import sure
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
-from rpcqm.operations.network_shapes import described_session, described_transfer
+from rpcqm.operations.network_shapes import (
+    described_connection,
+    described_session,
+    described_transfer,
+)
 from rpcqm.operations.shapes import described_outgoing
 
 LIST, ONE = "/console/outgoing", "/console/outgoing/queue"
 TABLES = ("queues", "sessions", "incoming")
 ORDERS = ("pause", "resume", "resend")
+PAUSED = "ONHOLD"
 
 
 async def show(asked: Asked) -> Shown:
@@ -66,14 +72,20 @@ async def show_one(asked: Asked) -> Shown:
     """One queue with its connections, and what may be done to it."""
     name = _named(asked.query)
     queue = asked.operations.outgoing.find(asked.identity, name)
-    told = described_transfer(queue, asked.operations.sessions.transfer(asked.identity, queue))
-    paused = told["state"] == "ONHOLD"
-    orders = ("resume", "resend") if paused else ("pause", "resend")
+    info = asked.operations.sessions.transfer(asked.identity, queue)
+    told = described_transfer(queue, info)
+    orders = ("resume",) if told["state"] == PAUSED else ("pause", "resend")
     return Shown(
         {
             "title": told["format_name"],
             "queue": told,
             "words": state_in_words(str(told["state"])),
+            "in_order": info.eod_next_seq.seq_no or told["last_acknowledged_time"],
+            "acknowledged": (info.eod_last_ack_time or 0) * 1000,
+            "connections": [
+                (entry.connection_history_time * 1000, described_connection(entry))
+                for entry in reversed(queue.connection_history)
+            ],
             "orders": [
                 (link(f"{LIST}/{each}", queue=told["format_name"]), text(f"outgoing.{each}"))
                 for each in orders
@@ -86,18 +98,31 @@ def _named(fields: Fields) -> FormatName:
     return format_name(fields.text("queue"))
 
 
-async def ask(order: str, asked: Asked) -> Shown:
+async def ask(order: str, asked: Asked) -> Shown | Redirect:
     """What an order would do to how many messages."""
     queue = asked.operations.outgoing.find(asked.identity, _named(asked.query))
     name = queue.destination_format_name
+    if _is_in_vain(order, queue):
+        return _in_vain(name)
     question = text(f"outgoing.{order}_sure", name=name, number=f"{queue.message_count:,}")
     return sure(question, f"outgoing.{order}", link(ONE, queue=name), {"queue": name})
+
+
+def _is_in_vain(order: str, queue: OutgoingQueue) -> bool:
+    """What is paused sends nothing, whatever else is ordered."""
+    return order == "resend" and described_outgoing(queue)["state"] == PAUSED
+
+
+def _in_vain(name: str) -> Redirect:
+    return Redirect(link(ONE, queue=name), text("outgoing.resend_paused"))
 
 
 async def do(order: str, asked: Asked) -> Redirect:
     """Carry out an order."""
     name = _named(asked.form)
     outgoing = asked.operations.outgoing
+    if _is_in_vain(order, outgoing.find(asked.identity, name)):
+        return _in_vain(str(name))
     orders: dict[str, Callable[[Any, FormatName], None]] = {
         "pause": outgoing.pause,
         "resume": outgoing.resume,
@@ -108,7 +133,7 @@ async def do(order: str, asked: Asked) -> Redirect:
 
 
 def _page(order: str) -> Page:
-    shown: Callable[[Asked], Awaitable[Shown]] = partial(ask, order)
+    shown: Callable[[Asked], Awaitable[Shown | Redirect]] = partial(ask, order)
     done: Callable[[Asked], Awaitable[Redirect]] = partial(do, order)
     return Page(f"{LIST}/{order}", f"outgoing.{order}", "ask.html", shown, done)
 

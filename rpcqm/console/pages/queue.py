@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
@@ -14,7 +13,7 @@ from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.forms import link
-from rpcqm.console.naming import Named, look, queue_in
+from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
@@ -172,15 +171,8 @@ def _names(asked: Asked) -> dict[str, str]:
     names = {str(sid): word for word, sid in WELL_KNOWN.items()}
     names[asked.identity.sid] = asked.identity.name
     if asked.identity.is_administrator:
-        accounts = asked.operations.accounts.list(asked.identity)
-        names |= {_root_beside(each.sid): text("queue.root") for each in accounts}
-        names |= {each.sid: each.name for each in accounts}
+        names |= names_of_accounts(asked)
     return names
-
-
-def _root_beside(sid: str) -> str:
-    """Who root and the queue manager's own user are, beside an account of this machine."""
-    return f"{sid.rpartition('-')[0]}-{ADMINISTRATOR_IDENTIFIER}"
 
 
 def _who(sid: Sid, known: dict[str, str]) -> str:

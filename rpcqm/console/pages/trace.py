@@ -7,7 +7,7 @@ from rpcqm.console.drawing import class_of, machine_words, place_words, stop_wor
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 from rpcqm.operations.drafts import message_identifier
-from rpcqm.operations.journeys import BY_NEXT_HOP, FINALLY, IN_ORDER, Role, Step, Stop
+from rpcqm.operations.journeys import BY_NEXT_HOP, FINALLY, IN_ORDER, Journey, Role, Step, Stop
 
 PATH = "/console/trace"
 LONGEST = 64
@@ -39,7 +39,7 @@ async def show(asked: Asked) -> Shown:
             "paged": shown,
             "rows": [_row(each) for each in shown.rows],
             "picture": trace_picture(journey) if journey.steps else None,
-            "others": _others(journey.steps),
+            "others": _others(journey),
             "places": [
                 (place, _at(stop), place_words(place.whereabouts)) for place, stop in journey.places
             ],
@@ -66,11 +66,12 @@ def _at(stop: Stop) -> str:
     return text("trace.at", place=stop_words(stop), machine=machine)
 
 
-def _others(steps: tuple[Step, ...]) -> list[str]:
-    """Queue managers whose own pages tell more."""
-    stops = [stop for step in steps for stop in (step.source, step.target)]
+def _others(journey: Journey) -> list[str]:
+    """Queue managers whose own pages tell more; the identifier names the first one."""
+    stops = [stop for step in journey.steps for stop in (step.source, step.target)]
+    machines = [journey.source, *(each.machine for each in stops)]
     named = (Role.SOURCE, Role.NEXT_HOP, Role.DESTINATION)
-    return list(dict.fromkeys(each.machine.name for each in stops if each.machine.role in named))
+    return list(dict.fromkeys(each.name for each in machines if each.role in named))
 
 
 PAGES = (

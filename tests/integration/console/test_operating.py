@@ -8,10 +8,12 @@ from urllib.parse import quote
 
 import pytest
 
+from rpcqm.qm.message_lookup import SLICE
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.browser import Browser, open_browser
 from tests.support.directories import network_directory
 from tests.support.programs import Program
+from tests.support.waiting import until
 
 CONSOLE = ("--console-port", "0")
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
@@ -49,10 +51,17 @@ def test_a_queue_to_elsewhere_is_paused_and_resumed_after_a_question(
     assert "is paused" in done.words
     assert "paused by an operator" in done.words
     assert boss.ask("GET", f"/outgoing-queues/{name}").value["state"] == "ONHOLD"
+    assert "Send again now" not in done.words, "a queue that is paused sends nothing"
+    refused = browser.submit("/console/outgoing/resend", {"queue": AWAY})
+    assert "The queue is paused." in refused.words
+    browser.get(f"/console/outgoing/queue?queue={name}")
     browser.get(f"/console/outgoing/resume?queue={name}")
     assert "goes on" in browser.submit("/console/outgoing/resume", {"queue": AWAY}).words
     assert boss.ask("GET", f"/outgoing-queues/{name}").value["state"] != "ONHOLD"
-    assert "sends again" in browser.submit("/console/outgoing/resend", {"queue": AWAY}).words
+    assert (
+        "was told to send again"
+        in browser.submit("/console/outgoing/resend", {"queue": AWAY}).words
+    )
 
 
 def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
@@ -104,6 +113,52 @@ def test_the_way_of_a_message_is_a_picture_and_a_table(boss: Program, browser: B
     boss.ask("POST", "/queues/traced/receive?lease=0")
     assert "reader" in browser.get(f"/console/trace?id={quote(sent, safe='')}").words
     assert browser.get("/console/trace?id=nonsense").status == 400
+
+
+def test_a_message_is_found_among_more_than_are_looked_at_at_once(
+    boss: Program, browser: Browser
+) -> None:
+    boss.ask("POST", "/queues", {"name": "crowded"})
+    piece = [{"body_base64": "eA==", "recoverable": True}] * (SLICE // 4)
+    for _ in range(5):
+        sent = boss.ask("POST", "/queues/crowded/messages/batch", {"messages": piece}).value["ids"]
+    page = browser.get(f"/console/trace?id={quote(sent[-1], safe='')}")
+    assert page.status == 200
+    assert "waiting" in page.words
+    assert boss.ask("DELETE", "/queues/crowded").status == 204
+
+
+def test_a_page_is_told_of_what_moves_no_message(
+    running: PrivateQueueManager, boss: Program, browser: Browser
+) -> None:
+    boss.ask("POST", "/queues", {"name": "watched"})
+    boss.ask("POST", "/queues/watched/messages", b"x")
+    (message,) = boss.ask("POST", "/queues/watched/receive?lease=600").value["messages"]
+    with browser.events() as told:
+        assert told() == b": alive"
+        boss.ask("POST", f"/leases/{message['lease']}/extend", {"lease": 900})
+        assert told() == b"event: changed"
+        boss.ask("PUT", "/accounts/peeker/password", {"password": "secret"})
+        assert told() == b"event: changed"
+    boss.ask("POST", f"/leases/{message['lease']}/complete")
+
+
+def test_of_a_message_that_is_unknown_here_no_way_is_told(browser: Browser) -> None:
+    stranger = "{11111111-2222-3333-4444-555555555555}"
+    page = browser.get(f"/console/trace?id={quote(stranger)}%5C5")
+    assert "Nothing is known of it here" in page.words
+    assert "handed over" not in page.words
+    assert f"ask the pages or rpcqm explain of {stranger}" in page.words
+
+
+def test_a_dead_letter_tells_why_without_a_trail(boss: Program, browser: Browser) -> None:
+    boss.ask("POST", "/queues", {"name": "late"})
+    more = {"Rpcqm-Ttbr": "1", "Rpcqm-Dead-Letter": "true"}
+    sent = boss.ask("POST", "/queues/late/messages", b"x", more).value["id"]
+    until(lambda: boss.ask("GET", "/queues/late").value["messages"] == 0)
+    page = browser.get(f"/console/trace?id={quote(sent, safe='')}")
+    for words in ("DeadLetter$", "NACK_RECEIVE_TIMEOUT", "kept (by the message itself)"):
+        assert words in page.words
 
 
 def test_accounts_are_made_changed_and_deleted(

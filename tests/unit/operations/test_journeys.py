@@ -45,8 +45,8 @@ def told(made: Journey) -> list[tuple[str, str, str, bool]]:
     ]
 
 
-def held(queue: str, hops: int = 0) -> MessageLocation:
-    origin = MessageOrigin(1_000, hops, ORDERS)
+def held(queue: str, hops: int = 0, dead: str = "", to: str = ORDERS) -> MessageLocation:
+    origin = MessageOrigin(1_000, hops, to, dead)
     return MessageLocation(queue, LocationState.WAITING, "", 7, 5_000, origin)
 
 
@@ -68,7 +68,6 @@ def test_without_a_trail_what_the_message_tells_is_no_event() -> None:
     made = way(OTHER, places=(held(ORDERS),))
     assert [each.written for each in made.steps] == [False, False]
     assert made.steps[-1].time == 5_000
-    assert way(OTHER).steps[-1].target.machine.role is Role.SOURCE, "nothing is known of it here"
 
 
 def test_what_is_passed_on_does_not_count_this_queue_manager_among_those_before() -> None:
@@ -129,3 +128,23 @@ def test_of_an_imported_message_no_way_is_made_up() -> None:
     (step,) = made.steps
     assert step.source == step.target
     assert step.source.kind is Kind.QUEUE
+
+
+def test_of_a_message_that_is_unknown_here_only_the_source_is_told() -> None:
+    made = way(OTHER)
+    assert made.steps == ()
+    assert (made.source.role, made.source.name) == (Role.SOURCE, "other")
+
+
+def test_a_dead_letter_tells_why_and_which_queue_it_was_for_without_a_trail() -> None:
+    dead = held(r"here\DeadLetter$", dead="NACK_RECEIVE_TIMEOUT")
+    made = way(OTHER, places=(dead,))
+    arrived, kept = made.steps[-2:]
+    assert (arrived.what, arrived.time, arrived.target.place) == ("arrived", 0, ORDERS)
+    assert (kept.what, kept.time, kept.detail) == ("kept", 5_000, "NACK_RECEIVE_TIMEOUT")
+    assert (kept.source.place, kept.target.place) == (ORDERS, r"here\DeadLetter$")
+    assert not kept.written
+    assert [each.what for each in way(OWN, places=(dead,)).steps] == ["arrived", "kept"]
+    written = event(5_000, TrailEventType.KEPT, ORDERS, r"here\DeadLetter$")
+    made = way(OWN, event(1, TrailEventType.ARRIVED, ORDERS), written, places=(dead,))
+    assert [each.written for each in made.steps] == [True, True], "told once"

@@ -38,8 +38,8 @@ def queue_in(fields: Fields) -> FormatName:
 def names_of_accounts(asked: Asked) -> dict[str, str]:
     """Names of security identifiers: accounts, and root beside them; for administrators."""
     accounts = asked.operations.accounts.list(asked.identity)
-    names = {_root_beside(each.sid): text("queue.root") for each in (*accounts, asked.identity)}
-    return names | {each.sid: each.name for each in accounts}
+    known = {each.sid: each.name for each in accounts}
+    return {_root_beside(sid): text("queue.root") for sid in (*known, asked.identity.sid)} | known
 
 
 def _root_beside(sid: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
@@ -108,7 +107,7 @@ async def ask(order: str, asked: Asked) -> Shown | Redirect:
     return sure(question, f"outgoing.{order}", link(ONE, queue=name), {"queue": name})
 
 
-def _is_in_vain(order: str, queue: OutgoingQueue) -> bool:
+def _is_in_vain(order: str, queue: Any) -> bool:
     """What is paused sends nothing, whatever else is ordered."""
     return order == "resend" and described_outgoing(queue)["state"] == PAUSED
 

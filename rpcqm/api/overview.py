@@ -49,6 +49,7 @@ class Overview:
     dead_letters: int
     dead_letters_unread: int
     dead_letters_by_reason: dict[str, int]
+    dead_letters_unread_by_reason: dict[str, int]
     connections: int
     waiting_reads: int
     locked_messages: int

@@ -52,9 +52,16 @@ def _oldest(told: Mapping[str, Any]) -> str:
 def _dead_letters(told: Mapping[str, Any]) -> str:
     if not told["dead_letters"]:
         return "none"
-    reasons = told["dead_letters_by_reason"].items()
-    why = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
-    return f"{told['dead_letters']:,} ({why}), {told['dead_letters_unread']:,} not looked at"
+    why = _reasons(told["dead_letters_by_reason"])
+    if not told["dead_letters_unread"]:
+        return f"{told['dead_letters']:,} ({why}), all looked at"
+    new = _reasons(told["dead_letters_unread_by_reason"])
+    unread = f"{told['dead_letters_unread']:,} not looked at ({new})"
+    return f"{told['dead_letters']:,} ({why}), {unread}"
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
 
 
 def _transactions(told: Mapping[str, Any]) -> str:

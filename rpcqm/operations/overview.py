@@ -43,6 +43,7 @@ class Overview:
     dead_letters: int
     dead_letters_unread: int
     dead_letters_by_reason: Mapping[str, int]
+    dead_letters_unread_by_reason: Mapping[str, int]
     connections: int
     waiting_reads: int
     locked_messages: int
@@ -120,6 +121,7 @@ class OverviewOperations:
             dead_letters=dead_letters.count(),
             dead_letters_unread=dead_letters.unread(),
             dead_letters_by_reason=dead_letters.by_reason(),
+            dead_letters_unread_by_reason=dead_letters.unread_by_reason(),
             connections=0 if self._admission is None else self._admission.count,
             waiting_reads=totals.waiting_reads,
             locked_messages=totals.locked_messages,

@@ -5,10 +5,11 @@ it is closed, has been looked at. That is kept over a restart.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.qm.machine import is_deadletter
 from rpcqm.qm.message_counts import UNKNOWN, why_dead
 from rpcqm.qm.opening import READ_ACCESSES, Opening
@@ -18,21 +19,12 @@ from rpcqm.store.store import Store
 _PREFIX = b"dead letters looked at:"
 
 
-@dataclass(slots=True)
-class _Looked:
-    """How many of a queue were unread when `entered` messages had come since the start."""
-
-    unread: int
-    entered: int = 0
-
-
 class DeadLetters:
     """Counts dead letters; nothing here walks over them but the start."""
 
     def __init__(self, store: Store, queue_manager: QueueManager, opening: Opening) -> None:
         self._store = store
         self._queue_manager = queue_manager
-        self._looked: dict[int, _Looked] = {}
         opening.look_hooks.append(self._look)
 
     def restore(self) -> None:
@@ -40,8 +32,7 @@ class DeadLetters:
         for queue in self.queues():
             kept = self._store.get(Family.META, _key(queue))
             last = 0 if kept is None else COUNTER.unpack(kept)[0]
-            index = self._store.index(queue.queue_id)
-            self._looked[queue.queue_id] = _Looked(index.count_after(last), index.entered)
+            self._store.index(queue.queue_id).moved.restore_look(last)
 
     def queues(self) -> list[Queue]:
         """That of transactional messages comes last."""
@@ -57,35 +48,51 @@ class DeadLetters:
         """How many there are for each reason; UNKNOWN are those of a version that kept none."""
         counts: Counter[int] = Counter()
         for queue in self.queues():
-            counts.update(self._store.index(queue.queue_id).classes)
-        told = {why_dead(each): count for each, count in sorted(counts.items()) if count}
-        rest = self.count() - sum(told.values())
-        return told | {UNKNOWN: rest} if rest > 0 else told
+            counts.update(self._store.index(queue.queue_id).moved.classes)
+        return _reasons(counts, self.count())
 
     def unread(self) -> int:
         """How many nobody has looked at."""
         return sum(self._unread(queue) for queue in self.queues())
 
+    def unread_by_reason(self) -> dict[str, int]:
+        """How many nobody has looked at, for each reason."""
+        counts: Counter[int] = Counter()
+        for queue in self.queues():
+            if not _is_open(queue):
+                counts.update(self._store.index(queue.queue_id).moved.unread)
+        return _reasons(counts, self.unread())
+
     def _unread(self, queue: Queue) -> int:
-        looked = self._looked.get(queue.queue_id)
-        if looked is None or _is_open(queue):
-            return 0
-        come = queue.message_position_list.entered - looked.entered
-        return min(looked.unread + come, queue.message_count)
+        return 0 if _is_open(queue) else self._store.index(queue.queue_id).unread()
 
     def _look(self, queue: Queue) -> None:
-        """Somebody begins to read a queue, or ends that."""
-        looked = self._looked.get(queue.queue_id)
-        if looked is None or not is_deadletter(queue):
+        """Somebody begins to read a queue, or ends that.
+
+        What is on its way to the queue then was not seen. Nobody knows after a restart which that
+        was: from the first of it on, all count as unread then.
+        """
+        if not is_deadletter(queue):
             return
-        entered = queue.message_position_list.entered
-        if not looked.unread and looked.entered == entered:
+        index = self._store.index(queue.queue_id)
+        if not index.unread():
             return
-        self._looked[queue.queue_id] = _Looked(0, entered)
         last = self._store.counters.lookup_identifier.next - 1
+        index.moved.look(last, index.pending)
+        kept = min((_number(key) - 1 for key in index.pending), default=last)
         with self._store.transaction("dead letters looked at") as change:
-            change.put(Family.META, _key(queue), COUNTER.pack(last))
+            change.put(Family.META, _key(queue), COUNTER.pack(kept))
             change.sync = False  # after a crash they count as unread again
+
+
+def _reasons(counts: Mapping[int, int], total: int) -> dict[str, int]:
+    told = {why_dead(each): count for each, count in sorted(counts.items()) if count}
+    rest = total - sum(told.values())
+    return told | {UNKNOWN: rest} if rest > 0 else told
+
+
+def _number(key: int) -> int:
+    return key & ((1 << SEQUENTIAL_BITS) - 1)
 
 
 def _is_open(queue: Queue) -> bool:

@@ -38,24 +38,23 @@ class QueueIndex:
 
     `count` and `bytes` are of all messages that are visible; `available` and `leaving` are how many
     of these are in that state; `entered` counts what has come since the start. `account` is what
-    quotas count (G56); a subqueue shares it with its parent. `classes` counts dead letters by why.
+    quotas count (G56); a subqueue shares it with its parent. `moved` has what became of messages.
     """
 
     __slots__ = (
         "_doomed",
         "_heap",
         "_loaded",
-        "_moves",
         "_owners",
         "_priorities",
         "account",
         "available",
         "bytes",
-        "classes",
         "count",
         "dropped",
         "entered",
         "leaving",
+        "moved",
         "pending",
         "queue_id",
         "total",
@@ -66,8 +65,7 @@ class QueueIndex:
         self._priorities = [EMPTY] * PRIORITIES
         self._heap = heap
         self._owners: dict[int, object] = {}
-        self._moves = MovesOfMessages()
-        self.classes = self._moves.classes
+        self.moved = MovesOfMessages()
         self._doomed: set[int] = set()
         self.pending: dict[int, PositionRecord | Run] = {}
         self.count = self.entered = self._loaded = 0
@@ -142,6 +140,10 @@ class QueueIndex:
         by_priority = enumerate(self._priorities)
         return sum(each.count_after(at << SEQUENTIAL_BITS | number) for at, each in by_priority)
 
+    def unread(self) -> int:
+        """How many messages came since somebody looked at the queue, if that is kept for it."""
+        return self.count_after(self.moved.looked_at) + sum(key in self for key in self.moved.late)
+
     def first_available_run(self, limit: int) -> Neighbours | None:
         """The first available messages that are neighbours, `limit` at most; None without any."""
         runs = (each.first_available_run(limit) for each in self._priorities if each.chunks)
@@ -197,7 +199,7 @@ class QueueIndex:
 
     def moves(self, key: int) -> Moves:
         """How often the message was given back or moved, and when last."""
-        return self._moves.get(key, NO_MOVES)
+        return self.moved.get(key, NO_MOVES)
 
     def owner(self, key: int) -> object | None:
         """The holder of the message's lock (also while it is purge pending or leaving), or None."""
@@ -514,8 +516,8 @@ class QueueIndex:
         self.total.charge_many(-count, -size)
         if self._owners:
             run_all(map(self._owners.pop, keys, repeat(None)))
-        for key in keys if self._moves else ():
-            self._moves.forget(key)
+        for key in keys if self.moved else ():
+            self.moved.forget(key)
         span.delete()
         return count
 
@@ -535,8 +537,8 @@ class QueueIndex:
         self.total.release(size)
         if self._owners:
             self._owners.pop(key, None)
-        if self._moves:
-            self._moves.forget(key)
+        if self.moved:
+            self.moved.forget(key)
         priority.shrink(at)
 
     def purge(self, key: int) -> None:
@@ -560,9 +562,9 @@ class QueueIndex:
     def count_moves(self, key: int, moves: Moves) -> None:
         """Set the counts of a message, which may be pending."""
         if any(moves):
-            self._moves.keep(key, moves)
+            self.moved.keep(key, moves)
         else:
-            self._moves.forget(key)
+            self.moved.forget(key)
 
     def drop(self) -> None:
         """Accept no more messages; raises PositionStateError unless all here are leaving."""

@@ -62,6 +62,10 @@ def dead_letter(qm: RunningQueueManager) -> None:
     qm.advance(5_000)
 
 
+def send_to_purge(qm: RunningQueueManager) -> None:
+    qm.send(qm.find(), b"purged", negative_journaling_requested=True)
+
+
 def open_dead_letters(qm: RunningQueueManager) -> None:
     name = DEAD_LETTERS.format(qm.engine.queue_manager.identifier)
     qm.engine.opening.close_queue(qm.open(name, QueueAccessType.PEEK_ACCESS))
@@ -159,6 +163,58 @@ def test_what_nobody_has_looked_at_is_known_after_a_restart(
     told = look(qm, operations_of(qm, tmp_path))
     assert (told.dead_letters, told.dead_letters_unread) == (3, 2)
     assert dict(told.dead_letters_by_reason) == {"receive_timeout": 3}
+    assert dict(told.dead_letters_unread_by_reason) == {"receive_timeout": 2}
+
+
+def test_those_that_nobody_has_looked_at_are_counted_by_reason(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    qm.create()
+    dead_letter(qm)
+    assert dict(look(qm, operations).dead_letters_unread_by_reason) == {"receive_timeout": 1}
+    open_dead_letters(qm)
+    assert dict(look(qm, operations).dead_letters_unread_by_reason) == {}
+    dead_letter(qm)
+    send_to_purge(qm)
+    qm.done(qm.engine.queues.purge_queue(qm.find()))
+    told = look(qm, operations)
+    assert dict(told.dead_letters_by_reason) == {"receive_timeout": 2, "q_purged": 1}
+    assert dict(told.dead_letters_unread_by_reason) == {"receive_timeout": 1, "q_purged": 1}
+
+
+def test_a_dead_letter_that_goes_unread_is_no_longer_counted_as_unread(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    qm.create()
+    dead_letter(qm)
+    open_dead_letters(qm)
+    dead_letter(qm)
+    dead_letter(qm)
+    (queue,) = (each for each in qm.engine.dead_letters.queues() if each.message_count)
+    qm.done(qm.engine.queues.purge_queue(queue))
+    told = look(qm, operations)
+    assert (told.dead_letters, told.dead_letters_unread) == (0, 0)
+    assert dict(told.dead_letters_unread_by_reason) == {}
+    dead_letter(qm)
+    told = look(qm, operations)
+    assert dict(told.dead_letters_unread_by_reason) == {"receive_timeout": 1}
+
+
+def test_a_dead_letter_that_was_on_its_way_when_somebody_looked_is_unread(
+    qm: RunningQueueManager, operations: Operations, tmp_path: Path
+) -> None:
+    qm.create()
+    dead_letter(qm)
+    send_to_purge(qm)
+    qm.engine.queues.purge_queue(qm.find())
+    open_dead_letters(qm)
+    qm.settle()
+    told = look(qm, operations)
+    assert (told.dead_letters, told.dead_letters_unread) == (2, 1)
+    assert dict(told.dead_letters_unread_by_reason) == {"q_purged": 1}
+    qm.restart()
+    told = look(qm, operations_of(qm, tmp_path))
+    assert dict(told.dead_letters_unread_by_reason) == {"q_purged": 1}
 
 
 def test_a_removed_dead_letter_has_no_reason_any_more(

@@ -82,12 +82,13 @@ class OutgoingSequence:
     def stamp_of(self, key: int) -> Stamp:
         """The stamp to send a message with again: what went before it may have expired since.
 
-        The number before is that of the message before it that is still there, or what was
-        acknowledged last; KeyError when it has not been stamped.
+        The number before is that of the message before it that is still there. The first one has
+        none, so that a receiver that was restored from a backup takes it, too: nothing before it
+        comes any more (G358). KeyError when it has not been stamped.
         """
         if self._previous is None:
             self._previous = {}
-            previous = self._acknowledged
+            previous = 0
             for other, number in self._numbers.items():
                 self._previous[other] = previous
                 previous = number
@@ -210,6 +211,22 @@ def _sequence_info(stamp: Stamp) -> SequenceInfo:
 def sequence_of(value: int) -> TxSequenceID:
     """A sequence identifier from its 64 bits."""
     return TxSequenceID(value & 0xFFFF_FFFF, value >> 32)
+
+
+def identifier_in(data: bytes) -> TxSequenceID:
+    """The identifier of a sequence that `OutgoingSequence.encode` has written; DecodeError."""
+    try:
+        return sequence_of(_OUTGOING.unpack_from(data)[0])
+    except struct.error as error:
+        raise DecodeError(f"damaged outgoing sequence: {error}") from error
+
+
+def begun_anew(data: bytes, identifier: TxSequenceID) -> bytes:
+    """The octets of the sequence after it, with its last acknowledgement. Raises DecodeError."""
+    before = identifier_in(data).value.to_bytes(_LAST_SEQUENCE.size, "little")
+    _, _, last, count = _OUTGOING.unpack_from(data)
+    kept = data[_OUTGOING.size :][: _LAST_SEQUENCE.size] or before
+    return _OUTGOING.pack(identifier.value, 1, last, count) + kept
 
 
 def next_identifier(last: TxSequenceID, now: int) -> TxSequenceID:

@@ -19,6 +19,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
 from rpcqm.binary.connection.listener import BinaryListener
+from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.binary.connection.peer_connection import BINARY_PORT
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import RemoteServer
@@ -358,6 +359,7 @@ class QueueManagerService:
                 executor=executor.submit,
                 call_from_thread=loop.call_soon_threadsafe,
                 metrics=metrics,
+                begin_anew=begin_new_sequences,
             )
         except StoreError as error:
             raise StartError(str(error)) from error

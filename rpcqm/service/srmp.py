@@ -23,7 +23,7 @@ from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
 from rpcqm.srmp.redirection import matches_any
 from rpcqm.srmp.settings import SrmpSettings
-from rpcqm.store.backup import RESTORED_NAME
+from rpcqm.store.restored import RESTORED_NAME
 
 HTTP_PORT = 80
 """Where Windows sends."""

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from rpcqm.store.database import DATABASE_NAME, Database, make_durable_directory
 from rpcqm.store.errors import StoreError
 from rpcqm.store.fsck import check
+from rpcqm.store.restored import RESTORED_NAME, new_mark
 
 NOTE_NAME = "backup.json"
 """Written last: a copy without it is not whole."""
@@ -26,9 +27,6 @@ DEEPEST = 2
 """Directories within each other in a backup, itself among them."""
 MAXIMUM_FILES = 1_000_000
 """More than a database of many terabytes has: a larger directory is no backup."""
-
-RESTORED_NAME = "restored"
-"""A file in restored data, until nothing goes on where the backup had been (G237)."""
 
 UNFINISHED = ".restoring"
 """The directory in which a restore is put together; the next restore deletes an unfinished one."""
@@ -156,7 +154,7 @@ def restore_backup(
                 f"The backup {backup} is damaged: {findings[0]}"
                 + (f", and {len(findings) - 1} more." if len(findings) > 1 else ".")
             )
-        _write(unfinished / RESTORED_NAME, b"")
+        _write(unfinished / RESTORED_NAME, new_mark(note.get("made")))
         _give_to_owner(unfinished, directory)
         _put_in_place(unfinished, directory)
     finally:

@@ -13,7 +13,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
-from rpcqm.store import recovery
+from rpcqm.store import recovery, restored
 from rpcqm.store.background import BackgroundWork
 from rpcqm.store.backup import write_backup
 from rpcqm.store.counters import Counters
@@ -104,12 +104,14 @@ class Store:
         metrics: Metrics | None = None,
         free: Callable[[], int] | None = None,
         stopwatch: Callable[[], int] = time.perf_counter_ns,
+        begin_anew: restored.BeginAnew | None = None,
     ) -> "Store":
         """Open the store of a directory, which is made when it is not there; recover it.
 
         The arguments are those of `group_commit.StoreEnvironment`; `free` gives the free bytes of
-        the disk. Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the
-        operator, if the directory cannot be used.
+        the disk; `begin_anew` is what restored data begins with, whose mark stays without it.
+        Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the operator,
+        if the directory cannot be used.
         """
         path = Path(directory)
         store = cls(
@@ -122,6 +124,8 @@ class Store:
         )
         try:
             bring_to_format(store._database)
+            if begin_anew is not None:
+                restored.go_on(store._database, path, begin_anew, store._clock)
             recovery.recover(store, store._database)
         except BaseException:
             store.close()

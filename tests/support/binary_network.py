@@ -15,6 +15,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol, Peers
 from rpcqm.binary.framing import PacketBuffer
@@ -38,6 +40,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.store.backup import restore_backup
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from tests.support import templates
@@ -331,6 +334,7 @@ class Node:
             clock=clock,
             settings=StoreSettings(reserve=1),
             free=lambda: 1 << 40,
+            begin_anew=begin_new_sequences,
         )
         self.engine = QueueManagerEngine(
             self.store, clock, LivingTimers(self, self.lives), self._settings
@@ -380,6 +384,22 @@ class Node:
     def restart(self) -> None:
         """Stop and start again, with the keys that it has now."""
         self.stop()
+        self.start()
+
+    def back_up(self) -> Path:
+        """Make a backup, while everything goes on."""
+        made = datetime.fromtimestamp(self.simulation.clock.now() / 1000, UTC).isoformat()
+        backup = self.simulation.directory / f"{self.name}-backup-{self.lives}"
+        done = self.store.backup(backup, [], {"queue_manager": self.name, "made": made})
+        self.settle()
+        done.result()
+        return backup
+
+    def restore(self, backup: Path) -> None:
+        """Die, and go on from a backup."""
+        self.kill()
+        shutil.rmtree(self._directory)
+        restore_backup(backup, self._directory)
         self.start()
 
     def runs(self, life: int) -> bool:

@@ -30,11 +30,16 @@ from rpcqm.binary.connection.peer_connection import (
 )
 from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.connection.remembered_peer import peer_key
-from rpcqm.binary.connection.sequence_numbers import sequence_key
+from rpcqm.binary.connection.sequence_numbers import (
+    LAST_SEQUENCE_KEY,
+    last_sequence,
+    last_sequence_record,
+    sequence_key,
+)
 from rpcqm.binary.connection.session_reuse import SessionReuse, claims
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.routing import Routing
-from rpcqm.binary.sequence import next_identifier, sequence_of
+from rpcqm.binary.sequence import next_identifier
 from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import Identities
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
@@ -59,8 +64,6 @@ Peers = dict[str, list[NextHop]]
 """Where to find queue managers, by host name or GUID in lower case; it comes before the DNS."""
 
 HISTORY_PREFIX = b"qb history:"
-LAST_SEQUENCE_KEY = b"qb last sequence"
-_SEQUENCE_SIZE = 8
 _TIDY_AT_LEAST = 64
 
 
@@ -102,7 +105,7 @@ class BinaryProtocol:
         self._by_sequence: dict[int, OutgoingTransfer] = {}
         self._tidy_at = _TIDY_AT_LEAST
         self.routing = self._new_routing()
-        self._last_sequence = self._kept_last_sequence()
+        self._last_sequence = last_sequence(self.protocol_records.get(LAST_SEQUENCE_KEY))
         self.history = MessageIDHistory(
             engine.clock,
             engine.timers,
@@ -428,17 +431,13 @@ class BinaryProtocol:
         """The first identifier of a queue; durable with the first stamp of it."""
         now = self.clock.now() // 1000
         self._last_sequence = next_identifier(self._last_sequence, now)
-        value = self._last_sequence.value.to_bytes(_SEQUENCE_SIZE, "little")
-        self.protocol_records.write({LAST_SEQUENCE_KEY: value})
+        record = last_sequence_record(self._last_sequence)
+        self.protocol_records.write({LAST_SEQUENCE_KEY: record})
         return self._last_sequence
 
     def sequence_after(self, following: TxSequenceID) -> TxSequenceID:
         """That one, unless a store of earlier times has given it to another queue."""
         return self.next_sequence() if self.transfer_of(following) is not None else following
-
-    def _kept_last_sequence(self) -> TxSequenceID:
-        kept = self.protocol_records.get(LAST_SEQUENCE_KEY)
-        return sequence_of(int.from_bytes(kept or b"", "little"))
 
     def _has_sequence(self, queue: OutgoingQueue) -> bool:
         return self.protocol_records.get(sequence_key(queue)) is not None

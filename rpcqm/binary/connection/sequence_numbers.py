@@ -8,12 +8,16 @@ import struct
 from collections.abc import Iterable
 
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.binary.sequence import sequence_of
+from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords
 from rpcqm.store.records import Family
 from rpcqm.store.transaction import StoreTransaction
 
-_SEQUENCE_PREFIX = b"qb sequence:"
-_STAMP_PREFIX = b"qb stamp:"
+SEQUENCE_PREFIX = b"qb sequence:"
+STAMP_PREFIX = b"qb stamp:"
+LAST_SEQUENCE_KEY = b"qb last sequence"
+_SEQUENCE_SIZE = 8
 _QUEUE = struct.Struct(">I")
 _STAMP_KEY = struct.Struct(">IQ")
 _NUMBER = struct.Struct("<I")
@@ -21,7 +25,17 @@ _NUMBER = struct.Struct("<I")
 
 def sequence_key(queue: OutgoingQueue) -> bytes:
     """The key under which the sequence of a queue is stored."""
-    return _SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)
+    return SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)
+
+
+def last_sequence(kept: bytes | None) -> TxSequenceID:
+    """The last identifier that a queue has begun with, as its record says; zero without one."""
+    return sequence_of(int.from_bytes((kept or b"")[:_SEQUENCE_SIZE], "little"))
+
+
+def last_sequence_record(identifier: TxSequenceID) -> bytes:
+    """The record of the last identifier that a queue has begun with."""
+    return identifier.value.to_bytes(_SEQUENCE_SIZE, "little")
 
 
 class SequenceRecords:
@@ -33,7 +47,7 @@ class SequenceRecords:
         self._sequence_key = sequence_key(queue)
 
     def _number_key(self, key: int) -> bytes:
-        return _STAMP_PREFIX + _STAMP_KEY.pack(self._queue.queue_id, key)
+        return STAMP_PREFIX + _STAMP_KEY.pack(self._queue.queue_id, key)
 
     def sequence(self) -> bytes | None:
         """The encoded sequence; None for a queue that has never had one."""
@@ -42,9 +56,9 @@ class SequenceRecords:
     def numbers(self) -> dict[int, int]:
         """The numbers of the messages that are still in the queue, by lookup identifiers."""
         numbers: dict[int, int] = {}
-        prefix = _STAMP_PREFIX + _QUEUE.pack(self._queue.queue_id)
+        prefix = STAMP_PREFIX + _QUEUE.pack(self._queue.queue_id)
         for record, value in self._records.records(prefix):
-            key = _STAMP_KEY.unpack_from(record, len(_STAMP_PREFIX))[1]
+            key = _STAMP_KEY.unpack_from(record, len(STAMP_PREFIX))[1]
             if key in self._queue.message_position_list:
                 numbers[key] = _NUMBER.unpack(value)[0]
         return numbers

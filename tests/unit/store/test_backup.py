@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rpcqm.store import backup
-from rpcqm.store.backup import NOTE_NAME, RESTORED_NAME, UNFINISHED, restore_backup
+from rpcqm.store.backup import NOTE_NAME, UNFINISHED, restore_backup
 from rpcqm.store.errors import StoreError
+from rpcqm.store.restored import RESTORED_NAME
 from rpcqm.store.store import Store
 from tests.support.store_state import after_restart, state_of
 from tests.support.stores import Turns

@@ -129,6 +129,8 @@ class Api:
         return await metrics.show_metrics(self._operations, identity, address, accept, settings)
 
     def _log_on(self, request: HttpRequest, told: list[tuple[str, str]]) -> Identity:
+        if sum(name.lower() == "authorization" for name, _ in request.headers) > 1:
+            raise bad_request("a header is there twice")
         logged_on = log_on(request, self._accounts, self.settings)
         told.extend(logged_on.headers)
         return logged_on.identity

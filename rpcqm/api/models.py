@@ -523,9 +523,18 @@ def adapter(model: type) -> Any:
 def read_json(model: type[T], body: bytes) -> T:
     """A body as its model; raises Refusal."""
     try:
-        return cast("T", adapter(model).validate_json(body, strict=True))
+        read = cast("T", adapter(model).validate_json(body, strict=True))
     except ValidationError as error:
         raise bad_request(_sentence(error)) from None
+    json.loads(body, object_pairs_hook=_once)  # which would take the last of two
+    return read
+
+
+def _once(members: list[tuple[str, object]]) -> None:
+    names = [name for name, _ in members]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise bad_request(f"{twice[:64]}: this member is there twice")
 
 
 def read_texts(model: type[T], given: Mapping[str, object]) -> T:

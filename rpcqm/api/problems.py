@@ -27,10 +27,15 @@ class Refusal(Exception):
 
 def refusal_of(error: MQError) -> Refusal:
     """What a program is told of an error of the queue manager."""
-    status = status_of(error)
-    if type(error).__name__ == "KeyReusedError":  # its code has another status elsewhere
-        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    status = _BY_TYPE.get(type(error).__name__) or status_of(error)
     return Refusal(status, error.status.name, error.detail or error.status.meaning)
+
+
+_BY_TYPE = {
+    "KeyReusedError": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "PacketTooLargeError": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+}
+"""Errors whose codes have another status elsewhere."""
 
 
 def bad_request(detail: str) -> Refusal:

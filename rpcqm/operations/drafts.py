@@ -9,7 +9,7 @@ from rpcqm.base.text import wide_length
 from rpcqm.codec.bodies.described import ACKNOWLEDGEMENTS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
-from rpcqm.codec.packet.base import DEFAULT_PRIORITY, MAXIMUM_PACKET_SIZE
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY, MAXIMUM_PACKET_SIZE, PacketTooLargeError
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
@@ -56,8 +56,7 @@ def attributes_of(draft: Draft) -> MessageAttributes:
         raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(draft.label)} characters")
     extension = _octets(draft.extension_base64) or _context(draft.traceparent)
     if len(draft.body) + len(extension) > MAXIMUM_PACKET_SIZE:
-        room = f"a message has room for {MAXIMUM_PACKET_SIZE:,} bytes with its headers"
-        raise MQError(_INVALID, room)
+        raise PacketTooLargeError(len(draft.body) + len(extension))
     return MessageAttributes(
         body=draft.body,
         label=draft.label,

@@ -61,6 +61,8 @@ def check_properties(values: Mapping[str, object], changing: bool = False) -> No
 
 
 def _in_range(name: str, value: object) -> bool:
+    if name == "label":
+        return "\0" not in str(value)
     if name in ("quota", "journal_quota"):
         return isinstance(value, int) and 0 <= value <= 0xFFFF_FFFF
     if name == "base_priority":

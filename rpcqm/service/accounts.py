@@ -11,6 +11,7 @@ import os
 import pwd
 import re
 import secrets
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from rpcqm.base.identity import (
     authenticated,
     folded_name,
 )
+from rpcqm.codec.security.permissions import WELL_KNOWN
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -129,7 +131,9 @@ class Accounts:
         """
         if not _NAME.fullmatch(name) or not name.isprintable() or name != name.strip(" ."):
             raise MQError(NtStatus.STATUS_INVALID_ACCOUNT_NAME, name)
-        if folded_name(name) in self._records:
+        if folded_name(name) in WELL_KNOWN or folded_name(name).startswith("s-1-"):
+            raise MQError(NtStatus.STATUS_INVALID_ACCOUNT_NAME, f"{name} means others")
+        if any(_read(each.name) == _read(name) for each in self._records.values()):
             raise MQError(NtStatus.STATUS_USER_EXISTS, name)
         record = _Record(name, self._next_identifier, _known_groups(groups))
         with self._store.transaction("add account") as transaction:
@@ -285,6 +289,11 @@ class Accounts:
 
 def _key(name: str) -> bytes:
     return RECORD_PREFIX + folded_name(name).encode()
+
+
+def _read(name: str) -> str:
+    """A name as people read it: the same for those that are written alike (G320)."""
+    return folded_name(unicodedata.normalize("NFKC", folded_name(name)))
 
 
 def _known_groups(groups: Iterable[str]) -> tuple[str, ...]:

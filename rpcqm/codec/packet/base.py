@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from typing import Annotated
 
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.layout import (
     BitField,
     Bits,
@@ -21,6 +21,15 @@ VERSION = 0x10
 SIGNATURE_OCTETS = b"LIOR"
 SIGNATURE = int.from_bytes(SIGNATURE_OCTETS, "little")
 MAXIMUM_PACKET_SIZE = 0x00400000
+
+
+class PacketTooLargeError(MQError):
+    """A message whose packet would be larger than one may be; another try does not help."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"packet of {size} bytes")
+
+
 LARGEST_BODY_BY_HTTP = 0x00400000
 LARGEST_KEPT_PACKET = 0x00540000
 """A message that came by HTTP is kept with its request and, in UTF-16, its envelope: 4 MiB have

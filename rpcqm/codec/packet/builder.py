@@ -17,6 +17,7 @@ from rpcqm.codec.packet.base import (
     SIGNATURE,
     VERSION,
     BaseFlags,
+    PacketTooLargeError,
 )
 from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
 from rpcqm.codec.packet.fields import (
@@ -89,7 +90,7 @@ def _build(message: MessageAttributes, soap_body_offset: int) -> bytes:
     size = _FIXED + len(names) + len(before) + len(label) + len(extension) + len(body)
     size += len(padding) + len(behind)
     if size > (LARGEST_KEPT_PACKET if trailer_flags & _AH else MAXIMUM_PACKET_SIZE):
-        raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"packet of {size} bytes")
+        raise PacketTooLargeError(size)
     head = _pack_head(
         message,
         base_flags | trailer_base_flags,
@@ -157,6 +158,8 @@ def _pack_properties(message: MessageAttributes, label: int, body: int, extensio
 
 
 def _encode_label(label: str) -> bytes:
+    if "\0" in label:
+        raise ValueError("a label has no null characters")  # no reader takes such a packet
     raw = encode_text(label)
     if len(raw) > 2 * MAXIMUM_LABEL_LENGTH + 2:
         raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG)

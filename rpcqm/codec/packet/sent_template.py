@@ -10,9 +10,9 @@ from dataclasses import replace
 from itertools import product
 from random import Random
 
-from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import encode_text
-from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, BaseHeader
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, BaseHeader, PacketTooLargeError
 from rpcqm.codec.packet.fields import (
     BASE_FLAGS,
     CORRELATION_ID,
@@ -129,7 +129,7 @@ class SentTemplate:
         padding = _PADDING[len(label) + len(self._extension) + size & 3]
         total = self._least + len(label) + size + len(padding)
         if total > MAXIMUM_PACKET_SIZE:
-            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"packet of {total} bytes")
+            raise PacketTooLargeError(total)
         head = self._pack(
             self._start,
             self._base_flags | priority & self._priority,

@@ -161,6 +161,11 @@ def test_two_hosts_in_one_request_are_refused(running: PrivateQueueManager) -> N
     assert status_of(answer) in (400, 403)
 
 
+def test_two_logons_in_one_request_are_refused(running: PrivateQueueManager) -> None:
+    answer = raw(running, head("GET /api/v1/leases", f"Authorization: {AUTHORIZATION}"))
+    assert status_of(answer) == 400
+
+
 @pytest.mark.parametrize(
     "target",
     [
@@ -228,8 +233,10 @@ def test_parameters_that_cannot_be_are_refused(boss: Program, query: str) -> Non
         b'{"messages": ' + b"[" * 100_000,
         b'{"messages": [' + b"{}," * 1000 + b"{}]}",
         b"\xff\xfe{",
+        b'{"messages": [{"label": "a", "label": "b"}]}',
+        b'{"messages": [{"label": "a\\u0000b"}]}',
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_json_that_cannot_be_is_refused_and_nothing_is_sent(boss: Program, body: bytes) -> None:
     before = boss.ask("GET", "/queues/orders").value["messages"]
@@ -245,6 +252,7 @@ def test_json_that_cannot_be_is_refused_and_nothing_is_sent(boss: Program, body:
         "Rpcqm-Priority: many",
         "Rpcqm-Label: %ff",
         "Rpcqm-Label: " + "x" * 250,
+        "Rpcqm-Label: a%00b",
         "Rpcqm-Unknown: 1",
         "Rpcqm-Recoverable: perhaps",
         "Rpcqm-Acknowledgements: everything",
@@ -274,6 +282,28 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(
     line = "POST /api/v1/queues/orders/messages"
     assert status_of(raw(running, head(line, "Content-Length: 99999999999"))) == 413
     assert status_of(raw(running, head(line, "Content-Encoding: gzip", "Content-Length: 1"))) == 415
+
+
+def test_a_message_that_no_packet_holds_is_too_large_and_not_to_be_sent_again(
+    boss: Program,
+) -> None:
+    for size in (4 << 20, (4 << 20) - 100, (4 << 20) + 1000):
+        told = boss.ask("POST", "/queues/orders/messages", b"x" * size)
+        assert (told.status, told.code) == (413, "MQ_ERROR_INSUFFICIENT_RESOURCES")
+        assert "Retry-After" not in told.headers
+
+
+def test_a_label_of_a_queue_has_no_null_characters(boss: Program) -> None:
+    assert boss.ask("POST", "/queues", {"name": "nulls", "label": "a\0b"}).status == 400
+    assert boss.ask("PATCH", "/queues/orders", {"label": "a\0b"}).status == 400
+    assert boss.ask("GET", "/queues/orders").value["label"] == ""
+
+
+@pytest.mark.parametrize("name", ["\uff42oss", "BO\u017f\u017f", "everyone", "System", "S-1-5-18"])
+def test_no_account_is_written_as_another_one_or_as_everyone(boss: Program, name: str) -> None:
+    told = boss.ask("POST", "/accounts", {"name": name, "password": "secret"})
+    assert told.status in (400, 409)
+    assert [each["name"] for each in boss.ask("GET", "/accounts").value["accounts"]] == ["boss"]
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_administrators_look_at_what_waits_for_elsewhere(
         (Draft(correlation_id="seven"), HResult.MQ_ERROR_INVALID_PARAMETER),
         (Draft(acknowledgements=("all",)), HResult.MQ_ERROR_INVALID_PARAMETER),
         (Draft(extension_base64="!"), HResult.MQ_ERROR_INVALID_PARAMETER),
-        (Draft(bytes(5 << 20)), HResult.MQ_ERROR_INVALID_PARAMETER),
+        (Draft(bytes(5 << 20)), HResult.MQ_ERROR_INSUFFICIENT_RESOURCES),
     ],
 )
 def test_what_a_message_cannot_have_is_refused(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, shown_name
@@ -12,6 +13,9 @@ from rpcqm.console.texts import text
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)?")
 """Names that nobody takes for a format name or a system queue."""
+
+
+_REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,22 @@ def _root_beside(sid: str) -> str:
 
 
 def look(asked: Asked, fields: Fields) -> tuple[FormatName, dict[str, object], Named]:
-    """A queue that is named, as far as the caller may see it."""
+    """A queue that is named, as far as the caller may see it; without `path_name` see `_used`."""
     name = queue_in(fields)
-    queue = asked.operations.queues.look(asked.identity, name)
+    try:
+        queue = asked.operations.queues.look(asked.identity, name)
+    except MQError as error:
+        if error.status not in _REFUSED or (described := _used(asked, name)) is None:
+            raise
+        written = fields.text("queue")
+        return name, described, Named(written, written)
     described = asked.operations.queues.shown(asked.identity, queue)
     return name, described, named(described)
+
+
+def _used(asked: Asked, name: FormatName) -> dict[str, object] | None:
+    """Of a queue that the caller may only use, no more than that tells: not even its real name."""
+    found = asked.operations.queues.used(asked.identity, name)
+    if found is None:
+        return None
+    return {"messages": found[0], "bytes": found[1], "journal_messages": None, "subqueues": []}

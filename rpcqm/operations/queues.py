@@ -129,6 +129,17 @@ class QueueOperations:
             self._access.check_queue(queue, identity, rights)
         return queue
 
+    def used(self, identity: Identity, name: FormatName) -> tuple[int | None, int | None] | None:
+        """For who may open a queue, but not see its properties: how much is in it.
+
+        That is messages and octets, None for who may not peek. None for who may do nothing there.
+        """
+        queue = self.find(name)
+        rights = self.rights(identity, queue)
+        if rights.peek:
+            return queue.message_count, queue.total_bytes
+        return (None, None) if rights.receive or rights.send else None
+
     def shown(self, identity: Identity, queue: Queue) -> dict[str, object]:
         """What a queue is, with what is in it for those who may count that by peeking."""
         counted = identity.is_administrator or self._access.may_peek(queue, identity)

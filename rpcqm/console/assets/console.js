@@ -5,6 +5,7 @@
 (function () {
   const address = document.body.dataset.events;
   if (!address || !document.querySelector("[data-live]")) return;
+  const GONE = [403, 404];
   let source = null;
   let busy = false;
   let again = false;
@@ -29,7 +30,7 @@
     again = false;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-      if (answer.redirected) {
+      if (answer.redirected || GONE.includes(answer.status)) {
         location.reload();
         return;
       }
@@ -50,6 +51,9 @@
     if (source || document.hidden) return;
     source = new EventSource(address);
     source.addEventListener("changed", refresh);
+    source.addEventListener("error", function () {
+      if (source && source.readyState === EventSource.CLOSED) refresh();
+    });
   }
 
   document.addEventListener("visibilitychange", function () {

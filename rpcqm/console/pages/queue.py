@@ -1,6 +1,7 @@
 """One queue: its properties, its permissions in words, its messages; and one message."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -59,6 +60,7 @@ async def show(asked: Asked) -> Shown:
         {
             "title": called.shown,
             "queue": described,
+            "look": "" if "path_name" in described else _how_to_look(asked, called),
             "made": queue.create_time * 1000,
             "name": called,
             "owner_and_rights": _permissions(asked, name),
@@ -75,6 +77,12 @@ async def show(asked: Asked) -> Shown:
             "now": asked.now,
         }
     )
+
+
+def _how_to_look(asked: Asked, called: Named) -> str:
+    """The command by which somebody else lets the caller see the properties."""
+    names = shlex.quote(called.shown), shlex.quote(asked.identity.name)
+    return text("denied.to_look", queue=names[0], account=names[1])
 
 
 def _denied(rights: QueueRights) -> str:

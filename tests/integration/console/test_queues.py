@@ -195,7 +195,7 @@ def test_who_lacks_a_right_is_told_who_gives_it(
     running: PrivateQueueManager, account: str, is_administrator: bool
 ) -> None:
     name = f"kept.{account}"
-    running.run("queue", "create", name)
+    running.run("queue", "create", name, "--sddl", "D:(A;;GA;;;SY)")
     browser = open_browser(running)
     browser.log_on(account)
     refused = browser.get(f"/console/queue?queue={name}")
@@ -209,7 +209,7 @@ def test_who_lacks_a_right_is_told_who_gives_it(
 
 def test_a_command_that_is_shown_is_one_word_for_each_name(running: PrivateQueueManager) -> None:
     path = r".\private$\a b&reboot'$(x)"
-    running.run("queue", "create", path)
+    running.run("queue", "create", path, "--sddl", "D:(A;;GA;;;SY)")
     browser = open_browser(running)
     browser.log_on("boss")
     refused = browser.get(f"/console/queue?queue={quote(path, safe='')}")
@@ -242,6 +242,37 @@ def test_who_may_not_look_is_told_so_and_may_do_nothing_else(
     assert "You may not look" in peeker.get(f"/console/queue?queue={queue}").words
     assert peeker.ask("GET", f"/console/message?queue={queue}&id={key}").status == 403
     assert len(keys(boss.get(f"/console/queue?queue={queue}"))) == 1
+
+
+def test_who_may_only_peek_sees_messages_and_is_told_what_is_missing(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    (key,) = keys(send(boss, queue, label="for all eyes"))
+    boss.get(f"/console/queue/change?queue={queue}")
+    boss.submit(
+        "/console/queue/change",
+        {"queue": queue, "label": "secret label", "privacy": "optional", "max_deliveries": "0"},
+    )
+    give(running, queue, "peeker", denied=0x1007D, allowed=0x2)
+    peeker = open_browser(running)
+    peeker.log_on("peeker")
+    page = peeker.get(f"/console/queue?queue={queue}")
+    assert page.status == 200
+    for words in ("for all eyes", "1 message", "not see its properties"):
+        assert words in page.words
+    assert f"rpcqm queue acl grant {queue} peeker get-properties" in page.words
+    assert "secret label" not in page.text
+    program = Program(running.endpoint("console"), "boss")
+    other = program.ask("GET", f"/queues/{queue}").value["format_name"]
+    program.close()
+    by_other = peeker.get(f"/console/queue?queue={quote(other, safe='')}")
+    assert "for all eyes" in by_other.words
+    assert by_other.title == other, "nothing but the name that was asked for"
+    shown = peeker.get(f"/console/message?queue={queue}&id={key}")
+    assert "for all eyes" in shown.words
+    give(running, queue, "peeker", denied=0x1007F, allowed=0x0)
+    refused = peeker.get(f"/console/queue?queue={queue}")
+    assert (refused.status, "for all eyes" in refused.text) == (403, False)
 
 
 def test_the_list_is_for_administrators(running: PrivateQueueManager, queue: str) -> None:

@@ -6,6 +6,7 @@ separators of lines, marks of the direction of writing, and characters without a
 
 import functools
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 SHOWN_CHARACTERS = 256
@@ -28,6 +29,14 @@ def visible(text: str, keep: str = "") -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def hex_lines(data: bytes) -> Iterator[str]:
+    """Offset, sixteen bytes, and the same as text."""
+    for offset in range(0, len(data), 16):
+        row = data[offset : offset + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"{offset:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{text}|"
 
 
 def wide_length(text: str) -> int:

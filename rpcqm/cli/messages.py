@@ -3,12 +3,12 @@
 import datetime
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from rpcqm.base.files import private_draft
-from rpcqm.base.text import visible
+from rpcqm.base.text import hex_lines, visible
 from rpcqm.cli.message_bodies import kind_and_text, octets_of, without_repetition
 from rpcqm.cli.output import (
     cut,
@@ -169,14 +169,6 @@ def writer_for(
     if file_format == "body":
         return BodyWriter(separator)
     return HexWriter() if file_format == "hex" else MessageTableWriter(whole)
-
-
-def hex_lines(data: bytes) -> Iterator[str]:
-    """Offset, sixteen bytes, and the same as text."""
-    for offset in range(0, len(data), 16):
-        row = data[offset : offset + 16]
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        yield f"{offset:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{text}|"
 
 
 def as_json(message: ReceivedMessage) -> dict[str, object]:

@@ -1021,6 +1021,13 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     # Pages.
     Bound(
+        "console.longest_body",
+        "its beginning is shown as text or as octets",
+        "Octets of a body that a page reads as XML, JSON or .NET, and characters that it shows.",
+        "rpcqm.console.bodies:LONGEST_BODY",
+        "bytes",
+    ),
+    Bound(
         "console.sessions",
         "the oldest session ends",
         "Logons at the pages at a time.",

@@ -107,8 +107,8 @@ def described_queue(facts: QueueFacts) -> dict[str, Any]:
     return told
 
 
-def shown(message: Message) -> dict[str, object]:
-    """A message with the members of `receive --json`."""
+def shown(message: Message, body: bytes | None = None) -> dict[str, object]:
+    """A message with the members of `receive --json`; `body` is what is read of its body."""
     attributes = message.attributes
     place = Place(
         message.lookup_identifier,
@@ -116,7 +116,7 @@ def shown(message: Message) -> dict[str, object]:
         message.move_count,
         message.abort_count,
     )
-    return described(attributes, place, attributes.body)
+    return described(attributes, place, attributes.body if body is None else body)
 
 
 def leased(received: LeasedMessage) -> dict[str, object]:

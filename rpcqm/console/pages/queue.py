@@ -1,6 +1,5 @@
 """One queue: its properties, its permissions in words, its messages; and one message."""
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformat
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
+from rpcqm.console.bodies import shown_body
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.paging import ROWS
@@ -22,8 +22,6 @@ from rpcqm.operations.messages import Message
 from rpcqm.operations.queues import QueueRights
 from rpcqm.operations.shapes import shown
 
-LONGEST_BODY = 256 * 1024
-"""Characters of a body that a page shows; all of it can be downloaded."""
 _PARTS = (
     SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
 )
@@ -192,8 +190,8 @@ async def show_message(asked: Asked) -> Shown:
     name, __, called = look(asked, asked.query)
     queue = asked.operations.queues.find(name)
     message = _found(asked)
-    told = shown(message)
-    body = _readable(told)
+    told = shown(message, b"")
+    body = shown_body(message.attributes.body, message.attributes.body_type)
     times = {"sent": message.attributes.sent_time * 1000, "arrived": message.arrival_time}
     return Shown(
         {
@@ -209,23 +207,10 @@ async def show_message(asked: Asked) -> Shown:
                 for key, value in told.items()
                 if key not in _IN_BODY
             ],
-            "body": body[:LONGEST_BODY],
-            "cut": len(body) > LONGEST_BODY,
+            "body": body,
             "now": asked.now,
         }
     )
-
-
-def _readable(told: dict[str, object]) -> str:
-    """The body for people: its text, its value, or its octets in Base64."""
-    value = told["value"]
-    if isinstance(value, str) and told["value_type"] in ("text", "xml"):
-        return value
-    if "body" in told and isinstance(told["body"], str):
-        return told["body"]
-    if told["value_type"] == "bytes":
-        return str(told["body_base64"])
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _fact(value: object) -> str:

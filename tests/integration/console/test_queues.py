@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from rpcqm.console.bodies import LONGEST_BODY
 from rpcqm.testing import PrivateQueueManager
 from tests.support.browser import Answer, Browser, open_browser
 from tests.support.programs import Program
@@ -115,6 +116,37 @@ def test_a_message_is_sent_and_looked_at_and_stays(boss: Browser, queue: str) ->
 def test_bodies_are_decoded(boss: Browser, queue: str, kind: str, body: str, shown: str) -> None:
     (key,) = keys(send(boss, queue, body=body, kind=kind))
     assert shown in boss.get(f"/console/message?queue={queue}&id={key}").words
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (bytes(range(256)), "00000010 10 11 12 13"),
+        (b"\0\1\2\3" * 8, "00000010 00 01 02 03"),
+        (b"", "It has no body"),
+        ("grüße".encode(), "grüße"),
+    ],
+)
+def test_octets_that_are_no_text_are_shown_as_octets(
+    running: PrivateQueueManager, boss: Browser, queue: str, tmp_path: Path, body: bytes, shown: str
+) -> None:
+    (tmp_path / "body").write_bytes(body)
+    running.run("send", queue, "--file", str(tmp_path / "body"))
+    (key,) = keys(boss.get(f"/console/queue?queue={queue}"))
+    assert shown in boss.get(f"/console/message?queue={queue}&id={key}").words
+
+
+@pytest.mark.bound("console.longest_body")
+@pytest.mark.parametrize(("more", "shown"), [(0, "Read as xml"), (1, "Read as bytes")])
+def test_a_long_body_is_not_read_as_more_than_text(
+    running: PrivateQueueManager, boss: Browser, queue: str, tmp_path: Path, more: int, shown: str
+) -> None:
+    (tmp_path / "body").write_text(f"<a>{'x' * (LONGEST_BODY - 7 + more)}</a>")
+    running.run("send", queue, "--file", str(tmp_path / "body"))
+    (key,) = keys(boss.get(f"/console/queue?queue={queue}"))
+    message = boss.get(f"/console/message?queue={queue}&id={key}").words
+    assert shown in message
+    assert "<a>xxx" in message
 
 
 def test_a_body_that_is_not_what_it_says_is_refused(boss: Browser, queue: str) -> None:

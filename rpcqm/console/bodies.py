@@ -1,0 +1,68 @@
+"""The body of a message as a page shows it: its value, its text, or its octets."""
+
+import codecs
+import json
+from typing import NamedTuple
+
+from rpcqm.base.text import hex_lines
+from rpcqm.codec.bodies.described import UTF_16, described_body
+from rpcqm.codec.bodies.kinds import BYTES, kind_of_type
+
+LONGEST_BODY = 256 * 1024
+"""Characters of a body that a page shows, and octets of one that is read as more than text."""
+_HEX_ROW = 79
+_MOST_CONTROLS = 10
+"""One in so many characters of a text may be a control character."""
+_LINES = "\t\n\r"
+
+
+class ShownBody(NamedTuple):
+    """`kind` is as what it was read; `cut` tells whether only its beginning is shown."""
+
+    text: str
+    kind: str
+    cut: bool
+
+
+def shown_body(body: bytes, body_type: int) -> ShownBody:
+    """A body for people; a long one is not read as XML, JSON or .NET, which takes its time."""
+    if len(body) > LONGEST_BODY:
+        kind = "text" if kind_of_type(body_type) == "text" else BYTES
+        text = _beginning(body, body_type)
+        return ShownBody(text if text is not None else _octets(body), kind, True)
+    told = described_body(body, body_type)
+    text, kind = _readable(told), str(told["value_type"])
+    text = text if text is not None else _octets(body)
+    return ShownBody(text[:LONGEST_BODY], kind, len(text) > LONGEST_BODY)
+
+
+def _readable(told: dict[str, object]) -> str | None:
+    """Its text or its value; None for octets that are no text."""
+    value, text = told["value"], told.get("body")
+    if isinstance(value, str) and told["value_type"] in ("text", "xml"):
+        return value
+    if isinstance(text, str) and (told["value_type"] != BYTES or _is_text(text)):
+        return text
+    if told["value_type"] == BYTES:
+        return None
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _beginning(body: bytes, body_type: int) -> str | None:
+    """The text of a long body that is one; its last character may be cut."""
+    decoder = codecs.getincrementaldecoder("utf-16-le" if body_type in UTF_16 else "utf-8")()
+    try:
+        text = decoder.decode(body[:LONGEST_BODY])
+    except UnicodeDecodeError:
+        return None
+    return text if _is_text(text) else None
+
+
+def _is_text(text: str) -> bool:
+    controls = sum(not each.isprintable() and each not in _LINES for each in text)
+    return bool(text) and "\0" not in text and controls * _MOST_CONTROLS <= len(text)
+
+
+def _octets(body: bytes) -> str:
+    """As `rpcqm peek --format hex` shows them."""
+    return "\n".join(hex_lines(body[: LONGEST_BODY // _HEX_ROW * 16]))

@@ -201,6 +201,7 @@ class QueueManagerEngine:
             self.acknowledgements,
             self.message_trace,
         )
+        self.queues.gives_up = self.transfer.give_up
         self.arrivals = Arrivals(
             clock,
             machine,

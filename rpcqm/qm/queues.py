@@ -3,7 +3,7 @@
 [MS-MQDMPR] 3.1.7.1.3, .4, .7, .33. Finding is in `registry`, opening and closing in `opening`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -67,6 +67,8 @@ class QueueEvents:
 
     def __post_init__(self) -> None:
         self._directory.create_listed = partial(self.create_queue, skip_directory=True)
+        self.gives_up: Callable[[StoreTransaction, Queue, int], bool] = lambda *_: False
+        """Whether who holds a message leaves it to a purge after all."""
 
     # Names
 
@@ -274,7 +276,8 @@ class QueueEvents:
 
     def _purge_one(self, change: StoreTransaction, queue: Queue, key: int) -> bool:
         state = queue.message_position_list.state(key)
-        if state is PositionState.AVAILABLE:
+        held = state in (PositionState.LOCKED, PositionState.PURGE_PENDING)
+        if state is PositionState.AVAILABLE or (held and self.gives_up(change, queue, key)):
             self._positions.message_position_deleted(change, queue, key, purge_reason(queue))
             return True
         if state is PositionState.LOCKED:

@@ -39,6 +39,7 @@ from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
 AWAITING_PREFIX = b"await final:"
+IN_DOUBT_PREFIX = b"final in doubt:"
 _AWAITING_KEY = struct.Struct(">IQ")
 
 RESENT_AT_MOST = 1_000
@@ -95,6 +96,8 @@ class Transfer:
 
     def __post_init__(self) -> None:
         self._awaiting: dict[MessageIdentifier, list[_Waiting]] = {}
+        self._in_doubt: set[tuple[int, int]] = set()
+        """Of these, those whose end may have been told after the backup that is here now."""
         self.unsynced = 0
         """Messages whose removal no later sync has made durable yet."""
 
@@ -246,7 +249,7 @@ class Transfer:
             copies.append(waiting)
             self._outgoing.transfer_info(waiting.queue).eod_no_read_count += 1
 
-    def _place_of(self, queue: OutgoingQueue, key: int, copies: list[_Waiting]) -> int | None:
+    def _place_of(self, queue: Queue, key: int, copies: list[_Waiting]) -> int | None:
         places = (n for n, each in enumerate(copies) if each.queue is queue and each.key == key)
         return next(places, None)
 
@@ -309,11 +312,29 @@ class Transfer:
                 queue, key, message_class, position.flags, position.size
             )
             self._positions.transferred(change, queue, key, target, message_class)
-            change.delete(Family.STREAM, _awaiting_key(queue, key))
+            self._awaits_no_more(change, queue, key)
             apply_changes(change, changes)
             return change.committed
 
-    def _forget(self, queue: OutgoingQueue, key: int) -> None:
+    def _awaits_no_more(self, change: StoreTransaction, queue: Queue, key: int) -> None:
+        change.delete(Family.STREAM, _awaiting_key(queue, key))
+        if (queue.queue_id, key) in self._in_doubt:
+            self._in_doubt.discard((queue.queue_id, key))
+            change.delete(Family.STREAM, IN_DOUBT_PREFIX + _AWAITING_KEY.pack(queue.queue_id, key))
+
+    def give_up(self, change: StoreTransaction, queue: Queue, key: int) -> bool:
+        """Let a purge have a message whose final acknowledgement may never come (G358).
+
+        It had arrived when the backup was made that this queue manager was restored from. False
+        for any other.
+        """
+        doubtful = (queue.queue_id, key) in self._in_doubt and isinstance(queue, OutgoingQueue)
+        if doubtful:
+            self._forget(queue, key)
+            self._awaits_no_more(change, queue, key)
+        return doubtful
+
+    def _forget(self, queue: Queue, key: int) -> None:
         identifier = self._positions.message_at(queue, key).attributes.identifier
         copies = self._awaiting.get(identifier, [])
         place = self._place_of(queue, key, copies)
@@ -322,6 +343,7 @@ class Transfer:
         del copies[place]
         if not copies:
             del self._awaiting[identifier]
+        assert isinstance(queue, OutgoingQueue)
         self._outgoing.transfer_info(queue).eod_no_read_count -= 1
 
     def recover(self) -> None:
@@ -332,6 +354,13 @@ class Transfer:
             queue = self._queue_manager.queue_collection.get(queue_id)
             if isinstance(queue, OutgoingQueue) and key in queue.message_position_list:
                 self._recover(queue, key, SentAs(*_SENT_AS.unpack(kept)) if kept else UNKNOWN)
+            else:
+                lost.append(record)
+        awaiting = self.held
+        for record, _ in self._records.records(IN_DOUBT_PREFIX):
+            place = _AWAITING_KEY.unpack_from(record, len(IN_DOUBT_PREFIX))
+            if place in awaiting:
+                self._in_doubt.add(place)
             else:
                 lost.append(record)
         if lost:
@@ -349,6 +378,14 @@ class Transfer:
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:
     return AWAITING_PREFIX + _AWAITING_KEY.pack(queue.queue_id, key)
+
+
+def doubts_after_restore(
+    records: Callable[[bytes], Iterator[tuple[bytes, bytes]]],
+) -> dict[bytes, bytes | None]:
+    """The changes of records by which what awaits its final acknowledgement is in doubt."""
+    start = len(AWAITING_PREFIX)
+    return {IN_DOUBT_PREFIX + key[start:]: b"" for key, _ in records(AWAITING_PREFIX)}
 
 
 def is_stamped_here(message: Message, own: UUID) -> bool:

@@ -17,6 +17,7 @@ from rpcqm.binary.connection.sequence_numbers import (
 )
 from rpcqm.binary.sequence import begun_anew, identifier_in
 from rpcqm.codec.packet.types import TxSequenceID
+from rpcqm.qm.transfer import doubts_after_restore
 
 LEAP = 1 << 23
 """Seconds, 97 days: by so much may the clock have gone back since the last sequence that was begun
@@ -30,6 +31,7 @@ def begin_new_sequences(
 ) -> dict[bytes, bytes | None]:
     """The changes of records by which every outgoing sequence begins anew.
 
+    What had arrived before and awaits its final acknowledgement is in doubt: it may have been told.
     `now` is a time after the backup, in seconds since 1970. Each queue has its own place in the
     order of new identifiers, so that a later restore of the same backup gives it a greater one.
     """
@@ -37,7 +39,8 @@ def begin_new_sequences(
     known = [last_sequence(dict(records(LAST_SEQUENCE_KEY)).get(LAST_SEQUENCE_KEY))]
     known += [found for record in kept.values() if (found := _identifier(record)) is not None]
     latest = min(max(now, *(each.timestamp for each in known)) + LEAP, _LAST - len(kept))
-    changes: dict[bytes, bytes | None] = {key: None for key, _ in records(STAMP_PREFIX)}
+    changes = doubts_after_restore(records)
+    changes |= {key: None for key, _ in records(STAMP_PREFIX)}
     for timestamp, (key, record) in enumerate(kept.items(), latest + 1):
         changes[key] = _renewed(record, TxSequenceID(1, timestamp))
     changes[LAST_SEQUENCE_KEY] = last_sequence_record(TxSequenceID(1, latest + len(kept)))

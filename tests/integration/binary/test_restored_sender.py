@@ -63,6 +63,7 @@ class Story:
     """A sender whose backup is restored, twice, and what its receiver has been sent since."""
 
     def __init__(self, directory: Path, stack: ExitStack, more: str = "") -> None:
+        """`more` is more of the configuration of both."""
         self.directory, self._stack, self._more = directory, stack, more
         self.port = free_port()
         self.receiver = self._machine("other", ("--binary-port", str(self.port)))
@@ -107,6 +108,15 @@ class Story:
         self._stack.callback(restored.stop)
         self.sender = restored.start()
         self.sender.run("network", "connect")
+
+    def receive_again(self) -> None:
+        """Restore the receiver where it was."""
+        settings = configuration("other", self.port, self._more)
+        options = ("--binary-port", str(self.port))
+        restored = PrivateQueueManager(self.directory / "restored", options, settings)
+        restored.run("restore", str(self.directory / "backup"))
+        self._stack.callback(restored.stop)
+        self.receiver = restored.start()
 
     def send_back(self, body: str) -> None:
         self.send("--body", body)
@@ -157,3 +167,35 @@ def test_the_same_backup_may_be_restored_once_more(story: Story) -> None:
     await_bodies(story.receiver, "stream", *before, "waits", "waits", "once more")
     assert bodies(story.receiver, "orders")[-1:] == ["once more"]
     await_sent(story.sender)
+
+
+@pytest.mark.soak
+def test_without_templates_a_restored_sender_does_the_same(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        told = Story(tmp_path, stack, "[limits]\nrequest_templates = false\n")
+        told.wait_and_back_up()
+        told.go_on()
+        told.restore("restored")
+        told.send_back("back")
+        await_bodies(told.receiver, "stream", *BEFORE, *AGAIN)
+        await_bodies(told.receiver, "orders", "later", "back")
+        await_sent(told.sender)
+
+
+@pytest.mark.soak
+def test_a_restored_receiver_is_sent_what_waits_for_it(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        told = Story(tmp_path, stack)
+        told.send("--body", "first")
+        await_bodies(told.receiver, "stream", "first")
+        told.receiver.run("backup", str(tmp_path / "backup"))
+        told.send("--body", "lost", "--count", "3")
+        await_bodies(told.receiver, "stream", "first", "lost", "lost", "lost")
+        await_sent(told.sender)
+        told.receiver.kill()
+        told.send("--body", "waits", "--count", "3")
+        told.receive_again()
+        await_bodies(told.receiver, "stream", "first", "waits", "waits", "waits")
+        told.send("--body", "back")
+        await_bodies(told.receiver, "stream", "first", "waits", "waits", "waits", "back")
+        await_sent(told.sender)

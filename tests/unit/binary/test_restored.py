@@ -257,6 +257,41 @@ def test_what_has_arrived_and_waits_for_its_end_is_not_sent_again(pair: Exchangi
     assert pair.alice.unsent == 0
 
 
+@pytest.mark.parametrize("purged", ["now", "before the backup", "after a restart"])
+def test_what_may_have_met_its_end_since_the_backup_can_be_purged(
+    pair: Exchanging, purged: str
+) -> None:
+    send(pair, b"one", negative_journaling_requested=True)
+    pair.settle(60)
+
+    def purge() -> None:
+        pair.alice.engine.queues.purge_queue(pair.alice.outgoing(STREAM))
+        pair.alice.settle()
+
+    if purged == "before the backup":
+        purge()
+    assert pair.alice.unsent == 1
+    backup = pair.alice.back_up()
+    pair.bob.receive("stream")
+    pair.settle(60)
+    assert pair.alice.unsent == 0
+    pair.alice.restore(backup)
+    send(pair, b"back", negative_journaling_requested=True)
+    pair.settle(60)
+    if purged == "after a restart":
+        pair.alice.restart()
+    assert pair.alice.unsent == 2
+    purge()
+    assert pair.alice.unsent == 1
+    assert pair.alice.bodies(DEAD) == [b"one"]
+    assert list(pair.alice.engine.protocol_records.records(b"final in doubt:")) == []
+    pair.alice.restart()
+    assert pair.bob.receive("stream") == b"back"
+    pair.settle(60)
+    assert pair.alice.unsent == 0
+    assert pair.alice.bodies(DEAD) == [b"one"]
+
+
 def test_identifiers_that_may_have_been_given_since_are_left_out(pair: Exchanging) -> None:
     send(pair, b"first", to=ORDERS)
     pair.settle()

@@ -389,6 +389,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.codec.packet.template:LONGEST",
         "octets",
     ),
+    Bound(
+        "packet.remembered_headers",
+        "where its properties start is found each time",
+        "Where the properties start at most in packets whose headers are compared with the last.",
+        "rpcqm.codec.packet.user_message:LONGEST_HEADERS",
+        "octets",
+    ),
     # Shapes of stubs.
     Bound(
         "rpc.request_shapes",

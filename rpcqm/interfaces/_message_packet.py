@@ -26,7 +26,7 @@ from rpcqm.codec.packet.remote_read import (
     plain_extension,
 )
 from rpcqm.codec.packet.srmp import locate_compound
-from rpcqm.codec.packet.user_message import class_and_body_size, class_of, is_srmp, locate_body
+from rpcqm.codec.packet.user_message import HeadersBefore, class_of, is_srmp, locate_body
 from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 from rpcqm.qm.acknowledgements import Acknowledgements
 
@@ -71,6 +71,7 @@ class MessagePackets:
         self._queue_manager = queue_manager
         self._acknowledgements = acknowledgements
         self._local = own_address(addresses)
+        self._headers = HeadersBefore()
 
     def sections(
         self, message: Message, maximum_body_size: int, maximum_compound_size: int
@@ -105,16 +106,23 @@ class MessagePackets:
 
         None for others, which `sections` may have to split. Raises DecodeError as it does.
         """
-        kind = _class_of_whole(message.packet, maximum_body_size)
+        kind = self._class_of_whole(message.packet, maximum_body_size)
         return None if kind is None else self._message_packet(message, kind)
 
     def whole_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
         """`whole` of a message as it is stored, to which nothing has happened since it came."""
         packet, source = split_stored(stored)
-        if _class_of_whole(packet, maximum_body_size) != 0:
+        if self._class_of_whole(packet, maximum_body_size) != 0:
             return None
         host = self._source(source)
         return message_packet(packet, plain_extension(host), host)
+
+    def _class_of_whole(self, packet: Buffer, maximum_body_size: int) -> int | None:
+        """The class of a binary message whose body is no longer than asked for; None otherwise."""
+        if is_srmp(packet):
+            return None
+        kind, size = self._headers.class_and_body_size(packet)
+        return kind if maximum_body_size >= size else None
 
     def _message_packet(self, message: Message, kind: int) -> bytes:
         host = self._source(message.source_address)
@@ -172,16 +180,6 @@ class MessagePackets:
                 if place == (message.queue, message.lookup_identifier):
                     return operation
         return None
-
-
-def _class_of_whole(packet: Buffer, maximum_body_size: int) -> int | None:
-    """The class of a binary message whose body is no longer than asked for; None for another."""
-    if is_srmp(packet):
-        return None
-    if maximum_body_size >= len(packet):
-        return class_of(packet)
-    kind, size = class_and_body_size(packet)
-    return kind if maximum_body_size >= size else None
 
 
 def _section(kind: SectionType, octets: bytes) -> SectionBuffer:

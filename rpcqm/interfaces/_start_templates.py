@@ -11,6 +11,7 @@ from rpcqm.adm.message import Message
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.shapes import Holes
+from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.interfaces._authentication import CallAdmission
 from rpcqm.interfaces._handle_lane import HandleRecogniser
@@ -34,6 +35,9 @@ HOLES = Holes(
         "dwMaxCompoundMessageSize",
     )
 )
+
+_AT_A_PLACE = (ReceiveAction.MQ_LOOKUP_PEEK_CURRENT, ReceiveAction.MQ_ACTION_PEEK_CURRENT)
+"""Peeks whose message can be told without looking at others; the second one has no identifier."""
 
 
 class StartRecogniser(HandleRecogniser[OpenedQueue]):
@@ -68,8 +72,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         try:
             check_parameters(action, identifier, cursor, timeout)
             if action in PEEKS:
-                finding = self._reads.find_to_peek(known, action, identifier, 0, request_id)
-                stub = self._answer(finding.result(), sizes)
+                stub = self._peeked(known, action, identifier, request_id, sizes)
             else:
                 first = self._first(call, known, request_id, sizes) if action == RECEIVE else b""
                 stub = first or self._received(call, known, action, identifier, request_id, sizes)
@@ -78,6 +81,34 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         self._turn.count_read()
         call.association.send_response(call, stub)
         return True
+
+    def _peeked(
+        self,
+        opened: OpenedQueue,
+        action: int,
+        identifier: int,
+        request_id: int,
+        sizes: tuple[int, int],
+    ) -> bytes:
+        """The answer to a peek; raises MQError if there is no message."""
+        opened.pending.require_free(request_id)
+        stub = b""
+        if action in _AT_A_PLACE:
+            stub = self._seen(opened, identifier, sizes)
+        if stub and self._turn.shadow is None:
+            return stub
+        message = self._reads.find_to_peek(opened, action, identifier, 0, request_id).result()
+        if self._turn.shadow is not None and stub:
+            self._turn.shadow.compare_answer(self._carefully(message, sizes), stub)
+        return stub or self._answer(message, sizes)
+
+    def _seen(self, opened: OpenedQueue, identifier: int, sizes: tuple[int, int]) -> bytes:
+        """The answer with a message that is just shown; empty if anything is unusual."""
+        found = self._reads.firsts.find_to_peek(opened.descriptor, identifier)
+        packet = None if found is None else self._reads.whole_stored(found, sizes[0])
+        if found is None or packet is None or self._template is None:
+            return b""
+        return self._template.filled(*times_at(found.arrival, found.key), packet)
 
     def _first(
         self, call: Call, opened: OpenedQueue, request_id: int, sizes: tuple[int, int]

@@ -69,6 +69,7 @@ _RULING = (
     | MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE
 )
 RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
+READING = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
 
 
 class AccessControl:

@@ -1,4 +1,4 @@
-"""The first message of a queue, found and locked in as few steps as that takes.
+"""The first message of a queue, found and locked in as few steps as that takes; peeks too.
 
 `MessageEvents.dequeue_message_begin` stays the only definition of how a two-phase read begins
 ([MS-MQDMPR] 3.1.7.1.11); here is what it does where a message is there that nothing has happened
@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import (
     FLAG_ALLOW_PEEK_WHEN_LOCKED,
     FLAG_APPLICATION_DEADLETTER,
     Message,
 )
-from rpcqm.qm.access import RECEIVING
+from rpcqm.qm.access import READING, RECEIVING
 from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.priority_index import Place
 from rpcqm.store.records import NO_MOVES
 from rpcqm.store.store import Store
 
+_AVAILABLE = int(PositionState.AVAILABLE)
 _UNUSUAL = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
 
 
@@ -36,7 +38,7 @@ class FirstMessage(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class FirstMessages:
-    """Finds first messages, and locks them."""
+    """Finds first messages, and locks them; finds those that are to be peeked at."""
 
     _store: Store
 
@@ -51,6 +53,23 @@ class FirstMessages:
         index = queue.message_position_list
         if not isinstance(index, QueueIndex) or (place := index.first_place()) is None:
             return None
+        return self._stored(index, place)
+
+    def find_to_peek(self, descriptor: OpenQueueDescriptor, key: int) -> FirstMessage | None:
+        """What a peek shows: the first message, or one by its key unless that is 0; or None."""
+        queue = descriptor.queue_reference
+        if queue is None or queue.peekable_when_locked or descriptor.access_type not in READING:
+            return None
+        index = queue.message_position_list
+        if not isinstance(index, QueueIndex):
+            return None
+        place = index.find(key) if key else index.first_place()
+        if place is None or place[2].states[place[3]] != _AVAILABLE:
+            return None
+        return self._stored(index, place)
+
+    def _stored(self, index: QueueIndex, place: Place) -> FirstMessage | None:
+        """A message to which nothing has happened; None for another."""
         chunk, slot = place[2], place[3]
         key = chunk.keys[slot]
         if chunk.flags[slot] & _UNUSUAL or index.moves(key) is not NO_MOVES:

@@ -24,7 +24,7 @@ from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
 from rpcqm.qm import cursors
-from rpcqm.qm.access import RECEIVING
+from rpcqm.qm.access import READING, RECEIVING
 from rpcqm.qm.composed_message import ComposedMessage, kind_of, refuse_late
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.failed_deliveries import FailedDeliveries
@@ -44,8 +44,6 @@ from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-
-_READING = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
 
 
 @dataclass(eq=False, repr=False)
@@ -298,7 +296,7 @@ class MessageEvents:
 
         Raises MQError as `dequeue_message` and `peek_message` do.
         """
-        queue = self._open(descriptor, RECEIVING if receiving else _READING)
+        queue = self._open(descriptor, RECEIVING if receiving else READING)
         if receiving:
             key = queue.message_position_list.first_available()
         else:
@@ -421,7 +419,7 @@ class MessageEvents:
         The identifier needs not be there, except for SEEK_CURRENT; SEEK_FIRST and SEEK_LAST
         ignore it (G34).
         """
-        queue = self._open(descriptor, _READING if peek_operation else RECEIVING)
+        queue = self._open(descriptor, READING if peek_operation else RECEIVING)
         if transaction is not None:
             if peek_operation:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
@@ -452,7 +450,7 @@ class MessageEvents:
 
         Peeks wait under a tag too (G52).
         """
-        queue = self._open(descriptor, _READING)
+        queue = self._open(descriptor, READING)
         if cursor is None:
             key = seek_available_message_position(queue, None, peek_operation=True)
         else:
@@ -471,7 +469,7 @@ class MessageEvents:
 
         Source: [MS-MQDMPR] 3.1.7.1.14.
         """
-        queue = self._open(descriptor, _READING)
+        queue = self._open(descriptor, READING)
         check_cursor(cursor, descriptor)
         key = key_or_wait(cursors.get_next_message_for_peek(cursor, queue))
         return self._peek(descriptor, queue, timeout, cursor, tag, key)

@@ -30,6 +30,7 @@ from rpcqm.codec.packet.fields import (
 from rpcqm.codec.packet.multi_queue import MultiQueueFormatHeader, locate_multi_queue
 from rpcqm.codec.packet.properties import (
     DebugHeader,
+    class_and_size,
     locate_properties,
     validate_properties,
 )
@@ -69,6 +70,9 @@ _SRMP_AT, _SRMP = UserFlags.AH.octet(USER_FLAGS)
 _CONNECTOR = TransactionFlags.CG.bits
 _BASE_FLAGS_AT, _BASE_FLAGS_HIGH = range(BASE_FLAGS.start, BASE_FLAGS.stop)
 _CLASS_AT, _CLASS_HIGH = range(CLASS.start, CLASS.stop)
+_FLAGS_AT = USER_FLAGS.start
+LONGEST_HEADERS = 4096
+"""Where the properties start at most in packets whose headers are remembered."""
 
 
 class PacketLayout(NamedTuple):
@@ -327,11 +331,29 @@ def class_of(buffer: Buffer) -> int:
     return buffer[properties + _CLASS_AT] | buffer[properties + _CLASS_HIGH] << 8
 
 
-def class_and_body_size(buffer: Buffer) -> tuple[int, int]:
-    """What `class_of` and `locate_body` tell, found in one."""
-    properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
-    size = locate_properties(buffer, properties)[3]
-    return buffer[properties + _CLASS_AT] | buffer[properties + _CLASS_HIGH] << 8, size
+class HeadersBefore:
+    """Where the properties start in packets of one sender, which mostly have the same headers.
+
+    The octets from the flags on say where; with those of the last packet they are where they were.
+    """
+
+    __slots__ = ("_end", "_octets")
+
+    def __init__(self) -> None:
+        self._octets: bytes | None = None
+        self._end = 0
+
+    def class_and_body_size(self, buffer: Buffer) -> tuple[int, int]:
+        """What `class_of` and `locate_body` tell, found in one; raises DecodeError as they do."""
+        properties = self._end
+        if buffer[_FLAGS_AT:properties] != self._octets:
+            properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
+            self._remember(buffer, properties)
+        return class_and_size(buffer, properties)
+
+    def _remember(self, buffer: Buffer, properties: int) -> None:
+        if properties <= LONGEST_HEADERS:
+            self._octets, self._end = bytes(buffer[_FLAGS_AT:properties]), properties
 
 
 def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:

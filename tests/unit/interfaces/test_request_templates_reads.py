@@ -197,7 +197,7 @@ def test_a_difference_of_an_answer_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     qm.send(qm.find(), b"one")
-    monkeypatch.setattr(_start_templates, "times_of", lambda message: (0, 0))
+    monkeypatch.setattr(_start_templates, "times_at", lambda arrival, key: (0, 0))
     reader.read(reader.open(qm.find()), PEEK_CURRENT)
     assert [each.what for each in differences] == ["answers"]
 
@@ -290,6 +290,66 @@ def test_a_long_body_goes_the_careful_way(
     handle = reader.open(qm.find())
     assert reader.read(handle, maximum_body=9).pdwNumberOfSections == 2
     assert not locked
+
+
+@pytest.fixture
+def shown(qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The keys of messages that were found to be peeked at in few steps."""
+    firsts, keys = qm.engine.first_messages, list[int]()
+    find = firsts.find_to_peek
+
+    def noting(descriptor: OpenQueueDescriptor, key: int) -> FirstMessage | None:
+        found = find(descriptor, key)
+        keys.extend([found.key] if found else [])
+        return found
+
+    monkeypatch.setattr(firsts, "find_to_peek", noting)
+    return keys
+
+
+def test_a_message_is_peeked_at_in_few_steps_first_or_by_its_identifier(
+    qm: RunningQueueManager, reader: Reader, shown: list[int], differences: list[Difference]
+) -> None:
+    keys = [qm.send(qm.find(), body) for body in (b"one", b"two")]
+    handle = reader.open(qm.find(), PEEK_ACCESS)
+    assert reader.body(handle, PEEK_CURRENT) == b"one"
+    assert reader.body(handle, LOOKUP_PEEK_CURRENT, lookup_identifier=keys[1]) == b"two"
+    assert shown == keys
+    assert compared(qm) == len(keys)
+    assert not differences
+    assert qm.bodies(qm.find()) == [b"one", b"two"]
+
+
+def _peekable_though_locked(qm: RunningQueueManager) -> None:
+    qm.send(qm.find(), b"one")
+    qm.send(qm.find(), b"two")
+    descriptor = qm.open(qm.find())
+    message = qm.done(qm.engine.messages.dequeue_message_begin(descriptor))
+    message.queue = qm.find()
+    qm.engine.messages.allow_peek(message)
+
+
+@pytest.mark.parametrize("unusual", [_given_back, _chosen_dead_letters, _peekable_though_locked])
+def test_a_message_with_a_history_is_peeked_at_the_careful_way(
+    qm: RunningQueueManager,
+    reader: Reader,
+    shown: list[int],
+    unusual: Callable[[RunningQueueManager], None],
+) -> None:
+    unusual(qm)
+    assert reader.body(reader.open(qm.find()), PEEK_CURRENT) == b"one"
+    assert not shown
+
+
+def test_a_locked_message_is_not_shown_by_its_identifier(
+    qm: RunningQueueManager, reader: Reader, shown: list[int]
+) -> None:
+    key = qm.send(qm.find(), b"one")
+    handle = reader.open(qm.find())
+    assert reader.body(handle, request_id=7) == b"one"
+    found = reader.body(handle, LOOKUP_PEEK_CURRENT, lookup_identifier=key, request_id=8)
+    assert found == b"MQ_ERROR_TRANSACTION_USAGE"
+    assert not shown
 
 
 def _send_only(caller: Caller) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
@@ -38,6 +39,18 @@ class Page:
 
     messages: list[Message]
     next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What has become of messages that somebody chose: so many are done, the others stay.
+
+    `first` says why the first one of these was not done, if there is one.
+    """
+
+    done: int
+    failed: int
+    first: MQError | None
 
 
 class MessageOperations:
@@ -232,24 +245,18 @@ class MessageOperations:
 
     def remove(
         self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
-    ) -> Completion[int]:
-        """Remove messages that an operator has chosen; how many, once that is durable.
+    ) -> Completion[Chosen]:
+        """Remove messages that an operator has chosen, as far as they are still there.
 
-        Raises MESSAGE_NOT_FOUND; what was removed before a refusal stays removed.
+        How many is known once that is durable.
         """
         with (
             refusals(identity, "remove messages", str(name)),
             self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
         ):
             note(identity, "remove messages", name_of(queue), messages=len(lookup_identifiers))
-        return start(self._remove(identity, name, lookup_identifiers))
-
-    async def _remove(
-        self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
-    ) -> int:
-        for each in lookup_identifiers:
-            await self._begin_to_take(identity, name, each)
-        return len(lookup_identifiers)
+        take = partial(self._begin_to_take, identity, name)
+        return start(_each_of(lookup_identifiers, take))
 
     def purge(self, identity: Identity, name: FormatName) -> Completion[int]:
         """Remove all messages of a queue; how many, once that is durable."""
@@ -273,13 +280,34 @@ class MessageOperations:
         """
         return start(self._move(identity, source, target, lookup_identifiers))
 
-    async def _move(
+    def move_chosen(
         self,
         identity: Identity,
         source: FormatName,
         target: FormatName,
-        lookup_identifiers: Sequence[int] | None,
-    ) -> int:
+        lookup_identifiers: Sequence[int],
+    ) -> Completion[Chosen]:
+        """The same for messages that an operator has chosen, as far as they are still there."""
+        return start(self._move_chosen(identity, source, target, lookup_identifiers))
+
+    async def _move_chosen(
+        self,
+        identity: Identity,
+        source: FormatName,
+        target: FormatName,
+        lookup_identifiers: Sequence[int],
+    ) -> Chosen:
+        with self._moving(identity, source, target, len(lookup_identifiers)) as (queue, place):
+            return await _each_of(
+                lookup_identifiers,
+                lambda key: self._messages.move_message(MessagePosition(queue, key), place),
+            )
+
+    @contextmanager
+    def _moving(
+        self, identity: Identity, source: FormatName, target: FormatName, number: int | None
+    ) -> Iterator[tuple[Queue, Queue]]:
+        """Both queues, for the time in which messages are moved; None is all that are there."""
         with (
             refusals(identity, "move messages", str(source)),
             self._open_to_read(identity, source, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
@@ -287,7 +315,19 @@ class MessageOperations:
         ):
             place = into.queue_reference
             assert place is not None
-            note(identity, "move messages", name_of(queue), to=place.pathname)
+            messages = queue.message_count if number is None else number
+            note(identity, "move messages", name_of(queue), to=place.pathname, messages=messages)
+            yield queue, place
+
+    async def _move(
+        self,
+        identity: Identity,
+        source: FormatName,
+        target: FormatName,
+        lookup_identifiers: Sequence[int] | None,
+    ) -> int:
+        number = None if lookup_identifiers is None else len(lookup_identifiers)
+        with self._moving(identity, source, target, number) as (queue, place):
             if lookup_identifiers is None:
                 return await self._move_all(queue, place)
             return await self._move_some(queue, place, lookup_identifiers)
@@ -337,6 +377,19 @@ _FOR_ADMINISTRATORS = {
     QueueAccessType.RECEIVE_ACCESS: QueueAccessType.RECEIVE_ADMIN_ACCESS,
 }
 """How queues to elsewhere are opened."""
+
+
+async def _each_of(keys: Sequence[int], begin: Callable[[int], Completion[Any]]) -> Chosen:
+    """Do something to one message after the other; who has gone meanwhile keeps no other one."""
+    done, failed = 0, []
+    for key in keys:
+        try:
+            await begin(key)
+        except MQError as error:
+            failed.append(error)
+        else:
+            done += 1
+    return Chosen(done, len(failed), failed[0] if failed else None)
 
 
 def _read_on(

@@ -11,6 +11,7 @@ from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
 from rpcqm.console.pages.asking import sure
 from rpcqm.console.texts import text
+from rpcqm.operations.messages import Chosen
 
 
 def _keys(fields: Fields) -> list[int]:
@@ -47,6 +48,15 @@ def _chosen(fields: Fields) -> list[int]:
     if not keys:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("queue.none_chosen"))
     return keys
+
+
+def _said(page: str, chosen: Chosen) -> str:
+    """How many of the messages that were chosen it was done to, and why not to all."""
+    said = text(f"{page}.done", number=f"{chosen.done:,}")
+    if chosen.first is None:
+        return said
+    error = f"{chosen.first.status.name}: {chosen.first.status.meaning}"
+    return f"{said} {text('queue.not_done', number=f'{chosen.failed:,}', error=error)}"
 
 
 def _back(asked: Asked, said: str) -> Redirect:
@@ -97,11 +107,12 @@ async def ask_delete(asked: Asked) -> Shown:
 
 async def delete(asked: Asked) -> Redirect:
     """Delete a queue, if its name has been written once more."""
-    _, __, name = look(asked, asked.form)
+    _, told, name = look(asked, asked.form)
     if asked.form.text("repeat").strip() != name.shown:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("delete.repeat_wrong"))
     await settled(asked.operations.queues.delete(asked.identity, queue_in(asked.form)))
-    return Redirect("/console/queues", text("delete.done", name=name.shown))
+    said = text("delete.done", name=name.shown, number=_amount(told["messages"]))
+    return Redirect("/console/queues", said)
 
 
 async def ask_remove(asked: Asked) -> Shown:
@@ -116,8 +127,7 @@ async def remove(asked: Asked) -> Redirect:
     """Remove the messages that were chosen, one after the other."""
     keys, name = _chosen(asked.form), queue_in(asked.form)
     removed = asked.operations.messages.remove(asked.identity, name, keys)
-    number = await settled(removed)
-    return _back(asked, text("remove.done", number=f"{number:,}"))
+    return _back(asked, _said("remove", await settled(removed)))
 
 
 async def ask_move(asked: Asked) -> Shown:
@@ -132,9 +142,8 @@ async def move(asked: Asked) -> Redirect:
     """Move the messages that were chosen to a subqueue, or back."""
     keys, name = _chosen(asked.form), queue_in(asked.form)
     target = format_name(str(subqueue_name(name, asked.form.text("to").strip())), HERE)
-    moved = asked.operations.messages.move(asked.identity, name, target, keys)
-    number = await settled(moved)
-    return _back(asked, text("move.done", number=f"{number:,}"))
+    moved = asked.operations.messages.move_chosen(asked.identity, name, target, keys)
+    return _back(asked, _said("move", await settled(moved)))
 
 
 async def ask_resend(asked: Asked) -> Shown:

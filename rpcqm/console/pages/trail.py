@@ -43,11 +43,13 @@ def in_words(event: Event) -> str:
     """A sentence about an event."""
     told = event.told
     if event.kind is EventKind.OPERATOR_ACTS:
+        more = _more(told["more"])
         return text(
-            "trail.did",
+            "trail.did_more" if more else "trail.did",
             who=_who(told),
             action=told["action"],
             about=event.about,
+            more=more,
             origin=told["origin"],
         )
     if event.kind is EventKind.DEAD_LETTER:
@@ -67,6 +69,16 @@ def in_words(event: Event) -> str:
     state = state_in_words(str(told["state"]))
     key = "trail.connection" if what else "trail.session"
     return text(key, about=event.about, state=state, what=what)
+
+
+def _more(told: object) -> str:
+    """What the log has of an order, too: how many messages, to where, which properties."""
+    more = told.items() if isinstance(told, Mapping) else ()
+    return ", ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in more)
+
+
+def _value(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _who(told: Mapping[str, object]) -> object:

@@ -184,6 +184,29 @@ def test_messages_are_moved_and_removed_after_a_question(
     assert keys(gone) == []
 
 
+def test_of_chosen_messages_it_is_told_how_many_were_still_there(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    for label in ("a", "b", "c"):
+        page = send(boss, queue, label=label)
+    chosen = [("queue", queue), *(("key", each) for each in keys(page))]
+    program = Program(running.endpoint("console"), "boss")
+    program.ask("POST", f"/queues/{queue}/receive?lease=0")
+    moved = boss.submit("/console/queue/move", [*chosen, ("to", "later")])
+    assert "2 messages were moved. 1 more was left as it is" in moved.words
+    assert "MQ_ERROR_MESSAGE_NOT_FOUND" in moved.words
+    program.ask("POST", f"/queues/{queue}%3Blater/receive?lease=0")
+    program.close()
+    chosen[0] = ("queue", f"{queue};later")
+    gone = boss.submit("/console/queue/remove", chosen)
+    assert "1 message was removed. 2 more were left as they are" in gone.words
+    told = boss.get("/console/trail?kind=operator-acts").words
+    assert f"private$\\{queue};later, messages: 3 (from 127.0.0.1)" in told
+    send(boss, queue)
+    deleted = boss.submit("/console/queue/delete", {"queue": queue, "repeat": queue})
+    assert f"The queue {queue} was deleted. It had 1 message." in deleted.words
+
+
 def test_a_purge_says_how_many_messages_go(boss: Browser, queue: str) -> None:
     for _ in range(3):
         send(boss, queue)

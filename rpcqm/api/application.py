@@ -1,8 +1,8 @@
 """From an HTTP request to an operation, and from its outcome to an answer."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
@@ -14,7 +14,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
 from rpcqm.http.exchange import HttpRequest, HttpResponse
-from rpcqm.http.origins import is_local_name
+from rpcqm.http.origins import LONGEST_REMEMBERED, REMEMBERED, is_local_name
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
@@ -79,7 +79,9 @@ class Api:
             # The disk has failed, or the queue manager has stopped, while this was done.
             status = HTTPStatus.SERVICE_UNAVAILABLE
             return _refused(Refusal(status, _UNAVAILABLE, _NOT_READY), told)
-        headers = (*_type_of(reply), *reply.headers, *told)
+        headers = () if reply.status == HTTPStatus.NO_CONTENT else _typed(reply.content_type)
+        if reply.headers or told:
+            headers = (*headers, *reply.headers, *told)
         if reply.stream is not None:
             return HttpResponse(reply.status, b"", headers, reply.stream)
         body = b"" if reply.status == HTTPStatus.NO_CONTENT else _body(reply)
@@ -113,7 +115,7 @@ class Api:
             models.read_texts(route.parameters, _query(query)),
             None if route.content is None else _content(route, request),
             request.body,
-            partial(log_on_again, request, self._accounts, self.settings, identity),
+            functools.partial(log_on_again, request, self._accounts, self.settings, identity),
             _headers(request),
         )
         return await route.function(asked)
@@ -129,7 +131,7 @@ class Api:
         return await metrics.show_metrics(self._operations, identity, address, accept, settings)
 
     def _log_on(self, request: HttpRequest, told: list[tuple[str, str]]) -> Identity:
-        if sum(name.lower() == "authorization" for name, _ in request.headers) > 1:
+        if request.twice and not _KINDS_ONCE.isdisjoint(request.twice):
             raise bad_request("a header is there twice")
         logged_on = log_on(request, self._accounts, self.settings)
         told.extend(logged_on.headers)
@@ -155,11 +157,11 @@ class Api:
 
     def _check_host(self, request: HttpRequest) -> None:
         """Pages of strangers cannot have their names resolved to this address (DNS rebinding)."""
-        hosts = [value for name, value in request.headers if name.lower() == "host"]
-        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+        host = request.fields.get("host")
+        if host is None or "host" in request.twice or not self._is_ours(host):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "that is not the name of this host")
-        origin = request.header("Origin")
-        if origin is not None and not self._is_own_page(request, origin, hosts[0]):
+        origin = request.fields.get("origin")
+        if origin is not None and not self._is_own_page(request, origin, host):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "pages of other hosts may not ask")
 
     def _is_ours(self, authority: str) -> bool:
@@ -181,6 +183,7 @@ class Api:
 
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
+_KINDS_ONCE = {"authorization", "idempotency-key"}
 _ICON = "/favicon.ico"
 _UNAVAILABLE = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE.name
 _NOT_READY = "the queue manager starts or stops, or its disk has failed"
@@ -204,7 +207,13 @@ def _not_allowed(methods: str) -> Refusal:
     return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, code, f"only {methods}", allow)
 
 
-def _route(method: str, target: str) -> tuple[routes.Route, dict[str, str]]:
+def _route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
+    """The route of a request with the names in its path; programs ask for few, again and again."""
+    short = len(target) <= LONGEST_REMEMBERED
+    return (_remembered_route if short else _find_route)(method, target)
+
+
+def _find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
     base = f"{routes.BASE}/"
     parts = target.removeprefix(base).split("/") if target.startswith(base) else []
     found = routes.find(tuple(map(_decoded, parts))) if 0 < len(parts) <= MOST_SEGMENTS else []
@@ -215,6 +224,9 @@ def _route(method: str, target: str) -> tuple[routes.Route, dict[str, str]]:
         if route.method == method:
             return route, names
     raise _not_allowed(", ".join(route.method for route, _ in found))
+
+
+_remembered_route = functools.lru_cache(REMEMBERED)(_find_route)
 
 
 def _decoded(text: str) -> str:
@@ -254,12 +266,13 @@ def _headers(request: HttpRequest) -> Mapping[str, str]:
 
     A second `traceparent` makes both none (G328).
     """
-    given: dict[str, str] = {}
-    for name, value in request.headers:
-        lower = name.lower()
-        if lower in given and (lower.startswith("rpcqm-") or lower == "idempotency-key"):
-            raise bad_request("a header is there twice")
-        given[lower] = "" if lower == "traceparent" and lower in given else value
+    if not request.twice:
+        return request.fields
+    if any(name.startswith("rpcqm-") for name in request.twice):
+        raise bad_request("a header is there twice")
+    given = dict(request.fields)
+    if "traceparent" in request.twice:
+        given["traceparent"] = ""
     return given
 
 
@@ -267,10 +280,9 @@ def _body(reply: Reply) -> bytes:
     return models.write_json(reply.value) if reply.octets is None else reply.octets
 
 
-def _type_of(reply: Reply) -> tuple[tuple[str, str], ...]:
-    if reply.status == HTTPStatus.NO_CONTENT:
-        return ()
-    return (("Content-Type", reply.content_type),)
+@functools.cache
+def _typed(content_type: str) -> tuple[tuple[str, str], ...]:
+    return (("Content-Type", content_type),)
 
 
 def _refused(refusal: Refusal, told: Iterable[tuple[str, str]]) -> HttpResponse:

@@ -15,7 +15,7 @@ from rpcqm.operations.operations import Operations
 __all__ = ["Asked", "Reply", "settled"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes longer to make; neither is changed
 class Asked:
     """A request whose caller has logged on, and whose parameters are those of its route.
 
@@ -57,7 +57,7 @@ class Asked:
         return format_names(self.queue_text, HERE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """An answer: a value for JSON, or octets of some type, or a stream of them."""
 

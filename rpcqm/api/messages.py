@@ -29,7 +29,7 @@ async def send_message(asked: Asked) -> Reply:
         asked.identity, asked.destinations, [draft], _key(asked, properties)
     )
     (identifier,) = await settled(sent)
-    return Reply(201, {"id": str(identifier)})
+    return Reply(201, octets=b'{"id":%s}' % models.write_json(str(identifier)))
 
 
 async def send_messages(asked: Asked) -> Reply:
@@ -162,15 +162,16 @@ def lookup_id_of(text: str) -> int:
     return int(text)
 
 
-_MEMBERS = tuple(each.name for each in fields(models.MessageProperties))
-_values = attrgetter(*_MEMBERS)
+_values = attrgetter(*(each.name for each in fields(Draft)[1:-1]))
+"""What a draft has between its body and its context, which properties have under the same names."""
 
 
 def _draft(asked: Asked, properties: models.MessageProperties, body: bytes) -> Draft:
     """What is asked for; the header `traceparent` of W3C counts for all messages of a request."""
-    given = dict(zip(_MEMBERS, _values(properties), strict=True))
-    given["acknowledgements"] = tuple(properties.acknowledgements)
-    return Draft(body=body, traceparent=asked.headers.get("traceparent", ""), **given)
+    draft = Draft(body, *_values(properties))
+    draft.acknowledgements = tuple(properties.acknowledgements)
+    draft.traceparent = asked.headers.get("traceparent", "")
+    return draft
 
 
 def _decoded(text: str) -> bytes:

@@ -1,7 +1,7 @@
 """A request and its answer, as those see them who know no sockets."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -14,9 +14,9 @@ class Channel(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes longer to make
 class HttpRequest:
-    """A request that has come wholly; names of headers are as they were written.
+    """A request that has come wholly, and stays as it is; names of headers are as written.
 
     `peer` is the address that it came from, `secure` whether it came by TLS, `port` the one that it
     came to; `channel` is there with TLS.
@@ -30,11 +30,26 @@ class HttpRequest:
     secure: bool = False
     port: int = 0
     channel: Channel | None = None
+    twice: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Names of headers, in lower case, that are there more than once; of use after `fields`."""
+    _fields: dict[str, str] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The first header of each name, by that in lower case."""
+        if self._fields is None:
+            self._fields = found = {}
+            for name, value in self.headers:
+                lower = name.lower()
+                if lower in found:
+                    self.twice.add(lower)
+                else:
+                    found[lower] = value
+        return self._fields
 
     def header(self, name: str) -> str | None:
         """The first header of that name, in whatever case."""
-        lower = name.lower()
-        return next((value for each, value in self.headers if each.lower() == lower), None)
+        return self.fields.get(name.lower())
 
 
 class StreamCutError(Exception):
@@ -56,7 +71,7 @@ class HttpStream(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class HttpResponse:
     """What is answered; `stream` comes instead of a body."""
 

@@ -29,6 +29,8 @@ SWEEP_SECONDS = 1.0
 """Deadlines are whole seconds and more, so that looking once a second is exact enough."""
 
 _NOT_SUCCESS = 300
+_ANSWERS_REMEMBERED = 16
+"""Headers of answers that are not put together again: most have their type alone."""
 
 Explain = Callable[[int], HttpResponse]
 """The body, and its type, of an answer of that status."""
@@ -78,6 +80,7 @@ class HttpServer:
     ) -> None:
         self.clock = clock
         self._headers = headers
+        self._answered: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
         self._explain = explain
         self._methods = methods
         self.limits = limits or HttpLimits()
@@ -205,8 +208,15 @@ class HttpServer:
         return Answer(answer.status, answer.body, self._with_ours(answer.headers))
 
     def _with_ours(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        names = {name for name, _ in headers}
-        return headers + tuple(each for each in self._headers if each[0] not in names)
+        if not self._headers:
+            return headers
+        known = self._answered.get(headers)
+        if known is None:
+            names = {name for name, _ in headers}
+            known = headers + tuple(each for each in self._headers if each[0] not in names)
+            if len(headers) <= 1 and len(self._answered) < _ANSWERS_REMEMBERED:
+                self._answered[headers] = known
+        return known
 
     async def _send_stream(
         self, request: web.BaseRequest, answer: HttpResponse, stream: HttpStream

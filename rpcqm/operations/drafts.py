@@ -22,7 +22,7 @@ LARGEST_NUMBER = 0xFFFF_FFFF
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes longer to make: each message has one
 class Draft:
     """What a program says of a message; times are seconds, None is for ever.
 

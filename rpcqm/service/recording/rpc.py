@@ -185,11 +185,15 @@ class RecordedConnection(Connection):
         self._recorder.current = self
         super().data_received(data)
         self._recorder.current = None
+        self._record_incoming()
 
-    def flush(self) -> None:
-        # What was received is unsealed by now, and comes before its answers.
+    def _record_incoming(self) -> None:
+        """What was received is unsealed by now, and comes before its answers."""
         incoming, self._incoming = self._incoming, b""
         self.received.take(incoming)
+
+    def flush(self) -> None:
+        self._record_incoming()
         output = b"".join(self.association.output)
         super().flush()
         self.sent.take(output)

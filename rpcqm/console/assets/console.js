@@ -6,18 +6,54 @@
   const address = document.body.dataset.events;
   if (!address || !document.querySelector("[data-live]")) return;
   const GONE = [403, 404];
+  const SCROLLED = ".scroll, pre";
   let source = null;
   let busy = false;
   let again = false;
+
+  // Whether somebody has marked text in a region, has written or chosen something there, or has the
+  // focus on a link or a field that might become another one.
+  function isUsed(region, focus) {
+    const marked = getSelection();
+    const fields = [...region.querySelectorAll("input, textarea")];
+    return (
+      (marked.type === "Range" && marked.containsNode(region, true)) ||
+      fields.some((each) => each.value !== each.defaultValue || each.checked !== each.defaultChecked) ||
+      (focus && !focus.matches(".scroll, pre, summary"))
+    );
+  }
+
+  // Puts an element in the place of another one: what was open stays so, and as far scrolled.
+  function put(now, old) {
+    const fresh = now.querySelectorAll("details");
+    old.querySelectorAll("details").forEach((each, at) => {
+      if (fresh[at]) fresh[at].open = each.open;
+    });
+    if (now.isEqualNode(old)) return;
+    const places = [...old.querySelectorAll(SCROLLED)].map((each) => [each.scrollLeft, each.scrollTop]);
+    old.replaceWith(now);
+    now.querySelectorAll(SCROLLED).forEach((each, at) => each.scrollTo(...(places[at] || [0, 0])));
+  }
+
+  // The same, but for the element that has the focus and those around it, which stay.
+  function putAround(focus, now, old) {
+    if (!focus || !old.contains(focus)) {
+      put(now, old);
+    } else if (old === focus) {
+      old.replaceChildren(...now.childNodes);
+    } else {
+      const [before, after] = [[...old.children], [...now.children]];
+      if (before.map((each) => each.tagName).join() !== after.map((each) => each.tagName).join()) return;
+      before.forEach((each, at) => putAround(focus, after[at], each));
+    }
+  }
 
   function replace(fresh) {
     for (const old of document.querySelectorAll("[data-live]")) {
       const name = CSS.escape(old.dataset.live);
       const now = fresh.querySelector(`[data-live="${name}"]`);
-      const used = old.contains(document.activeElement) || old.querySelector("input:checked");
-      if (now && !used && now.innerHTML !== old.innerHTML) {
-        old.replaceWith(document.adoptNode(now));
-      }
+      const focus = old.contains(document.activeElement) ? document.activeElement : null;
+      if (now && !isUsed(old, focus)) putAround(focus, document.adoptNode(now), old);
     }
   }
 

@@ -4,12 +4,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.chromium import Person
+from tests.support.chromium import NARROW, Person
 from tests.support.programs import Program
 from tests.support.waiting import until
+
+
+MARKED = "return String(getSelection())"
+ASKED = """
+const all = performance.getEntriesByType("resource");
+return all.filter(each => each.initiatorType === "fetch" && each.responseEnd).length;
+"""
+"""How often the page has asked for what is new."""
 
 
 def held(running: PrivateQueueManager, queue: str) -> list[dict[str, Any]]:
@@ -103,6 +113,50 @@ def test_what_happens_is_seen_without_loading_again(
     running.run("send", "watched", "--body", "x", "--label", "from elsewhere")
     until(lambda: "from elsewhere" in someone.text)
     assert someone.driver.find_element(By.TAG_NAME, "html").id == before
+
+
+def test_what_happens_takes_nothing_from_who_is_there(
+    running: PrivateQueueManager, someone: Person
+) -> None:
+    make(running, "busy")
+    running.run("send", "busy", "--label", "there before", "--body", "x")
+    someone.look(NARROW)
+    someone.open("/console/queue", queue="busy")
+    script = "const e = document.querySelector('.scroll'); e.focus(); e.scrollLeft = 60"
+    someone.driver.execute_script(script)
+    running.run("send", "busy", "--label", "comes meanwhile", "--body", "x")
+    until(lambda: "comes meanwhile" in someone.text)
+    script = "const e = document.activeElement; return [e.className, e.scrollLeft]"
+    assert someone.driver.execute_script(script) == ["scroll", 60]
+    someone.look()
+    script = "document.activeElement.blur(); getSelection().selectAllChildren(arguments[0])"
+    someone.driver.execute_script(script, someone.driver.find_element(By.TAG_NAME, "caption"))
+    marked, asked = someone.driver.execute_script(MARKED), someone.driver.execute_script(ASKED)
+    assert marked
+    running.run("send", "busy", "--label", "comes later", "--body", "x")
+    until(lambda: someone.driver.execute_script(ASKED) > asked)
+    assert someone.driver.execute_script(MARKED) == marked
+
+
+@pytest.mark.soak
+def test_what_was_opened_stays_open(running: PrivateQueueManager, someone: Person) -> None:
+    until(lambda: _has_details(someone))
+    someone.driver.execute_script("document.querySelector('summary').focus()")
+    someone.type(Keys.ENTER)
+    running.run("send", "busy", "--body", "x", "--label", "y")
+    before = _region(someone)
+    until(lambda: _region(someone) != before)
+    script = "return [document.querySelector('details').open, document.activeElement.tagName]"
+    assert someone.driver.execute_script(script) == [True, "SUMMARY"]
+
+
+def _has_details(someone: Person) -> bool:
+    someone.open("/console/overview")
+    return bool(someone.driver.find_elements(By.TAG_NAME, "details"))
+
+
+def _region(someone: Person) -> str:
+    return str(someone.driver.find_element(By.CSS_SELECTOR, '[data-live="pictures"]').text)
 
 
 def test_the_keyboard_alone_sends_a_message(running: PrivateQueueManager, someone: Person) -> None:

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-STYLE = (
-    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:70rem;"
-    "margin:0 auto;padding:1rem}code{overflow-wrap:anywhere}h2{margin-top:2rem}"
-    "table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;"
-    "padding:.25rem .5rem;border-bottom:1px solid #8886}"
-)
+from rpcqm.base.look import style
+
+STYLE = style()
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; img-src 'self'; base-uri 'none'; "

@@ -26,6 +26,7 @@ PAGES = (
     "/console/queue?queue=none",
     "/console/queue?queue=kept",
     "/console/nowhere",
+    "/api/v1/",
 )
 FOUND = """
 const done = arguments[0];
@@ -46,9 +47,12 @@ def pages(running: PrivateQueueManager, someone: Person) -> list[str]:
     sent = running.run("send", r"DIRECT=OS:nowhere.invalid\private$\x", "--body", "x").stdout
     trace = f"/console/trace?id={quote(sent.strip(), safe='')}"
     running.run("send", "orders", "--count", "3", "--body", "two apples", "--label", "fruit")
+    running.run("send", "orders", "--body", "x", "--label", "x" * 200, "--priority", "7")
+    long = json.loads(running.run("peek", "orders", "--json").stdout)["lookup_id"]
+    move = f"/console/queue/move{ORDERS}&key={long}"
     someone.open("/")
     script = "return [...document.querySelectorAll('nav a')].map(a => a.getAttribute('href'))"
-    return [*dict.fromkeys([*someone.driver.execute_script(script), *PAGES, trace])]
+    return [*dict.fromkeys([*someone.driver.execute_script(script), *PAGES, trace, move])]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from tests.support.chromium import NARROW, Person
 from tests.support.programs import Program
 from tests.support.waiting import until
 
-
 MARKED = "return String(getSelection())"
 ASKED = """
 const all = performance.getEntriesByType("resource");

@@ -174,11 +174,13 @@ def test_an_operator_may_write_the_mark(pair: Exchanging) -> None:
     pair.bob.kill()
     send(pair, b"waits")
     begun = sequence(pair.alice)
-    for content in (b"Mon Nov 23 22:00:00 UTC 2026\n", b"[]", b"\xff" * 10_000):
+    for content in (b"", b"Mon Nov 23 22:00:00 UTC 2026\n", b"[]", b"\xff" * 10_000):
         pair.alice.stop()
         (pair.alice.store.directory / RESTORED_NAME).write_bytes(content)
         pair.alice.start()
         assert begun < (begun := sequence(pair.alice))
+        pair.alice.restart()
+        assert sequence(pair.alice) == begun
     pair.bob.start()
     pair.settle(60)
     assert pair.bob.bodies("stream") == [b"first", b"waits"]

@@ -767,6 +767,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.store.backup:MAXIMUM_FILES",
         "files",
     ),
+    Bound(
+        "backup.mark_octets",
+        "a mark that differs from the last one only behind them is the same one",
+        "What is read of the mark of restored data.",
+        "rpcqm.store.restored:MAXIMUM_MARK",
+        "octets",
+    ),
     # COM objects.
     Bound("dcom.objects", "the call that makes one gets E_OUTOFMEMORY"),
     Bound("dcom.objects_per_caller", "the call that makes one gets E_OUTOFMEMORY"),

@@ -29,6 +29,8 @@ from rpcqm.store.backup import (
     restore_backup,
 )
 from rpcqm.store.errors import StoreError
+from rpcqm.store.restored import MAXIMUM_MARK, RESTORED_NAME, Records
+from tests.support.stores import Turns
 
 
 @pytest.fixture
@@ -131,6 +133,22 @@ def test_the_note_of_a_backup_has_a_greatest_size(tmp_path: Path) -> None:
     (tmp_path / NOTE_NAME).write_bytes(note.ljust(MAXIMUM_NOTE + 1))
     with pytest.raises(StoreError, match="is damaged"):
         read_note(tmp_path)
+
+
+@pytest.mark.bound("backup.mark_octets")
+def test_of_the_mark_of_restored_data_only_so_much_tells_it_from_others(tmp_path: Path) -> None:
+    begun = []
+
+    def begin_anew(records: Records, now: int) -> dict[bytes, bytes | None]:
+        begun.append(now)
+        return {}
+
+    turns = Turns(tmp_path)
+    turns.open().close()
+    for content, count in ((b"b", 1), (b"c", 1), (b"", 2)):
+        (tmp_path / RESTORED_NAME).write_bytes(b"a" * (MAXIMUM_MARK - (not content)) + content)
+        turns.open(begin_anew=begin_anew).close()
+        assert len(begun) == count
 
 
 @pytest.mark.bound("backup.levels")

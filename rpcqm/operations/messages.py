@@ -122,6 +122,13 @@ class MessageOperations:
         """The same for messages to one destination."""
         return self.work(identity, [(names, draft) for draft in drafts], (), key)
 
+    def send_by_hand(
+        self, identity: Identity, name: FormatName, draft: Draft
+    ) -> Completion[Identifiers]:
+        """The same for what an operator has written, which the log tells of."""
+        with ordered(identity, "send message", str(name)):
+            return self.send(identity, (name,), [draft])
+
     # Looking
 
     def peek(
@@ -221,6 +228,13 @@ class MessageOperations:
     def release(self, identity: Identity, leases: Sequence[str]) -> Completion[None]:
         """Give back the messages of leases."""
         return self._engine.leases.release(identity, leases)
+
+    def give_back(self, identity: Identity, lease: str) -> Completion[None]:
+        """The same for a lease that an operator ends, which the log tells of."""
+        (found,) = self._engine.leases.find(identity, [lease])
+        key = str(found.lookup_identifier)
+        with ordered(identity, "give message back", name_of(found.queue), lookup_id=key):
+            return self.release(identity, [lease])
 
     def extend(self, identity: Identity, lease: str, milliseconds: int) -> Lease:
         """Let a lease last so long from now on."""

@@ -61,7 +61,7 @@ async def ask_release(asked: Asked) -> Shown:
 async def release(asked: Asked) -> Redirect:
     """Give the message of a lease of one's own back."""
     messages = asked.operations.messages
-    await settled(messages.release(asked.identity, [asked.form.text("lease")]))
+    await settled(messages.give_back(asked.identity, asked.form.text("lease")))
     return Redirect(PATH, text("flight.release_done"))
 
 

@@ -63,7 +63,7 @@ async def send(asked: Asked) -> Redirect:
         journal=form.checked("journal"),
         dead_letter=form.checked("dead_letter"),
     )
-    sent = asked.operations.messages.send(asked.identity, (queue_in(form),), [draft])
+    sent = asked.operations.messages.send_by_hand(asked.identity, queue_in(form), draft)
     (identifier,) = await settled(sent)
     said = text("send.done", identifier=identifier)
     return Redirect(link("/console/queue", queue=form.text("queue")), said)

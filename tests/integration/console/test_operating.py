@@ -78,6 +78,9 @@ def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
     assert "that boss has received is given back" in asked.words
     browser.submit("/console/flight/release", {"lease": message["lease"]})
     assert boss.ask("GET", "/leases").value["leases"] == []
+    told = browser.get("/console/trail?kind=operator-acts").words
+    assert "boss ordered: give message back" in told
+    assert f"lookup id: {message['lookup_id']}" in told
     assert "held by" not in browser.get("/console/queue?queue=orders").words
 
 

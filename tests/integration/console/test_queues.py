@@ -90,6 +90,7 @@ def test_a_queue_is_made_changed_and_deleted(boss: Browser, queue: str) -> None:
 def test_a_message_is_sent_and_looked_at_and_stays(boss: Browser, queue: str) -> None:
     page = send(boss, queue, label="First", body="<b>héllo</b>", kind="xml", priority="6")
     assert "The message was sent" in page.words
+    assert "boss ordered: send message" in boss.get("/console/trail?kind=operator-acts").words
     (key,) = keys(page)
     for _ in range(2):
         message = boss.get(f"/console/message?queue={queue}&id={key}")

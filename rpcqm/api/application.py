@@ -162,7 +162,7 @@ class Api:
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "that is not the name of this host")
         origin = request.fields.get("origin")
         if origin is not None and not self._is_own_page(request, origin, host):
-            raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "pages of other hosts may not ask")
+            raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, _STRANGERS)
 
     def _is_ours(self, authority: str) -> bool:
         return is_local_name(authority, self.settings.hosts)
@@ -185,6 +185,7 @@ class Api:
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
 _KINDS_ONCE = {"authorization", "idempotency-key"}
 _ICON = "/favicon.ico"
+_STRANGERS = "pages of other hosts may not ask; a proxy that ends TLS must be console.trusted_proxy"
 _UNAVAILABLE = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE.name
 _NOT_READY = "the queue manager starts or stops, or its disk has failed"
 

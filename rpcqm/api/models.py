@@ -124,6 +124,8 @@ class MessageProperties:
     extension_base64: Base64 | None = None
     journal: bool = False
     dead_letter: bool = False
+    dead_letter_queue: Name | None = None
+    encrypt: bool = False
 
 
 @dataclass(frozen=True)

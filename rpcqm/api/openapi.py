@@ -1,5 +1,6 @@
 """The description of /api/v1 as OpenAPI 3.1, made of the routes and their models."""
 
+from http import HTTPStatus
 from typing import Any
 
 from rpcqm.api import models
@@ -20,6 +21,8 @@ REFUSALS = {
     429: "too many wrong passwords",
     503: "try again later",
 }
+_OTHER_REQUEST = 422
+"""Only where a key is taken."""
 
 
 def document(version: str) -> dict[str, Any]:
@@ -129,9 +132,13 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         responses[str(status)] = told
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(model="Problem")}}}
     for number, text in REFUSALS.items():
+        if number == _OTHER_REQUEST and not route.keyed:
+            continue
         told = {"description": text, "content": problem}
         if number in WITH_RETRY:
             told["headers"] = {"Retry-After": {"schema": {"type": "string"}}}
+        if number == HTTPStatus.UNAUTHORIZED:
+            told["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
         responses[str(number)] = told
     return responses
 

@@ -2,12 +2,8 @@
 
 from dataclasses import dataclass
 
-from rpcqm.adm.enums import QueueType
-from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
-from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.rpcqm_sending import (
     R_AddDestinationRequest,
@@ -15,9 +11,7 @@ from rpcqm.codec.types.rpcqm_sending import (
 )
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
-from rpcqm.qm.access import AccessControl
 from rpcqm.qm.opening import Opening
-from rpcqm.qm.registry import QueueRegistry
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
@@ -29,8 +23,6 @@ POLICY = InterfacePolicy(check_of=checks())
 class Sending:
     """The handlers of the interface; `handles` are those of qmcomm."""
 
-    _registry: QueueRegistry
-    _access: AccessControl
     _opening: Opening
     _handles: ClientHandles
 
@@ -48,7 +40,9 @@ class Sending:
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
         chosen = request.pDeadLetterQueue
-        path = "" if chosen is None else self._path(call, format_name_of(chosen))
+        path = ""
+        if chosen is not None:
+            path = self._opening.dead_letter_place(format_name_of(chosen), call.identity)
         descriptor.application_deadletter_queue = path
         return HResult.MQ_OK
 
@@ -61,13 +55,3 @@ class Sending:
         name = format_name_of(request.pQueueFormat)
         self._opening.add_destination(descriptor, name, call.identity)
         return HResult.MQ_OK
-
-    def _path(self, call: Call, name: FormatName) -> str:
-        """The path name of a queue that can take dead letters."""
-        queue = self._registry.find_by_format_name(name)
-        if queue is None or isinstance(queue, OutgoingQueue):
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        if queue.parent is not None or queue.is_journal or queue.queue_type is QueueType.SYSTEM:
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
-        self._access.check_queue(queue, call.identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
-        return queue.pathname

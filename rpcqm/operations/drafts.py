@@ -10,7 +10,12 @@ from rpcqm.codec.bodies.described import ACKNOWLEDGEMENTS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY, MAXIMUM_PACKET_SIZE, PacketTooLargeError
-from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    DeliveryGuarantee,
+    EncryptionAlgorithm,
+    PrivacyLevel,
+)
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet.trace_context import extension_of, parse_traceparent
@@ -19,6 +24,7 @@ from rpcqm.codec.types.mqvalues import INFINITE
 
 HIGHEST_PRIORITY = 7
 LARGEST_NUMBER = 0xFFFF_FFFF
+_UNUSED = EncryptionAlgorithm.RC4
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
@@ -28,7 +34,7 @@ class Draft:
 
     Queues are named as commands name them. `transactional` counts for queues elsewhere: one here
     says itself what it takes. `traceparent` is the extension if there is no other; what is no
-    context of a trace is left out.
+    context of a trace is left out. The `dead_letter_queue` is of this queue manager.
     """
 
     body: bytes = b""
@@ -47,6 +53,8 @@ class Draft:
     extension_base64: str | None = None
     journal: bool = False
     dead_letter: bool = False
+    dead_letter_queue: str | None = None
+    encrypt: bool = False
     traceparent: str = ""
 
 
@@ -74,7 +82,9 @@ def attributes_of(draft: Draft) -> MessageAttributes:
         application_tag=_number("application_tag", draft.application_tag, LARGEST_NUMBER),
         extension=extension,
         positive_journaling_requested=draft.journal,
-        negative_journaling_requested=draft.dead_letter,
+        negative_journaling_requested=draft.dead_letter or draft.dead_letter_queue is not None,
+        privacy_level=PrivacyLevel.ADVANCED if draft.encrypt else PrivacyLevel.NONE,
+        encryption_algorithm=EncryptionAlgorithm.AES256 if draft.encrypt else _UNUSED,
     )
 
 

@@ -14,6 +14,7 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, note_look, ordered, refusals
 from rpcqm.operations.drafts import Draft, attributes_of
@@ -110,6 +111,12 @@ class MessageOperations:
         wanted = [
             Sending(names, attributes_of(draft), draft.transactional) for names, draft in sendings
         ]
+        for sending, (_, draft) in zip(wanted, sendings, strict=True):
+            if draft.dead_letter_queue is not None:
+                place = self._opening.dead_letter_place(
+                    format_name(draft.dead_letter_queue), identity
+                )
+                sending.attributes.application_deadletter_queue = place
         return self._engine.program_work.perform(identity, wanted, completes, key)
 
     def send(

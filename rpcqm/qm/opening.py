@@ -156,6 +156,20 @@ class Opening:
         descriptor.format_names += (name,)
         singles.append(added)
 
+    def dead_letter_place(self, name: FormatName, identity: Identity | None) -> str:
+        """The path name of a queue of an application here that may keep the caller's dead letters.
+
+        It is one that the caller may send to. Raises MQError: QUEUE_NOT_FOUND, ACCESS_DENIED,
+        UNSUPPORTED_FORMATNAME_OPERATION.
+        """
+        queue = self._registry.find_by_format_name(name)
+        if queue is None or isinstance(queue, OutgoingQueue):
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        if queue.parent is not None or queue.is_journal or queue.queue_type is QueueType.SYSTEM:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
+        self._access.check_open(queue, identity, _SEND)
+        return queue.pathname
+
     def _describe(
         self,
         name: FormatName,

@@ -23,6 +23,7 @@ from rpcqm.qm.composing import Composer
 from rpcqm.qm.leases import Lease, Leases
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.opening import Opening
+from rpcqm.qm.privacy import check_privacy
 from rpcqm.qm.sent_keys import Identifiers, SentKeys
 from rpcqm.qm.transactions import Transactions
 from rpcqm.store.store import Store
@@ -152,6 +153,7 @@ class ProgramWork:
         outcome: Completion[Identifiers] = Completion()
         for each in request.opened:
             joined = transaction if each.transactional else None
+            check_privacy(each.descriptor, bool(each.sending.attributes.privacy_level))
             each.message = self._composer.compose(
                 each.descriptor, each.sending.attributes, request.identity, joined
             )

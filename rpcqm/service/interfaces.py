@@ -133,7 +133,7 @@ def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -
 
 def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
     """The handlers of rpcqm_sending."""
-    return Sending(engine.registry, engine.access, engine.opening, handles)
+    return Sending(engine.opening, handles)
 
 
 def machine(

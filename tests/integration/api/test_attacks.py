@@ -416,3 +416,16 @@ def test_the_description_is_openapi_and_names_everything_once(boss: Program) -> 
     for operation in (o for path in document["paths"].values() for o in path.values()):
         assert operation["summary"]
         assert {"401", "403"} <= operation["responses"].keys()
+
+
+def test_the_description_has_what_is_answered_and_nothing_else_about_keys(boss: Program) -> None:
+    paths = boss.ask("GET", "/openapi.json").value["paths"]
+    operations = [each for methods in paths.values() for each in methods.values()]
+    keyed = [
+        "422" in each["responses"]
+        for each in operations
+        if any(known["name"] == "Idempotency-Key" for known in each["parameters"])
+    ]
+    assert keyed == [True] * 3
+    assert sum("422" in each["responses"] for each in operations) == 3
+    assert all("WWW-Authenticate" in each["responses"]["401"]["headers"] for each in operations)

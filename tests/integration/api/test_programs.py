@@ -382,3 +382,24 @@ def test_guessed_tokens_are_refused_and_slowed(running: PrivateQueueManager) -> 
     assert told[0] == 401
     assert told[-1] == 429
     program.close()
+
+
+def test_a_program_chooses_where_its_dead_letters_go(boss: Program, queue: str) -> None:
+    boss.ask("POST", "/queues", {"name": "mine", "sddl": "D:(D;;0x4;;;AN)(A;;0xf003b;;;BA)"})
+    boss.ask("POST", "/queues", {"name": "undelivered"})
+    send, chosen = f"{queue}/messages", "Rpcqm-Dead-Letter-Queue"
+    assert boss.ask("POST", send, b"lost", {chosen: "undelivered"}).status == 201
+    assert boss.ask("DELETE", send).value == {"messages": 1}
+    (dead,) = boss.ask("GET", "/queues/undelivered/messages").value["messages"]
+    assert (dead["body"], dead["class"]) == ("lost", "NACK_Q_PURGED")
+    assert boss.ask("POST", send, b"x", {chosen: "nowhere"}).status == 404
+    assert boss.ask("POST", send, b"x", {chosen: "DeadLetter$"}).status == 400
+    assert boss.ask("POST", send, b"x", {chosen: "mine"}).status == 403
+    batch = {"messages": [{"dead_letter_queue": "nowhere"}]}
+    assert boss.ask("POST", f"{send}/batch", batch).status == 404
+
+
+def test_a_body_is_not_encrypted_by_a_direct_name(boss: Program, queue: str) -> None:
+    told = boss.ask("POST", f"{queue}/messages", b"x", {"Rpcqm-Encrypt": "true"})
+    assert (told.status, told.code) == (400, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION")
+    assert boss.ask("GET", queue).value["messages"] == 0

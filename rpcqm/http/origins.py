@@ -2,11 +2,12 @@
 
 import functools
 import ipaddress
+import re
 from collections.abc import Container
-from urllib.parse import urlsplit
 
 from rpcqm.http.exchange import HttpRequest
 
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]@:/?#\\\s]+)(?::[0-9]*)?")
 REMEMBERED, LONGEST_REMEMBERED = 256, 300
 """Texts that are not read again, and their characters at most: programs write the same ones."""
 
@@ -31,10 +32,8 @@ def _told(request: HttpRequest, name: str) -> str:
 
 def host_of(authority: str) -> str:
     """The host of `host:port`, without a last dot; "" for what is none."""
-    try:
-        return (urlsplit(f"//{authority}").hostname or "").removesuffix(".")
-    except ValueError:
-        return ""
+    found = _AUTHORITY.fullmatch(authority)
+    return "" if found is None else found[1].strip("[]").lower().removesuffix(".")
 
 
 def is_local_name(authority: str, names: Container[str]) -> bool:

@@ -95,7 +95,16 @@ def test_every_answer_forbids_framing_and_foreign_scripts(
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example.com", "localhost.evil.example.com", "", "[", "evil.example.com#localhost"],
+    [
+        "evil.example.com",
+        "localhost.evil.example.com",
+        "localhost:1.evil.example.com",
+        "evil.example.com@localhost",
+        "[::1]evil.example.com",
+        "",
+        "[",
+        "evil.example.com#localhost",
+    ],
 )
 def test_a_name_of_a_stranger_leads_to_nothing(boss: Browser, host: str) -> None:
     answer = boss.ask("GET", "/console/overview", headers={"Host": host})

@@ -528,7 +528,7 @@ def read_json(model: type[T], body: bytes) -> T:
         read = cast("T", adapter(model).validate_json(body, strict=True))
     except ValidationError as error:
         raise bad_request(_sentence(error)) from None
-    json.loads(body, object_pairs_hook=_once)  # which would take the last of two
+    json.loads(body, object_pairs_hook=_once)  # which would take the last of two (G321)
     return read
 
 

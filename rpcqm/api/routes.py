@@ -280,6 +280,7 @@ ROUTES = (
     Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),
 )
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+"""Neither HEAD nor OPTIONS (G322)."""
 
 _BY_WORDS: dict[tuple[str, ...], list[int]] = {}
 """The places of routes in ROUTES, by their segments without what names are called."""

@@ -28,7 +28,11 @@ class ConsoleSection:
         Path | None, About("Certificate with its chain (PEM file), for TLS.", default="none")
     ] = None
     key: Annotated[
-        Path | None, About("Key of that certificate (PEM file, mode 0600).", default="none")
+        Path | None,
+        About(
+            "Key of that certificate (PEM file; keep it from others).",
+            default="none",
+        ),
     ] = None
     allow_hosts: Annotated[
         tuple[str, ...],

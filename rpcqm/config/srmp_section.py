@@ -20,7 +20,11 @@ class SrmpSection:
         About("Certificate with its chain (PEM file), for `https_port`.", default="none"),
     ] = None
     key: Annotated[
-        Path | None, About("Key of that certificate (PEM file, mode 0600).", default="none")
+        Path | None,
+        About(
+            "Key of that certificate (PEM file; keep it from others).",
+            default="none",
+        ),
     ] = None
     verify: Annotated[
         Path | None,

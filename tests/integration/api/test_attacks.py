@@ -161,6 +161,17 @@ def test_two_hosts_in_one_request_are_refused(running: PrivateQueueManager) -> N
     assert status_of(answer) in (400, 403)
 
 
+@pytest.mark.parametrize(
+    "line", ["HEAD /healthz", "OPTIONS /api/v1/queues", "TRACE /api/v1/queues"]
+)
+def test_other_methods_are_refused_with_those_that_are_served(
+    running: PrivateQueueManager, line: str
+) -> None:
+    answer = raw(running, head(line))
+    assert status_of(answer) == 405
+    assert b"\r\nAllow: GET, POST, PUT, PATCH, DELETE\r\n" in answer
+
+
 def test_two_logons_in_one_request_are_refused(running: PrivateQueueManager) -> None:
     answer = raw(running, head("GET /api/v1/leases", f"Authorization: {AUTHORIZATION}"))
     assert status_of(answer) == 400

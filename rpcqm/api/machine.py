@@ -10,10 +10,10 @@ from pydantic import Field
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import Refusal
-from rpcqm.api.queues import PARTS
+from rpcqm.api.queues import PARTS, parts_given
 from rpcqm.base.errors import HResult
 from rpcqm.base.text import iso_time
-from rpcqm.codec.security.descriptor import SecurityDescriptor, parts_of
+from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.http.statuses import status_of_code
 from rpcqm.operations.codes import find_codes
@@ -163,7 +163,7 @@ async def set_machine_permissions(asked: Asked) -> Reply:
     """Replace the parts of the queue manager's descriptor that are given."""
     wanted: models.Permissions = asked.content
     descriptor = parse_sddl(wanted.sddl)
-    parts = parts_of(descriptor) & PARTS
+    parts = parts_given(descriptor)
     machine = asked.operations.machine
     await settled(machine.set_security(asked.identity, parts, descriptor.encode()))
     return Reply(204)

@@ -122,11 +122,19 @@ async def set_permissions(asked: Asked) -> Reply:
     """Replace the parts of a queue's descriptor that are given: owner, group, access list."""
     wanted: models.Permissions = asked.content
     descriptor = parse_sddl(wanted.sddl)
-    parts = parts_of(descriptor) & PARTS
+    parts = parts_given(descriptor)
     operations = asked.operations.queues
     changed = operations.set_security(asked.identity, asked.queue, parts, descriptor.encode())
     await settled(changed)
     return Reply(204)
+
+
+def parts_given(descriptor: SecurityDescriptor) -> SecurityInformation:
+    """What of PARTS a descriptor has; raises Refusal for nothing, which would change nothing."""
+    parts = parts_of(descriptor) & PARTS
+    if not parts:
+        raise bad_request("sddl: it names no owner, no group and no list of rights")
+    return parts
 
 
 def _attributes(given: Mapping[str, object]) -> dict[str, object]:

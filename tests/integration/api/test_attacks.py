@@ -310,6 +310,11 @@ def test_a_label_of_a_queue_has_no_null_characters(boss: Program) -> None:
     assert boss.ask("GET", "/queues/orders").value["label"] == ""
 
 
+@pytest.mark.parametrize("of", ["queues/orders", "queue-manager"])
+def test_permissions_that_say_nothing_are_refused(boss: Program, of: str) -> None:
+    assert boss.ask("PUT", f"/{of}/permissions", {"sddl": " "}).status == 400
+
+
 @pytest.mark.parametrize("name", ["\uff42oss", "BO\u017f\u017f", "everyone", "System", "S-1-5-18"])
 def test_no_account_is_written_as_another_one_or_as_everyone(boss: Program, name: str) -> None:
     told = boss.ask("POST", "/accounts", {"name": name, "password": "secret"})

@@ -56,8 +56,11 @@ class Report:
 
     def plot(self, title: str, bars: Sequence[tuple[str, float]]) -> None:
         """A bar for each name, the longest for the largest value."""
-        most = max((value for _, value in bars), default=0) or 1
-        longest = max((len(name) for name, _ in bars), default=0)
+        if not bars:
+            self._parts.append(f"<h2>{_text(title)}</h2><p>None.</p>")
+            return
+        most = max(value for _, value in bars) or 1
+        longest = max(len(name) for name, _ in bars)
         labels = min(_LABELS, 16 + _LETTER * longest)
         lines = []
         for index, (name, value) in enumerate(bars):
@@ -69,7 +72,7 @@ class Report:
                 f' height="{_BAR - 6}"/>'
                 f'<text x="{labels + width + 6:.1f}" y="{top + 15}">{value:,.6g}</text>'
             )
-        box = f'viewBox="0 0 {_WIDTH} {max(1, len(bars)) * _BAR}"'
+        box = f'viewBox="0 0 {_WIDTH} {len(bars) * _BAR}"'
         told = "; ".join(f"{name}: {value:,.6g}" for name, value in bars)
         picture = (
             f'<svg class="chart bars" {box} role="img" aria-label="{_text(told)}">'

@@ -87,6 +87,7 @@ def test_a_report_of_a_job_can_be_used_by_everybody(
     report = Report("Ingested captures")
     report.summary({"rows_in": {"calls": 139148}})
     report.plot("Calls", [("R_StartReceive", 1000.0), ("a long name of an operation", 5.0)])
+    report.plot("Answered differently", [])
     report.table("rows", "Slowest", [{"operation": "R_StartReceive", "calls": 1000}] * 3)
     report.write(tmp_path)
     for width, scheme in ((WIDE, "light"), (NARROW, "dark")):

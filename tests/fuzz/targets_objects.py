@@ -15,6 +15,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from rpcqm.base.completion import start
+from rpcqm.base.metrics import Metrics
 from rpcqm.codec.automation.objref import ObjRefStandard, StdObjRef
 from rpcqm.codec.automation.values import MISSING, SafeArray, Variant
 from rpcqm.codec.idl.tree import InterfacePointer, WireMarshal
@@ -81,7 +82,7 @@ class Objects:
 
     def __init__(self, qm: RunningQueueManager) -> None:
         self.qm = qm
-        nowhere = cast(Any, SimpleNamespace(providers={}))
+        nowhere = cast(Any, SimpleNamespace(providers={}, metrics=Metrics()))
         self.door = DcomDoor(qm.engine, nowhere, Configuration(), classes={})
         self.classes = coclasses(interfaces.machine(qm.engine))
         self.server = CallServer(qm)

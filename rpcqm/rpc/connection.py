@@ -31,6 +31,10 @@ _log = get_logger("rpc")
 
 _CLOSED = State.CLOSED
 
+MOST_TOGETHER = 16
+"""PDUs that are kept for the end of the turn: more of them are written at once, because a client
+that sends without reading is noticed by what has been written."""
+
 
 class Connection(asyncio.Protocol):
     """Feeds what is read to the association, writes what it has to send, once per turn.
@@ -104,7 +108,9 @@ class Connection(asyncio.Protocol):
             _log.exception("a connection failed", peer=association.peer)
             self.abort()
         association.watching = False
-        if association.output or association.deliveries or association.state is _CLOSED:
+        if len(association.output) > MOST_TOGETHER:
+            self.flush()
+        elif association.output or association.deliveries or association.state is _CLOSED:
             self._server.flush_soon(self)
 
     def eof_received(self) -> bool:

@@ -45,6 +45,7 @@ from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from tests.support import templates
 from tests.support.clock import SimulatedClock
+from tests.support.stores import copy_of_running
 
 REPLAYED_CHUNKS = 100
 REPLAYED_CONNECTIONS = 8
@@ -362,7 +363,7 @@ class Node:
         self.alive = False
         self.fuse = None
         survivor = self.simulation.directory / f"{self.name}-{self.lives}"
-        _copy(self._directory, survivor)
+        copy_of_running(self._directory, survivor)
         self.lives += 1
         self.turn.clear()
         self.store.close()
@@ -550,15 +551,3 @@ class LivingTimers(Timers):
                 callback()
 
         return self._node.simulation.clock.timers.call_later(delay, run)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a store's directory; its background work may remove files meanwhile."""
-    for _ in range(100):
-        try:
-            shutil.copytree(source, target)
-        except shutil.Error:
-            shutil.rmtree(target)
-        else:
-            return
-    raise AssertionError(f"{source} does not come to rest")

@@ -1,5 +1,6 @@
 """Stores whose turns end when the test says so."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,3 +42,15 @@ class Turns:
         store.close()
         self.callbacks.clear()
         return self.open(**options)
+
+
+def copy_of_running(source: Path, target: Path) -> None:
+    """Copy a store's directory; its background work may remove files meanwhile."""
+    for _ in range(100):
+        try:
+            shutil.copytree(source, target)
+        except shutil.Error:
+            shutil.rmtree(target)
+        else:
+            return
+    raise AssertionError(f"{source} does not come to rest")

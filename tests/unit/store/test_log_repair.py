@@ -1,6 +1,5 @@
 """What a start makes of logs whose ends a crash has torn, or that are damaged otherwise."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from rpcqm.store.log_format import BLOCK, whole_records
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from tests.support.logs import write_records
-from tests.support.stores import Turns
+from tests.support.stores import Turns, copy_of_running
 
 Crash = Callable[[], tuple[Turns, Path]]
 
@@ -51,7 +50,7 @@ def crashed(turns: Turns, store: Store, tmp_path: Path) -> Crash:
     """Stops at once; what to start again with, and where the database is."""
 
     def crash() -> tuple[Turns, Path]:
-        shutil.copytree(turns.directory, tmp_path / "crashed")
+        copy_of_running(turns.directory, tmp_path / "crashed")
         store.close()
         return Turns(tmp_path / "crashed"), tmp_path / "crashed" / "messages"
 

@@ -218,9 +218,9 @@ def test_alice_reads_her_own_queue(
 
 
 @pytest.fixture
-def dependent(connect: Connect, supporting: PrivateQueueManager) -> tuple[Client, str]:
+def dependent(connect: Connect, supporting: PrivateQueueManager, name: str) -> tuple[Client, str]:
     """Bob as a dependent client, and a queue that is alice's."""
-    name = filled(supporting, f"hers-{id(connect)}", journal=True)
+    filled(supporting, name, journal=True)
     allow(supporting, name)
     caller = connect("qmcomm", "qmcomm2", user="bob", server=supporting)
     return Client(caller.caller), name

@@ -179,9 +179,10 @@ class Bench:
         )
 
     def receive(self, consumers: int) -> Sides:
-        """Each side has a backlog of what it has just stored as fast as it can."""
+        """Each side has a backlog of what it has just stored, and of nothing else."""
 
         def ours() -> Load:
+            self._served.command("purge", QUEUE)
             self._ours(replace(sending(SIZE).ours, window=BACKLOG), BACKLOG)
             return self._ours(receiving(SIZE).ours, consumers)
 
@@ -207,6 +208,7 @@ class Bench:
 
     def receive_of_many(self, consumers: int) -> Sides:
         """From a backlog of a million, which is put there once for all rounds."""
+        self._served.command("purge", QUEUE)
         self._fill(few(MANY))
         self._broker.put(QUEUE, few(MANY), SIZE)
         return self._in_turns(

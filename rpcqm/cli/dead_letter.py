@@ -20,8 +20,6 @@ from rpcqm.cli.output import (
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
 from rpcqm.cli.session import if_told, with_server
 from rpcqm.client.names import DEAD_LETTER_QUEUES
-from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.operations.codes import CLASS_PREFIX, CLASSES
@@ -40,9 +38,9 @@ was purged or not received in time. So look there, too: `rpcqm dead-letter list 
 
 RESEND_DETAILS = """\
 A message is sent anew, with a new identifier and new times, to the queue that it was for or to
-another one, and then leaves the dead-letter queue. Should the command be killed between, the
-message is in both. With --queue, messages that wait for a queue elsewhere are sent elsewhere in
-the same way; one that asks for it becomes a dead letter when it leaves its outgoing queue so."""
+another one, and leaves the dead-letter queue in the same commit. With --queue, messages that wait
+for a queue elsewhere are sent elsewhere in the same way; one that asks for it becomes a dead
+letter when it leaves its outgoing queue so."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -182,7 +180,7 @@ def run_resend(arguments: argparse.Namespace) -> int:
             letters = [await _letter(client, arguments)]
         with ProgressDisplay("Resent", len(letters)) as progress:
             for path, message in letters:
-                await _resend(client, arguments, path, message.lookup_identifier)
+                await _resend(client, arguments, path, message)
                 progress.advance()
         print(f"Resent {counted(len(letters), 'message')}.")
 
@@ -228,57 +226,16 @@ async def _letter(
 
 
 async def _resend(
-    client: "QueueManagerClient", arguments: argparse.Namespace, path: str, lookup_id: int
+    client: "QueueManagerClient",
+    arguments: argparse.Namespace,
+    path: str,
+    message: "ReceivedMessage",
 ) -> None:
-    async with _opened(client, arguments, path) as reader:
-        pending = await reader.receive_by_lookup_identifier(lookup_id)
-        try:
-            again = _again(pending.message, arguments.ttbr)
-            target = _target(arguments, pending.message)
-            await _send(client, target, again, pending.message.is_transactional)
-        except BaseException:
-            await pending.give_back()
-            raise
-        await pending.acknowledge()
-
-
-def _target(arguments: argparse.Namespace, message: "ReceivedMessage") -> FormatName:
-    if arguments.to is not None:
-        return queue_name(arguments, arguments.to)
-    destination = message.destination_queue_format_name
-    if destination is None:
+    if arguments.to is None and message.destination_queue_format_name is None:
         raise CommandError("The message does not say what queue it was for; give --to QUEUE.")
-    return destination
-
-
-async def _send(
-    client: "QueueManagerClient", target: FormatName, message: OutgoingMessage, exactly_once: bool
-) -> None:
-    async with client.open_sender(target) as sender:
-        if not exactly_once:
-            await sender.send(message)
-            return
-        async with client.begin_transaction() as transaction:
-            await sender.send(message, transaction)
-
-
-def _again(message: "ReceivedMessage", ttbr: int | None) -> OutgoingMessage:
-    """A new message with the same properties; `ttbr` replaces the time to be received if given."""
-    return OutgoingMessage(
-        body=message.body,
-        label=message.label,
-        priority=message.priority,
-        recoverable=bool(message.delivery_guarantee),
-        body_type=message.body_type,
-        time_to_be_received=message.time_to_be_received if ttbr is None else ttbr,
-        acknowledgements=message.acknowledgements_requested,
-        administration_queue=message.administration_queue_format_name,
-        response_queue=message.response_queue_format_name,
-        correlation_identifier=message.correlation_identifier,
-        application_tag=message.application_tag,
-        extension=message.extension,
-        dead_letter=message.negative_journaling_requested,
-        journal=message.positive_journaling_requested,
+    to = None if arguments.to is None else queue_name(arguments, arguments.to)
+    await client.maintenance.resend_dead_letter(
+        queue_name(arguments, path), message.lookup_identifier, to, arguments.ttbr
     )
 
 

@@ -16,6 +16,7 @@ from rpcqm.codec.security.descriptor import (
 )
 from rpcqm.codec.types import rpcqm_admin
 from rpcqm.codec.types.mqmq import OBJECTID
+from rpcqm.codec.types.mqvalues import INFINITE
 
 HAPPENINGS = {
     1: "arrived",
@@ -240,6 +241,18 @@ class MaintenanceClient:
         raw = descriptor.encode()
         request = rpcqm_admin.R_SetMachineSecurityRequest(
             SecurityInformation=int(parts_of(descriptor)), cbDescriptor=len(raw), pDescriptor=raw
+        )
+        await self._connections.call(request)
+
+    async def resend_dead_letter(
+        self, name: FormatName, lookup_identifier: int, to: FormatName | None, ttbr: int | None
+    ) -> None:
+        """Send a dead letter again, in one commit; `ttbr` is seconds, None leaves it as it was."""
+        request = rpcqm_admin.R_ResendDeadLetterRequest(
+            pQueueFormat=queue_format_of(name),
+            LookupId=lookup_identifier,
+            pTo=None if to is None else queue_format_of(to),
+            TimeToBeReceived=INFINITE if ttbr is None else ttbr,
         )
         await self._connections.call(request)
 

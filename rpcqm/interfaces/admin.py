@@ -9,6 +9,7 @@ from rpcqm.base.identity import TokenRight
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import CALPWSTR
+from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.codec.types.rpcqm_admin import (
     ACCOUNT,
     PLACE,
@@ -59,6 +60,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_MakeBackupWithSecretsRequest,
     R_MakeBackupWithSecretsResponse,
     R_RemoveAccountRequest,
+    R_ResendDeadLetterRequest,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
@@ -103,6 +105,7 @@ class Admin:
         self._outgoing = operations.outgoing
         self._traces = operations.traces
         self._overview = operations.overview
+        self._letters = operations.dead_letters
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
@@ -309,6 +312,15 @@ class Admin:
         """Tell who holds leases, transactions and sessions (Opnum 26)."""
         told = json.dumps(in_flight(self._operations, call.identity), separators=(",", ":"))
         return R_GetInFlightResponse(ppwszInFlight=told, result=0)
+
+    def R_ResendDeadLetter(
+        self, call: Call, request: R_ResendDeadLetterRequest
+    ) -> Completion[None]:
+        """Send a dead letter again, if the caller may receive and send it (Opnum 27)."""
+        to = None if request.pTo is None else format_name_of(request.pTo)
+        ttbr = None if request.TimeToBeReceived == INFINITE else request.TimeToBeReceived
+        name = format_name_of(request.pQueueFormat)
+        return self._letters.resend(call.identity, name, request.LookupId, to, ttbr)
 
 
 def _token(token: TokenView) -> TOKEN:

@@ -61,8 +61,8 @@ from rpcqm.interfaces._pending import PendingRequestEntry
 from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._start_templates import StartRecogniser
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
-from rpcqm.operations.audit import RPC, ordered_from
-from rpcqm.operations.queue_changes import QueueOrders
+from rpcqm.operations.audit import RPC, note_work, ordered_from, refusals
+from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.qm.access import RECEIVING, AccessControl
 from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.messages import MessageEvents
@@ -101,6 +101,7 @@ _FORMAT_TYPES = frozenset(
 )
 _DIRECT_PROTOCOLS = frozenset({"TCP", "OS", *URL_PROTOCOLS})
 
+_MOVING = "move messages"
 _ADMINISTRATIVE = frozenset(
     {QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
 )
@@ -472,11 +473,21 @@ class RemoteRead:
         Source: [MS-MQRR] 3.1.4.10 R_MoveMessage (Opnum 10).
         """
         opened: OpenedQueue = request.phContextFrom.value
+        queue, key = queue_of(opened.descriptor), str(request.LookupId)
+        with ordered_from(call.peer, RPC):
+            with refusals(call.identity, _MOVING, name_of(queue)):
+                _require_receive_access(opened.descriptor)
+            target = self._find_move_target(call, request.ullContextTo)
+            moved = self._move(call, request, opened, target)
+            to = target.pathname
+            note_work(call.identity, _MOVING, name_of(queue), to=to, lookup_id=key)
+        return moved
+
+    def _move(
+        self, call: Call, request: R_MoveMessageRequest, opened: OpenedQueue, target: Queue
+    ) -> Completion[None]:
         source = opened.descriptor
-        queue = queue_of(source)
-        _require_receive_access(source)
-        target = self._find_move_target(call, request.ullContextTo)
-        position = MessagePosition(queue, request.LookupId)
+        position = MessagePosition(queue_of(source), request.LookupId)
         if not any(request.pTransactionId.rgb):
             moved = self._messages.move_message(position, target, None, source)
             opened.pending.forget_message(request.LookupId)

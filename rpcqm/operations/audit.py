@@ -78,6 +78,11 @@ def note(identity: Identity, action: str, on: str, **more: object) -> None:
     _tell(act)
 
 
+def note_work(identity: Identity, action: str, on: str, **more: object) -> None:
+    """The same for what programs do as well, in any number: it is not told to the trail (G311)."""
+    _log.info("an operator acts", **_told(_act(identity, action, on, more)), always=True)
+
+
 def note_look(identity: Identity, action: str, on: str, **more: object) -> None:
     """The same for what changes nothing: who may look could fill the disk with lines."""
     act = _act(identity, action, on, more)

@@ -91,7 +91,7 @@ class DeadLetterOperations:
     ) -> None:
         engine = self._engine
         with refusals(identity, "resend dead letter", str(name)):
-            held = engine.leases.hold(name, identity, key, _HELD_MILLISECONDS)
+            held = engine.leases.hold(name, identity, key, _HELD_MILLISECONDS, self._access(name))
         (received,) = held.received
         assert received.lease is not None
         try:
@@ -103,6 +103,8 @@ class DeadLetterOperations:
             raise
         note(identity, "resend dead letter", str(sending.name), lookup_id=str(key))
         await done
+        if self._engine.outgoing.find(name) is not None:  # an empty one goes when it is closed
+            self._engine.leases.check(name, identity, self._access(name))
 
     def resend_all(
         self,
@@ -129,7 +131,7 @@ class DeadLetterOperations:
         keys: Sequence[int] | None,
     ) -> Resent:
         with refusals(identity, "resend dead letter", str(name)):
-            queue = self._engine.leases.check(name, identity)
+            queue = self._engine.leases.check(name, identity, self._access(name))
         chosen = list(keys) if keys is not None else self._chosen(queue, reason)
         count, failed = 0, []
         for key in chosen[:RESENT_AT_ONCE]:
@@ -140,6 +142,11 @@ class DeadLetterOperations:
             else:
                 count += 1
         return Resent(count, tuple(failed), len(chosen) > RESENT_AT_ONCE)
+
+    def _access(self, name: FormatName) -> QueueAccessType:
+        """Queues to elsewhere are for administrators."""
+        outgoing = self._engine.outgoing.find(name) is not None
+        return QueueAccessType.RECEIVE_ADMIN_ACCESS if outgoing else QueueAccessType.RECEIVE_ACCESS
 
     def _chosen(self, queue: Queue, reason: str | None) -> list[int]:
         """What is there now with that reason; one more than is sent at once, if there is more."""

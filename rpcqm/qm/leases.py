@@ -230,14 +230,21 @@ class Leases:
         reception.outcome = start(self._receive(reception, wait))
         return reception
 
-    def hold(self, name: FormatName, identity: Identity, key: int, lease: int) -> Reception:
+    def hold(
+        self,
+        name: FormatName,
+        identity: Identity,
+        key: int,
+        lease: int,
+        access: QueueAccessType = QueueAccessType.RECEIVE_ACCESS,
+    ) -> Reception:
         """Take one message, by its lookup identifier, under a lease of `lease` ms.
 
         Raises as `receive` does, and MQ_ERROR_MESSAGE_NOT_FOUND, also for one that is locked.
         """
         _check_length(lease)
         self._drain()
-        descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
+        descriptor = self._opening.open_queue(name, access, identity=identity)
         try:
             queue = descriptor.queue_reference
             assert queue is not None
@@ -247,10 +254,15 @@ class Leases:
             self._opening.close_queue(descriptor)
         return reception
 
-    def check(self, name: FormatName, identity: Identity) -> Queue:
+    def check(
+        self,
+        name: FormatName,
+        identity: Identity,
+        access: QueueAccessType = QueueAccessType.RECEIVE_ACCESS,
+    ) -> Queue:
         """The queue that a caller may receive from; raises as `receive` does."""
         self._drain()
-        descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
+        descriptor = self._opening.open_queue(name, access, identity=identity)
         queue = descriptor.queue_reference
         self._opening.close_queue(descriptor)
         assert queue is not None

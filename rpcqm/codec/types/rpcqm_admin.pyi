@@ -404,3 +404,21 @@ class R_GetInFlightResponse(Value):
     ppwszInFlight: str | None
     result: int
     def __init__(self, *, ppwszInFlight: str | None = ..., result: int) -> None: ...
+
+class R_ResendDeadLetterRequest(OperationRequest[R_ResendDeadLetterResponse]):
+    pQueueFormat: QUEUE_FORMAT
+    LookupId: int
+    pTo: QUEUE_FORMAT | None
+    TimeToBeReceived: int
+    def __init__(
+        self,
+        *,
+        pQueueFormat: QUEUE_FORMAT,
+        LookupId: int,
+        pTo: QUEUE_FORMAT | None = ...,
+        TimeToBeReceived: int,
+    ) -> None: ...
+
+class R_ResendDeadLetterResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

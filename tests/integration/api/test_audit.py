@@ -127,7 +127,10 @@ COMMANDS = (
     (("queue", "set", "ordered", "--sddl", "D:(A;;0xf003f;;;WD)"), "set permissions"),
     (("queue", "set", "ordered", "--trail"), "begin trail"),
     (("queue", "set", "ordered", "--max-deliveries", "5"), "set the limit of deliveries"),
+    (("move", "ordered", "ordered;late"), "move messages"),
+    (("move", "ordered;late", "ordered", "--all"), "move messages"),
     (("purge", "ordered"), "purge"),
+    (("dead-letter", "resend", "--all"), "resend dead letter"),
     (("queue", "delete", "ordered"), "delete queue"),
     (("network", "disconnect"), "disconnect"),
     (("network", "connect"), "connect"),
@@ -143,6 +146,8 @@ def test_each_administrative_command_leaves_one_line(
 ) -> None:
     lines = Lines(running)
     for words, action in (*COMMANDS, (("backup", str(tmp_path / "backup")), "make backup")):
+        if words[0] == "move" and "--all" not in words:
+            running.run("send", "ordered", "--body", "x", "--dead-letter")
         running.run(*words)
         told = lines.new()
         assert [(line["origin"], line["protocol"]) for line in told] == [("local", "rpc")], words
@@ -153,6 +158,7 @@ OVER_THE_NETWORK = (
     (("queue", "create", "far"), "create queue"),
     (("queue", "set", "far", "--label", "x"), "set properties"),
     (("queue", "set", "far", "--sddl", "D:(A;;0xf003f;;;WD)"), "set permissions"),
+    (("move", "far", "far;late"), "move messages"),
     (("purge", "far"), "purge"),
     (("queue", "delete", "far"), "delete queue"),
     (("network", "connect"), "connect"),
@@ -164,9 +170,27 @@ def test_each_change_by_rpc_leaves_one_line_with_its_peer(running: PrivateQueueM
     words = ("--server", f"{host}:{port}", "--user", "boss", "--password-stdin")
     lines = Lines(running)
     for ordered, action in OVER_THE_NETWORK:
+        if action == "move messages":
+            running.run("send", "far", "--body", "x")
         running.run(*ordered, *words, input="secret\n")
         told = [(line["who"], line["action"], line["origin"]) for line in lines.new()]
         assert told == [("boss", action, host)], ordered
+
+
+def test_moves_that_programs_make_leave_lines_but_push_nothing_out_of_the_trail(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    boss.ask("POST", "/queues", {"name": "moved"})
+    key = running.run("send", "moved", "--count", "3", "--body", "x")
+    lines = Lines(running)
+    before = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
+    running.run("move", "moved", "moved;late", "--all")
+    told = lines.new()
+    assert len({line["lookup_id"] for line in told}) == len(told) == 3, key
+    (pair,) = {(line["object"], line["to"]) for line in told}
+    assert [name.rpartition("\\")[2] for name in pair] == ["moved", "moved;late"]
+    after = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
+    assert after == before
 
 
 def test_who_may_not_order_is_told(running: PrivateQueueManager, boss: Program) -> None:

@@ -168,8 +168,12 @@ class OutgoingSequence:
         state = (self.identifier.value, self.next_number, last.number, self.last_ack_count)
         return _OUTGOING.pack(*state) + _LAST_SEQUENCE.pack(last.sequence.value)
 
-    def restore(self, data: bytes, numbers: dict[int, int]) -> None:
-        """Restore what `encode` has written, with the numbers of messages that are left."""
+    def restore(self, data: bytes, numbers: dict[int, int]) -> list[int]:
+        """Restore what `encode` has written, with the numbers of messages that are left.
+
+        Returns the keys of those that are left although their order is acknowledged: a crash has
+        come between their removals.
+        """
         try:
             value, next_number, last, count = _OUTGOING.unpack_from(data)
             last_sequence = _LAST_SEQUENCE.unpack(data[_OUTGOING.size :] or data[:8])[0]
@@ -182,6 +186,7 @@ class OutgoingSequence:
         self._numbers = {key: number for key, number in ordered if number > self._acknowledged}
         self._previous = None
         self.next_number = max([next_number, *(number + 1 for number in numbers.values())])
+        return [key for key, _ in ordered if key not in self._numbers]
 
     def show(self, info: OutgoingTransferInfo) -> None:
         """Fill in the statistics for administrators ([MS-MQQB] 3.1.5.6)."""

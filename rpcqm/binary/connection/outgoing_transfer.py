@@ -87,6 +87,8 @@ class OutgoingTransfer:
         self._stamping = 0
         self._stamping_connection: PeerConnection | None = None
         self.peer = kept_peer(self._records, queue)
+        self._arrived: list[int] = []
+        """What a restart has found that was to be removed, because it has arrived in order."""
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
@@ -529,6 +531,13 @@ class OutgoingTransfer:
             self._arrived_in_order(key, sequence)
         self.pump()
 
+    def finish_acknowledgement(self) -> None:
+        """Remove what has arrived in order, if the queue manager ended before all of it was."""
+        arrived, self._arrived = self._arrived, []
+        for key in arrived:
+            assert self.sequence is not None
+            self._arrived_in_order(key, self.sequence)
+
     def _arrived_in_order(self, key: int, sequence: OutgoingSequence) -> None:
         held = self._in_flight.pop(key, self) is None
         position = self.queue.message_position_list.position(key)
@@ -593,7 +602,7 @@ class OutgoingTransfer:
         if data is None:
             return None
         sequence = self._new_sequence(TxSequenceID())
-        sequence.restore(data, self._kept.numbers())
+        self._arrived = sequence.restore(data, self._kept.numbers())
         self._protocol.remember_sequence(sequence.identifier, self)
         return sequence
 

@@ -95,6 +95,10 @@ class Timers:
             self.on_earlier(timer.due)
         return timer
 
+    def monotonic(self) -> int:
+        """Milliseconds as the clock counts them."""
+        return self._clock.monotonic()
+
     def next_due(self) -> int | None:
         """The time at which the earliest timer is due (monotonic ms), or None."""
         while self._heap and self._heap[0][2].callback is None:
@@ -122,3 +126,47 @@ class Timers:
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0
+
+
+class Deadlines:
+    """Calls that all have the same delay, by one timer: to add and to cancel one is cheap.
+
+    Each has a key, by which it is cancelled.
+    """
+
+    __slots__ = ("_delay", "_due", "_timer", "_timers")
+
+    def __init__(self, timers: Timers, delay: int) -> None:
+        self._timers, self._delay = timers, delay
+        self._due: dict[object, tuple[int, Callable[[], object]]] = {}
+        self._timer: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, key: object, callback: Callable[[], object]) -> None:
+        """Call `callback` after the delay, unless `key`, which is not there yet, is cancelled."""
+        self._due[key] = self._timers.monotonic() + self._delay, callback
+        if self._timer is None:
+            self._timer = self._timers.call_later(self._delay, self._expire)
+
+    def cancel(self, key: object) -> None:
+        self._due.pop(key, None)
+
+    def _expire(self) -> None:
+        """Call the first one if it is due; the timer is the next one's then."""
+        self._timer = None
+        now = self._timers.monotonic()
+        for key, (due, callback) in self._due.items():
+            if due <= now:
+                del self._due[key]
+                self._wait(now)
+                callback()
+            else:
+                self._wait(now)
+            return
+
+    def _wait(self, now: int) -> None:
+        for due, _ in self._due.values():
+            self._timer = self._timers.call_later(max(0, due - now), self._expire)
+            return

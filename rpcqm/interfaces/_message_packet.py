@@ -15,6 +15,7 @@ from rpcqm.adm.transaction import TransactionalOperation
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.plain_packet import PlainPackets
 from rpcqm.codec.packet.remote_read import (
     DeadLetterHeader,
     ExtendedAddressHeader,
@@ -71,7 +72,7 @@ class MessagePackets:
         self._queue_manager = queue_manager
         self._acknowledgements = acknowledgements
         self._local = own_address(addresses)
-        self._headers = HeadersBefore()
+        self._headers, self._alike = HeadersBefore(), PlainPackets()
 
     def sections(
         self, message: Message, maximum_body_size: int, maximum_compound_size: int
@@ -111,11 +112,17 @@ class MessagePackets:
 
     def whole_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
         """`whole` of a message as it is stored, to which nothing has happened since it came."""
+        made = self._alike.packet(stored, maximum_body_size)
+        if made is not None:
+            return made
         packet, source = split_stored(stored)
         if self._class_of_whole(packet, maximum_body_size) != 0:
             return None
         host = self._source(source)
-        return message_packet(packet, plain_extension(host), host)
+        extension = plain_extension(host)
+        properties, behind = self._headers.properties, stored[len(packet) :]
+        self._alike.learn(packet, properties, behind, host, extension)
+        return message_packet(packet, extension, host)
 
     def _class_of_whole(self, packet: Buffer, maximum_body_size: int) -> int | None:
         """The class of a binary message whose body is no longer than asked for; None otherwise."""

@@ -6,7 +6,7 @@ The specification has one table for all handles; here every handle has its own, 
 from collections.abc import Iterator
 
 from rpcqm.adm.transaction import Transaction
-from rpcqm.base.clock import Timer
+from rpcqm.base.clock import Deadlines
 from rpcqm.base.errors import HResult, MQError
 
 MAXIMUM_ENTRIES = 65_536
@@ -16,22 +16,22 @@ MAXIMUM_ENTRIES = 65_536
 class PendingRequestEntry:
     """A receive that has begun ([MS-MQRR] 3.1.1.2).
 
-    `lookup_identifier` is 0 until a message is locked; `timer` is the Pending Request Cleanup
+    `lookup_identifier` is 0 until a message is locked; `cleanup` has the Pending Request Cleanup
     Timer, which runs from then on (G52).
     """
 
-    __slots__ = ("lookup_identifier", "request_id", "timer", "transaction")
+    __slots__ = ("cleanup", "lookup_identifier", "request_id", "transaction")
 
     def __init__(self, request_id: int, transaction: Transaction | None) -> None:
         self.request_id = request_id
         self.transaction = transaction
         self.lookup_identifier = 0
-        self.timer: Timer | None = None
+        self.cleanup: Deadlines | None = None
 
     def stop_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
+        if self.cleanup is not None:
+            self.cleanup.cancel(self)
+            self.cleanup = None
 
 
 class PendingRequestTable:

@@ -70,7 +70,8 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
             return False
         sizes = body_size, compound_size
         try:
-            check_parameters(action, identifier, cursor, timeout)
+            if action != RECEIVE or identifier:
+                check_parameters(action, identifier, cursor, timeout)
             if action in PEEKS:
                 stub = self._peeked(known, action, identifier, request_id, sizes)
             else:

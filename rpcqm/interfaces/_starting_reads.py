@@ -11,7 +11,7 @@ from functools import partial
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.transaction import Transaction
-from rpcqm.base.clock import Timers
+from rpcqm.base.clock import Deadlines
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
@@ -43,13 +43,12 @@ class OpenedQueue:
 
 @dataclass(eq=False, repr=False)
 class StartingReads:
-    """Finds, locks and hands out messages; `cleanup` is how long they are kept, in milliseconds."""
+    """Finds, locks and hands out messages; `cleanup` ends reads whose clients do not end them."""
 
-    _timers: Timers
     _messages: MessageEvents
     firsts: FirstMessages
     _packets: MessagePackets
-    _cleanup: int
+    _cleanup: Deadlines
 
     def begin_receive(
         self,
@@ -109,7 +108,8 @@ class StartingReads:
         """Keep a locked message until the read is ended, it takes too long or is not delivered."""
         entry.lookup_identifier = key
         give_back = partial(self.give_back, opened, entry)
-        entry.timer = self._timers.call_later(self._cleanup, give_back)
+        entry.cleanup = self._cleanup
+        self._cleanup.add(entry, give_back)
         call.on_delivery_failed(give_back)
 
     def response(

@@ -13,7 +13,7 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
-from rpcqm.base.clock import Timers
+from rpcqm.base.clock import Deadlines, Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.interface import Operation, TransferSyntax
@@ -141,11 +141,10 @@ class RemoteRead:
         self._orders = QueueOrders(self._queues)
         self._move_targets: dict[int, OpenedQueue] = {}
         self._reads = StartingReads(
-            self._timers,
             self._messages,
             self._firsts,
             self._packets,
-            self._pending_request_cleanup,
+            Deadlines(self._timers, self._pending_request_cleanup),
         )
 
     def templates_of(

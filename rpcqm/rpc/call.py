@@ -31,11 +31,11 @@ class Hooks:
     __slots__ = ("abandoned", "cancel_asked", "cancelled", "opened", "undelivered")
 
     def __init__(self) -> None:
-        self.abandoned: list[Hook] = []
-        self.cancelled: list[Hook] = []
+        self.abandoned: tuple[Hook, ...] = ()
+        self.cancelled: tuple[Hook, ...] = ()
         self.cancel_asked = False
-        self.undelivered: list[Hook] = []
-        self.opened: list[ContextHandle] = []
+        self.undelivered: tuple[Hook, ...] = ()
+        self.opened: tuple[ContextHandle, ...] = ()
 
 
 class Call:
@@ -136,18 +136,18 @@ class Call:
         if self.abandoned:
             callback()
         else:
-            self._need_hooks().abandoned.append(callback)
+            self._need_hooks().abandoned += (callback,)
 
     def on_cancelled(self, callback: Hook) -> None:
         """Run `callback` when the client cancels the call; it is answered all the same."""
         if self.cancelled:
             callback()
         else:
-            self._need_hooks().cancelled.append(callback)
+            self._need_hooks().cancelled += (callback,)
 
     def on_delivery_failed(self, callback: Hook) -> None:
         """Run `callback` if the answer cannot be handed to the transport's other end (G52)."""
-        self._need_hooks().undelivered.append(callback)
+        self._need_hooks().undelivered += (callback,)
 
     def open_context_handle(
         self,
@@ -164,7 +164,7 @@ class Call:
         handle = self.association.group.handles.open(
             type_name, value, rundown, self.context.interface, self.identity, minimum_level
         )
-        self._need_hooks().opened.append(handle)
+        self._need_hooks().opened += (handle,)
         return handle
 
     def close_context_handle(self, handle: ContextHandle) -> None:
@@ -183,17 +183,22 @@ class Call:
     def notify_cancelled(self) -> None:
         hooks = self._need_hooks()
         hooks.cancel_asked = True
-        self._run(hooks.cancelled)
+        callbacks, hooks.cancelled = hooks.cancelled, ()
+        self._run(callbacks)
 
     def notify_abandoned(self) -> None:
         self.fate |= ABANDONED
-        if self.hooks is not None:
-            self._run(self.hooks.abandoned)
+        hooks = self.hooks
+        if hooks is not None:
+            callbacks, hooks.abandoned = hooks.abandoned, ()
+            self._run(callbacks)
 
     def notify_undelivered(self) -> None:
-        if self.hooks is not None:
+        hooks = self.hooks
+        if hooks is not None:
             self._run_down_opened()
-            self._run(self.hooks.undelivered)
+            callbacks, hooks.undelivered = hooks.undelivered, ()
+            self._run(callbacks)
 
     def _run_down_opened(self) -> None:
         """End the handles that the client will never learn of."""
@@ -206,10 +211,8 @@ class Call:
             self.hooks = Hooks()
         return self.hooks
 
-    def _run(self, callbacks: list[Hook]) -> None:
-        pending = callbacks[:]
-        callbacks.clear()
-        for callback in pending:
+    def _run(self, callbacks: tuple[Hook, ...]) -> None:
+        for callback in callbacks:
             try:
                 callback()
             except Exception:  # the other callbacks still have to run

@@ -110,9 +110,16 @@ class Dispatcher:
     def dispatch(self, call: Call) -> None:
         """Run one call; it is answered now, or when its handler's completion is resolved."""
         self.calls += 1
-        lane = call.association.lanes.get(call.opnum)
+        association = call.association
+        lane = association.lanes.get(call.opnum)
         call.begun = stopwatch()
-        if lane is not None and self._may_follow(call) and lane.take(call):
+        if (
+            lane is not None
+            and not association.unrecognised
+            and not ((call.big_endian or call.security.auth_type) and _is_unusual(call))
+            and self._may_wait(association.pending)
+            and lane.take(call)
+        ):
             return
         operations = call.context.operations
         opnum = call.opnum
@@ -194,16 +201,9 @@ class Dispatcher:
             outcome = entry.response_of_status(request, outcome)
         return entry.encode(outcome)
 
-    def _may_follow(self, call: Call) -> bool:
-        """Whether the connection's last call was taken by a template, and one more may wait."""
-        association = call.association
-        pending = association.pending
-        return (
-            not association.unrecognised
-            and not _is_unusual(call)
-            and pending < self._most_of_one
-            and (not pending or self.pending < self._most_pending)
-        )
+    def _may_wait(self, pending: int) -> bool:
+        """Whether one more call of a connection that has so many may wait."""
+        return not pending or (pending < self._most_of_one and self.pending < self._most_pending)
 
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""

@@ -47,6 +47,7 @@ class QueueIndex:
         "_loaded",
         "_owners",
         "_priorities",
+        "_used",
         "account",
         "available",
         "bytes",
@@ -63,6 +64,7 @@ class QueueIndex:
     def __init__(self, queue_id: int, heap: ExpiryHeap, total: QueueUsage) -> None:
         self.queue_id = queue_id
         self._priorities = [EMPTY] * PRIORITIES
+        self._used: list[PriorityIndex] = []
         self._heap = heap
         self._owners: dict[int, object] = {}
         self.moved = MovesOfMessages()
@@ -86,7 +88,7 @@ class QueueIndex:
     def first_place(self) -> Place | None:
         """Where the first available message is, until something changes."""
         if self.available:
-            for priority in self._priorities:
+            for priority in self._used:
                 if (at := priority.open.find(1)) >= 0:
                     chunk = priority.chunks[at]
                     return priority, at, chunk, chunk.states.find(_AVAILABLE)
@@ -354,6 +356,7 @@ class QueueIndex:
         found = self._priorities[number]
         if found is EMPTY:
             found = self._priorities[number] = PriorityIndex(self.queue_id, self._heap)
+            self._used = [each for each in self._priorities if each is not EMPTY]
         return found
 
     def expect_many(self, run: Run) -> None:

@@ -4,7 +4,9 @@ Whatever is done here is what the transaction's own methods do for each message;
 definition.
 """
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.adm.enums import PositionState
@@ -13,6 +15,7 @@ from rpcqm.store.express import ExpressBodies
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import NEVER
 from rpcqm.store.runs import Run, bodies
+from rpcqm.store.spans import Span, has_neighbour
 
 if TYPE_CHECKING:
     from rpcqm.store.store import Store
@@ -53,16 +56,25 @@ class Batch(NamedTuple):
 
 def are_held(index: QueueIndex, owners: Mapping[int, object], unwanted: int) -> bool:
     """Whether all messages are locked by those owners, and none has one of the `unwanted` flags."""
-    for key, owner in owners.items():
-        place = index.find(key)
-        if place is None:
+    keys, at = array("Q", owners), 0
+    while at < len(keys):
+        count = _locked(index, keys, at, unwanted)
+        if not count:
             return False
-        _, _, chunk, slot = place
-        if chunk.states[slot] != _LOCKED or chunk.flags[slot] & unwanted:
-            return False
-        if index.owner(key) is not owner:
-            return False
-    return True
+        at += count
+    return all(map(is_, map(index.owner, keys), owners.values()))
+
+
+def _locked(index: QueueIndex, keys: "array[int]", at: int, unwanted: int) -> int:
+    """How many messages from there on are side by side, if all are locked without such flags."""
+    place = index.find(keys[at])
+    if place is None:
+        return 0
+    _, _, chunk, slot = place
+    if not has_neighbour(chunk.keys, slot, keys, at):
+        return chunk.states[slot] == _LOCKED and not chunk.flags[slot] & unwanted
+    span = Span(place, keys, at)
+    return len(span) if span.are(_LOCKED) and not span.has_any(unwanted) else 0
 
 
 def insert_batch(transaction: "StoreTransaction", store: "Store", batch: Batch) -> None:

@@ -40,6 +40,14 @@ class Span:
         """The length of the packets together."""
         return sum(self.chunk.sizes[self.slot : self.end])
 
+    def are(self, state: int) -> bool:
+        """Whether all are in a state."""
+        return self.chunk.states.count(state, self.slot, self.end) == len(self)
+
+    def has_any(self, flags: int) -> bool:
+        """Whether one of the messages has one of the flags."""
+        return any(map(flags.__and__, set(self.chunk.flags[self.slot : self.end])))
+
     def keep(self, wanted: bytes) -> bytearray:
         """Shorten the span to the first ones in a wanted state; returns their states."""
         states = self.chunk.states[self.slot : self.end]

@@ -49,7 +49,7 @@ _ALLOCATED = list(MessagePropertiesStart.formats()).index("allocation_body_size"
 _SIZES = struct.Struct(
     "<" + MessagePropertiesStart.reading("label_length", "message_size", "extension_size")
 )
-_CLASS_AND_SIZES = struct.Struct(
+CLASS_AND_SIZES = struct.Struct(
     "<"
     + MessagePropertiesStart.reading(
         "label_length", "message_class", "message_size", "extension_size"
@@ -75,7 +75,7 @@ def locate_properties(buffer: Buffer, offset: int) -> tuple[int, int, int, int, 
 def class_and_size(buffer: Buffer, offset: int) -> tuple[int, int]:
     """The class and the body's size; raises DecodeError as `locate_properties` does."""
     require(buffer, offset, PROPERTIES_HEADER_SIZE, "MessagePropertiesHeader")
-    length, kind, size, extension_size = _CLASS_AND_SIZES.unpack_from(buffer, offset)
+    length, kind, size, extension_size = CLASS_AND_SIZES.unpack_from(buffer, offset)
     end = align4(PROPERTIES_HEADER_SIZE + 2 * length + extension_size + size)
     require(buffer, offset, end, "MessagePropertiesHeader")
     return kind, size

@@ -205,7 +205,7 @@ _HEAD = head_reader(("flags", "packet_size", "time_to_reach_queue"), ("sent_time
 _TIME_AT = TIME_TO_REACH_QUEUE.start
 _BEHIND_ADDRESS = QUEUE_MANAGER_ADDRESS.stop
 _DIRECT = int(QueueFormatType.DIRECT)
-_SESSION_HEADER = BaseFlags.SH.bits
+SESSION_HEADER_FLAG = BaseFlags.SH.bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +280,12 @@ def _overlay(host: HostAddress) -> bytes:
     return AddressOverlay.of(host).encode()
 
 
+def reader_address(flags: int, host: HostAddress) -> bytes | None:
+    """What overlays QueueManagerAddress, by UserHeader.Flags; None where it stays as it is."""
+    direct = flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT
+    return _overlay(host) if direct else None
+
+
 def message_packet(
     buffer: Buffer, extension: bytes = PLAIN_EXTENSION, host: HostAddress | None = None
 ) -> bytes:
@@ -291,12 +297,11 @@ def message_packet(
     were: the offsets of a UserMessage in `buffer` hold for the result too.
     """
     base_flags, size, relative, sent, flags = _HEAD.unpack_from(buffer)
-    if base_flags & _SESSION_HEADER:
+    if base_flags & SESSION_HEADER_FLAG:
         size += SESSION_HEADER_SIZE
     expiry = _TIMES.pack(absolute_time_to_reach_queue(relative, sent))
-    address = buffer[QUEUE_MANAGER_ADDRESS]
-    if host is not None and flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT:
-        address = _overlay(host)
+    overlaid = None if host is None else reader_address(flags, host)
+    address = overlaid or buffer[QUEUE_MANAGER_ADDRESS]
     rest = buffer[_BEHIND_ADDRESS:size]
     source = buffer[SOURCE_QUEUE_MANAGER]
     return b"".join((buffer[:_TIME_AT], expiry, source, address, rest, extension))

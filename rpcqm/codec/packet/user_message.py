@@ -337,11 +337,13 @@ class HeadersBefore:
     The octets from the flags on say where; with those of the last packet they are where they were.
     """
 
-    __slots__ = ("_end", "_octets")
+    __slots__ = ("_end", "_octets", "properties")
 
     def __init__(self) -> None:
         self._octets: bytes | None = None
         self._end = 0
+        self.properties = 0
+        """Where they start in the packet that was asked about last."""
 
     def class_and_body_size(self, buffer: Buffer) -> tuple[int, int]:
         """What `class_of` and `locate_body` tell, found in one; raises DecodeError as they do."""
@@ -349,6 +351,7 @@ class HeadersBefore:
         if buffer[_FLAGS_AT:properties] != self._octets:
             properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
             self._remember(buffer, properties)
+        self.properties = properties
         return class_and_size(buffer, properties)
 
     def _remember(self, buffer: Buffer, properties: int) -> None:

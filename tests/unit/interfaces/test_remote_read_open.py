@@ -10,7 +10,7 @@ from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.interfaces.remote_read import RemoteReadSecurity
+from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP, RemoteReadSecurity
 from rpcqm.rpc.constants import AuthenticationLevel
 from tests.support.callers import (
     ADMINISTRATOR,
@@ -355,6 +355,7 @@ def test_a_lost_client_gives_everything_back(qm: RunningQueueManager, server: Ca
     assert qm.engine.opening.descriptors == {}
     assert qm.engine.readers.cursors == {}
     assert queue.waiting_receives == {}
+    qm.clock.advance(PENDING_REQUEST_CLEANUP)
     assert len(qm.clock.timers) == idle
 
 

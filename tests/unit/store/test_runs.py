@@ -468,6 +468,25 @@ def test_messages_are_held_by_those_who_have_locked_them_and_by_nobody_else(
     assert not are_held(index, {0: "reader"}, 4)
 
 
+@pytest.mark.parametrize("odd", [None, 0, 1, 2, 3])
+def test_messages_are_held_side_by_side_as_each_of_them_is(
+    store: Store, turns: Turns, odd: int | None
+) -> None:
+    flags = [5 if key == odd else 1 for key in range(4)]
+    with store.transaction("there") as txn:
+        txn.insert_many(A, range(4), [b"packet"] * 4, arrival=1, flags=flags)
+    turns.end()
+    index = store.index(A)
+    owners = dict.fromkeys(range(4), "reader")
+    index.lock_many([0, 1, 2, 3], "reader")
+    assert are_held(index, owners, 2)
+    assert are_held(index, owners, 4) == (odd is None)
+    if odd is not None:
+        assert not are_held(index, {**owners, odd: "another"}, 2)
+        index.unlock(odd)
+        assert not are_held(index, owners, 2)
+
+
 def runs_of(sizes: list[int], **bounds: int) -> Iterator[list[int]]:
     return (sizes[run] for run in cut(sizes, StoreSettings(**bounds)))
 

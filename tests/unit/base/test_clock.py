@@ -2,8 +2,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
+from rpcqm.base.clock import Deadlines
 from rpcqm.base.loop_timers import timers_on_loop
 from tests.support.clock import SimulatedClock
 
@@ -91,3 +93,54 @@ def test_a_timer_that_fails_leaves_those_after_it() -> None:
         "error",
         True,
     )
+
+
+def test_deadlines_call_what_is_not_cancelled_each_after_its_delay() -> None:
+    clock = SimulatedClock()
+    deadlines, seen = Deadlines(clock.timers, 100), list[tuple[str, int]]()
+
+    def add(name: str) -> None:
+        deadlines.add(name, lambda: seen.append((name, clock.monotonic())))
+
+    for name in ("first", "with it", "cancelled"):
+        add(name)
+    clock.advance(40)
+    add("later")
+    deadlines.cancel("cancelled")
+    deadlines.cancel("never there")
+    clock.advance(60)
+    assert seen == [("first", 100), ("with it", 100)]
+    assert len(deadlines) == 1
+    add("last")
+    clock.advance(100)
+    assert seen[2:] == [("later", 140), ("last", 200)]
+    add("cancelled")
+    clock.advance(40)
+    add("after it")
+    deadlines.cancel("cancelled")
+    clock.advance(100)
+    assert seen[4:] == [("after it", 340)]
+    assert len(clock.timers) == 0
+
+
+def test_deadlines_have_one_timer_however_many_there_are() -> None:
+    clock = SimulatedClock()
+    deadlines = Deadlines(clock.timers, 100)
+    for key in range(1000):
+        deadlines.add(key, lambda: None)
+        deadlines.cancel(key - 1)
+    assert len(clock.timers) == 1
+    deadlines.cancel(999)
+    clock.advance(100)
+    assert len(clock.timers) == 0
+
+
+def test_a_deadline_whose_call_fails_does_not_stop_the_others() -> None:
+    clock = SimulatedClock()
+    deadlines, seen = Deadlines(clock.timers, 100), list[int]()
+    deadlines.add("fails", lambda: 1 // 0)
+    deadlines.add("goes on", lambda: seen.append(1))
+    with pytest.raises(ZeroDivisionError):
+        clock.advance(100)
+    clock.advance(0)
+    assert seen == [1]

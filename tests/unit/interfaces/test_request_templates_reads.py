@@ -16,13 +16,14 @@ from rpcqm.adm.message import MessagePosition
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.packet.remote_read import ExtendedAddressHeader
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
-from rpcqm.interfaces import _start_templates
+from rpcqm.interfaces import _start_templates, remote_read
 from rpcqm.interfaces._message_packet import host_of
 from rpcqm.interfaces._read_response import ReadAnswer, ReadResponse
-from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
+from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP, CallAdmission
 from rpcqm.qm.first_messages import FirstMessage
 from rpcqm.qm.shadow import Difference, Shadow
-from tests.support.callers import Caller
+from rpcqm.service import interfaces
+from tests.support.callers import Caller, CallServer, Served
 from tests.support.packets import split_message_packet
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 from tests.support.remote_reader import (
@@ -382,6 +383,23 @@ def test_a_read_that_is_never_ended_is_given_back_in_time(
     qm.advance(1)
     assert qm.bodies(qm.find()) == [b"one"]
     assert reader.end(handle, 7) == "MQ_ERROR_INVALID_HANDLE"
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_read_that_has_been_ended_is_not_kept_for_its_timer(
+    qm: RunningQueueManager, is_on: bool
+) -> None:
+    qm.engine.turn.is_on = is_on
+    queue = qm.create()
+    handlers = interfaces.remote_read(qm.engine, CallAdmission(None), lambda: 2103)
+    reader = Reader(CallServer(qm, Served("remoteread", handlers, remote_read.POLICY)).connect())
+    handle = reader.open(queue)
+    for number in range(7, 11):
+        qm.send(queue, b"one")
+        assert reader.body(handle, request_id=number) == b"one"
+        assert len(handlers._reads._cleanup) == 1
+        assert reader.end(handle, number) == "MQ_OK"
+        assert len(handlers._reads._cleanup) == 0
 
 
 def test_a_number_in_use_and_a_queue_open_for_peeking_are_refused(

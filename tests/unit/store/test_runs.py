@@ -483,7 +483,8 @@ def test_messages_are_held_side_by_side_as_each_of_them_is(
     assert are_held(index, owners, 4) == (odd is None)
     if odd is not None:
         assert not are_held(index, {**owners, odd: "another"}, 2)
-        index.unlock(odd)
+        index.leave(odd)
+        assert index.owner(odd) == "reader"
         assert not are_held(index, owners, 2)
 
 

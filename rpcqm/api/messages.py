@@ -14,7 +14,7 @@ from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
 from rpcqm.codec.names.written import HERE, format_name, format_names
-from rpcqm.operations.drafts import Draft
+from rpcqm.operations.drafts import Draft, message_identifier
 from rpcqm.operations.messages import LONGEST_KEY, Message, RequestKey
 from rpcqm.operations.shapes import described_lease, leased, shown
 
@@ -55,6 +55,8 @@ async def receive_messages(asked: Asked) -> Reply:
     """Receive messages, each under a lease; an empty list if none has come in time."""
     wanted: models.Receive = asked.parameters
     wait = min(wanted.wait, asked.longest_wait) * 1000
+    if wanted.correlation_id is not None:
+        return await _receive_answer(asked, wanted.correlation_id, wanted.lease * 1000, wait)
     reception = asked.operations.messages.receive(
         asked.identity, asked.queue, wanted.lease * 1000, wait, wanted.max, asked.still
     )
@@ -66,12 +68,22 @@ async def receive_messages(asked: Asked) -> Reply:
     return Reply(200, {"messages": [leased(each) for each in received], "next": None})
 
 
+async def _receive_answer(asked: Asked, text: str, lease: int, wait: int) -> Reply:
+    wanted = message_identifier(text)
+    received = await asked.operations.waiting.receive_answer(
+        asked.identity, asked.queue, wanted, lease, wait, asked.still
+    )
+    return Reply(200, {"messages": [leased(each) for each in received], "next": None})
+
+
 async def peek_messages(asked: Asked) -> Reply:
-    """Look at messages in order; they stay."""
+    """Look at messages in order; they stay. Waits for the first one, if that is asked for."""
     wanted: models.PageOfMessages = asked.parameters
     after = None if wanted.after is None else lookup_id_of(wanted.after)
-    operations, identity = asked.operations.messages, asked.identity
-    page = operations.peek(identity, asked.queue, after, wanted.limit)
+    wait = min(wanted.wait, asked.longest_wait) * 1000
+    page = await asked.operations.waiting.peek(
+        asked.identity, asked.queue, after, wanted.limit, wait, asked.still
+    )
     following = None if page.next is None else str(page.next)
     return Reply(200, {"messages": [shown(each) for each in page.messages], "next": following})
 

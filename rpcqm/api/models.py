@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
@@ -455,10 +456,11 @@ class PageOfQueues:
 
 @dataclass(frozen=True)
 class PageOfMessages(Named):
-    """Which messages are looked at."""
+    """Which messages are looked at; it waits so many seconds for the first one."""
 
     after: LookupId | None = None
     limit: Count = 100
+    wait: Annotated[int, Field(ge=0, le=86_400)] = 0
 
 
 @dataclass(frozen=True)
@@ -481,11 +483,15 @@ class WhichDeadLetters:
 
 @dataclass(frozen=True)
 class Receive(Named):
-    """How messages are received; times are seconds. A lease of 0 removes them at once."""
+    """How messages are received; times are seconds. A lease of 0 removes them at once.
+
+    With `correlation_id` it is the one message that has it, which answers another one.
+    """
 
     max: Count = 1
     wait: Annotated[int, Field(ge=0, le=86_400)] = 0
     lease: Annotated[int, Field(ge=0, le=3600)] = 30
+    correlation_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
 @dataclass(frozen=True)
@@ -547,9 +553,31 @@ def read_texts(model: type[T], given: Mapping[str, object]) -> T:
     try:
         if not given:
             return cast("T", _without_any(cast("Hashable", model)))
+        _check_numbers(model, given)
         return cast("T", adapter(model).validate_python(dict(given)))
     except ValidationError as error:
         raise bad_request(_sentence(error)) from None
+
+
+def _check_numbers(model: type, given: Mapping[str, object]) -> None:
+    """Numbers are written as in JSON, not in all the ways that Python reads; raises Refusal."""
+    for name in _numbers(cast("Hashable", model)) & given.keys():
+        if not _INTEGER.fullmatch(str(given[name])):
+            raise bad_request(f"{name}: a whole number in decimal digits is wanted")
+
+
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,19})", re.ASCII)
+
+
+@functools.cache
+def _numbers(model: Hashable) -> frozenset[str]:
+    """The members of a model that are numbers, null or not."""
+    members = adapter(cast("type", model)).json_schema().get("properties", {})
+    return frozenset(
+        name
+        for name, schema in members.items()
+        if any(each.get("type") == "integer" for each in (schema, *schema.get("anyOf", ())))
+    )
 
 
 @functools.cache

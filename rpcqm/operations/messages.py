@@ -94,6 +94,14 @@ class MessageOperations:
             assert queue is not None
             yield descriptor, queue
 
+    @contextmanager
+    def opened(
+        self, identity: Identity, name: FormatName, access: QueueAccessType
+    ) -> Iterator[OpenQueueDescriptor]:
+        """A queue that is kept open to be waited at."""
+        with self._open_to_read(identity, name, access) as (descriptor, _):
+            yield descriptor
+
     # Sending
 
     def work(
@@ -336,6 +344,7 @@ class MessageOperations:
         ):
             place = into.queue_reference
             assert place is not None
+            self._messages.check_target(queue, place)
             messages = queue.message_count if number is None else number
             note(identity, "move messages", name_of(queue), to=place.pathname, messages=messages)
             yield queue, place

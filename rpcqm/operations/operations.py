@@ -16,6 +16,7 @@ from rpcqm.operations.routing import RoutingOperations
 from rpcqm.operations.sessions import SessionOperations
 from rpcqm.operations.tokens import TokenKeeper, TokenOperations
 from rpcqm.operations.traces import TraceOperations
+from rpcqm.operations.waiting import WaitingOperations
 from rpcqm.qm.engine import QueueManagerEngine
 
 
@@ -38,6 +39,7 @@ class Operations:
         self.metrics = MetricsOperations(engine, self.overview)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)
+        self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)
         self.outgoing = OutgoingOperations(engine)
         self.traces = TraceOperations(engine)

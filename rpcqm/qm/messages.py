@@ -509,11 +509,8 @@ class MessageEvents:
         MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION.
         """
         queue = position.queue_reference
-        if queue.queue_manager is None or target_queue.queue_manager is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        self.check_target(queue, target_queue)
         system = target_queue.queue_type is QueueType.SYSTEM
-        if not system and not are_related(queue, target_queue):
-            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "the queues are not related")
         if transactional and (system or not target_queue.transactional):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
         state = position.state
@@ -524,6 +521,14 @@ class MessageEvents:
             raise MQError(locked_status(queue, key))
         if state is not PositionState.AVAILABLE:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+
+    def check_target(self, queue: Queue, target_queue: Queue) -> None:
+        """Check what of this does not depend on the message."""
+        if queue.queue_manager is None or target_queue.queue_manager is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        system = target_queue.queue_type is QueueType.SYSTEM
+        if not system and not are_related(queue, target_queue):
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "the queues are not related")
 
     def move_message(
         self,

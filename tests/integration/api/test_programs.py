@@ -3,6 +3,7 @@
 import base64
 import threading
 from collections.abc import Iterator
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -41,6 +42,81 @@ def queue(boss: Program, request: pytest.FixtureRequest) -> Iterator[str]:
 def received(told: Told) -> list[str]:
     assert told.status == 200, told
     return [base64.b64decode(each["body_base64"]).decode() for each in told.value["messages"]]
+
+
+ANSWER = "{00000000-0000-0000-0000-000000000007}\\9"
+
+
+def later(running: PrivateQueueManager, path: str, headers: dict[str, str]) -> threading.Thread:
+    """Sends what somebody waits for by now."""
+
+    def send() -> None:
+        program = Program(running.endpoint("console"), "boss")
+        program.ask("POST", f"{path}/messages", b"other")
+        assert program.ask("POST", f"{path}/messages", b"late", headers).status == 201
+        program.close()
+
+    thread = threading.Timer(0.2, send)
+    thread.start()
+    return thread
+
+
+def test_an_answer_is_received_by_its_correlation_identifier(
+    running: PrivateQueueManager, boss: Program, queue: str
+) -> None:
+    path = f"{queue}/receive?correlation_id={quote(ANSWER)}"
+    boss.ask("POST", f"{queue}/messages/batch", {"messages": [{}] * 130})
+    assert received(boss.ask("POST", path)) == []
+    sent = {"Rpcqm-Correlation-Id": ANSWER}
+    sender = later(running, queue, sent)
+    told = boss.ask("POST", f"{path}&wait=60")
+    assert received(told) == ["late"], "at most console.longest_wait"
+    sender.join()
+    assert received(boss.ask("POST", path)) == [], "somebody has it"
+    lease = told.value["messages"][0]["lease"]
+    assert boss.ask("POST", f"/leases/{lease}/release").status == 204
+    (again,) = boss.ask("POST", f"{path}&lease=0").value["messages"]
+    assert ("lease" in again, again["delivery_count"]) == (False, 2)
+    assert received(boss.ask("POST", f"{path}&wait=60&lease=0")) == []
+    assert boss.ask("POST", f"{queue}/receive?correlation_id=x").status == 400
+    assert len(received(boss.ask("POST", f"{queue}/receive?max=1000&lease=0"))) == 131
+
+
+def test_a_peek_waits_for_what_may_come(
+    running: PrivateQueueManager, boss: Program, queue: str
+) -> None:
+    path = f"{queue}/messages"
+    assert received(boss.ask("GET", f"{path}?wait=60")) == [], "at most console.longest_wait"
+    sender = later(running, queue, {})
+    assert received(boss.ask("GET", f"{path}?wait=60")) == ["other"]
+    sender.join()
+    (first, last) = boss.ask("GET", path).value["messages"]
+    assert received(boss.ask("GET", f"{path}?wait=60&after={first['lookup_id']}")) == ["late"]
+    assert received(boss.ask("GET", f"{path}?wait=1&after={last['lookup_id']}")) == []
+
+
+def test_a_move_to_a_queue_that_is_not_related_is_refused_without_messages_too(
+    boss: Program, queue: str
+) -> None:
+    assert boss.ask("POST", "/queues", {"name": "unrelated"}).status == 201
+    for sent in range(2):
+        told = boss.ask("POST", f"{queue}/move", {"to": "unrelated"})
+        assert (told.status, told.code) == (400, "STATUS_INVALID_PARAMETER"), sent
+        assert boss.ask("POST", f"{queue}/messages", b"x").status == 201
+    boss.ask("DELETE", "/queues/unrelated")
+
+
+@pytest.mark.parametrize("number", ["%2B5", "+5", "%205", "5%20", "5.0", "1_0", "05", "%EF%BC%95"])
+def test_numbers_are_written_in_one_way(boss: Program, queue: str, number: str) -> None:
+    for path in (f"{queue}/messages?limit={number}", f"/event-trail?limit={number}"):
+        told = boss.ask("GET", path)
+        assert (told.status, told.value["detail"]) == (
+            400,
+            "limit: a whole number in decimal digits is wanted",
+        )
+    headers = {"Rpcqm-Priority": number}
+    assert boss.ask("POST", f"{queue}/messages", b"", headers).status == 400
+    assert boss.ask("GET", f"{queue}/messages").value["messages"] == []
 
 
 def test_a_message_is_sent_with_its_properties_in_headers(boss: Program, queue: str) -> None:

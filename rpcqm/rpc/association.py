@@ -87,6 +87,10 @@ _LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
 _STOPPING = State.STOPPING
 _CLOSED = State.CLOSED
 
+MOST_UNWRITTEN = 256
+"""PDUs of long answers after which they are written before another is made: requests are short, and
+hundreds of them may be read at once."""
+
 Receive = Callable[[bytes, int, int, int, bool], Call | None]
 """What receives a PDU: its bytes, pfc_flags, auth_length, call_id, and whether big-endian.
 
@@ -104,7 +108,8 @@ class ServerAssociation:
     `lanes` are those of operations by their opnums, kept here for the dispatcher.
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
-    the empty output gets its first PDU, unless `watching` says that the caller looks by itself.
+    the empty output gets its first PDU, unless `watching` says that the caller looks by itself,
+    and `output_full` when the output should not get longer.
     """
 
     __slots__ = (
@@ -119,6 +124,7 @@ class ServerAssociation:
         "_partial",
         "_requests",
         "_wanted",
+        "cut",
         "deliveries",
         "endpoint",
         "lanes",
@@ -126,6 +132,7 @@ class ServerAssociation:
         "on_call",
         "on_event",
         "output",
+        "output_full",
         "output_ready",
         "pdus_in",
         "pdus_out",
@@ -145,14 +152,15 @@ class ServerAssociation:
         on_call: Callable[[Call], None],
         on_event: Callable[[Event], None] = _nothing,
         output_ready: Callable[[], None] = _nothing,
+        output_full: Callable[[], None] = _nothing,
     ) -> None:
         self.endpoint = endpoint
         self.peer = peer
         self.local_address = ""
         self.on_call = on_call
         self.on_event = on_event
-        self.output_ready = output_ready
-        self.watching = False
+        self.output_ready, self.output_full = output_ready, output_full
+        self.watching = self.cut = False
         self.deliveries: list[Call] = []
         self.pdus_in = self.pdus_out = self.pending = self.unrecognised = 0
         self._client, self._base = client, base
@@ -236,6 +244,12 @@ class ServerAssociation:
         if self.state is not State.CLOSED:
             self._become(State.CLOSED)
             self.on_event(ProtocolError(reason, b""))
+
+    def cut_off(self) -> None:
+        """Take and send nothing more: the transport is about to go."""
+        self.cut = True
+        self._become(State.CLOSED)
+        self.output.clear()
 
     def connection_lost(self) -> None:
         """The transport is gone: calls are abandoned, then the group loses this connection."""
@@ -506,6 +520,8 @@ class ServerAssociation:
             self._end_if_done()
 
     def _send_fragments(self, call: Call, stub: bytes, context_id: int) -> None:
+        if self.cut:
+            return
         negotiation = self._negotiation
         try:
             for pdu in fragments(
@@ -521,6 +537,8 @@ class ServerAssociation:
         except RpcFault as error:  # a security context that has expired protects nothing more
             self._queue(_fault(call.call_id, context_id, error.status, True))
             self.end(error.detail)
+        if len(self.output) > MOST_UNWRITTEN:
+            self.output_full()
 
     def send_fault(self, call: Call, status: int, executed: bool = True) -> None:
         """Queue a fault as the answer of a call."""

@@ -97,6 +97,7 @@ class Connection(asyncio.Protocol):
             self._server.dispatcher.dispatch,
             self._note,
             self._output_ready,
+            self._output_full,
         )
 
     def data_received(self, data: bytes) -> None:
@@ -163,10 +164,18 @@ class Connection(asyncio.Protocol):
             self._unsettled += association.deliveries
             association.deliveries = []
             self._server.settle_later(self)
-        if association.state is _CLOSED:
+        if association.state is _CLOSED and not association.cut:
             transport.close()
 
+    def _output_full(self) -> None:
+        """Write long answers while others of the same turn are still made."""
+        self.flush()
+        if self._transport is not None:
+            self._give_up_if_hopeless(self._transport)
+
     def _give_up_if_hopeless(self, transport: asyncio.Transport) -> None:
+        if self.association.cut:
+            return
         if transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
             self._server.metrics.count("rpc.connections_given_up")
             _log.warning("a client does not read its replies", peer=self.association.peer)
@@ -204,6 +213,7 @@ class Connection(asyncio.Protocol):
         """End at once."""
         if self._transport is not None:
             self._cut_off = True
+            self.association.cut_off()
             self._transport.abort()
 
     def _output_ready(self) -> None:

@@ -163,7 +163,7 @@ class RecordedConnection(Connection):
         super().__init__(server, endpoint)
         self._recorder = recorder
         self._written_to: WrittenConnection | None = None
-        self._incoming = b""
+        self._incoming = self._outgoing = b""
         self._secrets = _Secrets()
         self.received = _Side(self._record_received)
         self.sent = _Side(self._record_sent)
@@ -185,18 +185,21 @@ class RecordedConnection(Connection):
         self._recorder.current = self
         super().data_received(data)
         self._recorder.current = None
-        self._record_incoming()
+        self._record()
 
-    def _record_incoming(self) -> None:
+    def _record(self) -> None:
         """What was received is unsealed by now, and comes before its answers."""
         incoming, self._incoming = self._incoming, b""
+        outgoing, self._outgoing = self._outgoing, b""
         self.received.take(incoming)
+        self.sent.take(outgoing)
 
     def flush(self) -> None:
-        self._record_incoming()
         output = b"".join(self.association.output)
         super().flush()
-        self.sent.take(output)
+        self._outgoing += output
+        if self._recorder.current is not self:
+            self._record()
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)

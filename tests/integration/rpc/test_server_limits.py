@@ -210,6 +210,27 @@ def test_a_client_whose_replies_pile_up_is_given_up() -> None:
         greedy.close()
 
 
+def test_long_answers_to_many_short_requests_are_not_all_kept() -> None:
+    limits = Limits(output_bytes=10_000, unsent_bytes=1 << 20)
+    handlers = ProbeHandlers()
+    with serving((ProbeInterface(), handlers), limits=limits) as running, raw(running) as greedy:
+        for number in range(300):
+            greedy.sendall(request(2, b"x", number))
+        running.until(lambda: len(handlers.waiting) == 300)
+        association = only_connection(running).association
+
+        def answer_all() -> int:
+            before, answer = resident(), ProbeResponse(octets=bytes(200_000))
+            for completion in handlers.waiting:
+                completion.succeed(answer)
+            return resident() - before
+
+        assert running.do(answer_all) < 16 << 20
+        assert association.pdus_out * limits.fragment_size < 16 << 20
+        running.until(lambda: running.server.connections == 0)
+        assert handlers.seen.count("undelivered x") == 300
+
+
 # Hostile input.
 
 

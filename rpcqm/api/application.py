@@ -243,6 +243,8 @@ def _decoded(text: str) -> str:
 def _query(text: str) -> dict[str, str]:
     """The parameters of a query, each at most once."""
     given: dict[str, str] = {}
+    if not text:
+        return given
     pairs = [pair for pair in text.split("&") if pair]
     if len(pairs) > MOST_PARAMETERS:
         raise bad_request("too many parameters")

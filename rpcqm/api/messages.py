@@ -196,6 +196,8 @@ def _decoded(text: str) -> bytes:
 def _properties(headers: Mapping[str, str]) -> dict[str, object]:
     """What `Rpcqm-…` headers say, percent-decoded; unknown ones are mistakes, as in JSON."""
     given: dict[str, object] = {}
+    if PREFIX not in "\n".join(headers):  # most messages have none
+        return given
     for name, value in headers.items():
         if name.startswith(PREFIX):
             member = name.removeprefix(PREFIX).replace("-", "_")

@@ -6,6 +6,7 @@ separators of lines, marks of the direction of writing, and characters without a
 
 import functools
 import json
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -80,4 +81,14 @@ def iso_time(seconds: float) -> str | None:
     """A moment for programs: ISO 8601 in UTC; None for 0."""
     if not seconds:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    fraction, whole = math.modf(seconds)
+    microseconds = round(fraction * 1_000_000)
+    if not 0 <= microseconds < 1_000_000:
+        return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    return f"{_second(whole)}.{microseconds:06}Z" if microseconds else f"{_second(whole)}Z"
+
+
+@functools.lru_cache(maxsize=64)
+def _second(seconds: float) -> str:
+    """A whole second, which moments that are told together have in common."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()

@@ -37,15 +37,23 @@ class HttpRequest:
     @property
     def fields(self) -> Mapping[str, str]:
         """The first header of each name, by that in lower case."""
-        if self._fields is None:
-            self._fields = found = {}
-            for name, value in self.headers:
-                lower = name.lower()
-                if lower in found:
-                    self.twice.add(lower)
-                else:
-                    found[lower] = value
-        return self._fields
+        found = self._fields
+        if found is None:
+            found = self._fields = {name.lower(): value for name, value in self.headers}
+            if len(found) < len(self.headers):
+                self._take_first(found)
+        return found
+
+    def _take_first(self, found: dict[str, str]) -> None:
+        """Let `found` have the first header of each name, and note which are there again."""
+        met: set[str] = set()
+        for name, value in self.headers:
+            lower = name.lower()
+            if lower in met:
+                self.twice.add(lower)
+            else:
+                met.add(lower)
+                found[lower] = value
 
     def header(self, name: str) -> str | None:
         """The first header of that name, in whatever case."""

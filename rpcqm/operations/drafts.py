@@ -2,7 +2,8 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import wide_length
@@ -60,6 +61,17 @@ class Draft:
 
 def attributes_of(draft: Draft) -> MessageAttributes:
     """The attributes of a draft; raises MQError for what a message cannot have."""
+    if _beside_body(draft) != _PLAIN:
+        return _read(draft)
+    if len(draft.body) > MAXIMUM_PACKET_SIZE:
+        raise PacketTooLargeError(len(draft.body))
+    attributes = _PLAIN_ATTRIBUTES.copy()
+    attributes.body = draft.body
+    return attributes
+
+
+def _read(draft: Draft) -> MessageAttributes:
+    """The same for a draft with properties."""
     if wide_length(draft.label) > MAXIMUM_LABEL_LENGTH:
         raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(draft.label)} characters")
     extension = _octets(draft.extension_base64) or _context(draft.traceparent)
@@ -133,3 +145,8 @@ def _octets(text: str | None) -> bytes:
         return base64.b64decode(text or "", validate=True)
     except (binascii.Error, ValueError):
         raise MQError(_INVALID, "extension_base64 is no Base64") from None
+
+
+_beside_body = attrgetter(*(each.name for each in fields(Draft)[1:]))
+_PLAIN, _PLAIN_ATTRIBUTES = _beside_body(Draft()), _read(Draft())
+"""What most messages have beside their bodies; it is read once."""

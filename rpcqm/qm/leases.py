@@ -315,7 +315,7 @@ class Leases:
     def _take(self, reception: Reception, queue: Queue, key: int) -> Completion[Message]:
         """Lock a message for a reception."""
         message = self._positions.message_at(queue, key)
-        count = self._store.index(queue.queue_id).moves(key).abort_count + 1
+        count = message.abort_count + 1
         lease: Lease | None = None
         if reception.lease:
             if not self._room(reception.identity.sid):

@@ -102,6 +102,25 @@ class Opening:
             self._looked_at(queue)
         return self._describe(name, required_access, share_mode, queue)
 
+    def open_to_send_at_once(
+        self, format_name: FormatName | tuple[FormatName, ...], identity: Identity
+    ) -> OpenQueueDescriptor:
+        """The same for sending what is at hand: nobody else runs before the queue is closed again.
+
+        For a queue here the descriptor is on no list, as nobody could meet it there; closing it
+        does nothing.
+        """
+        names = self._directory.expand_format_name(format_name)
+        queue = self._registry.find_by_format_name(names[0]) if len(names) == 1 else None
+        if queue is None or isinstance(queue, OutgoingQueue):
+            return self.open_queue(format_name, _SEND, identity=identity)
+        _check_kind(names[0], _SEND)
+        if not self._can_send_by(names[0]):
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, HTTP_IS_OFF)
+        _check_local(queue, _SEND)
+        self._access.check_open(queue, identity, _SEND)
+        return OpenQueueDescriptor(0, 0, _SEND, _SHARED, names[0], queue)
+
     def _looked_at(self, queue: Queue) -> None:
         for hook in self.look_hooks:
             hook(queue)

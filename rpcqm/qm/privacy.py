@@ -11,8 +11,7 @@ def check_privacy(descriptor: OpenQueueDescriptor, wanted: bool) -> None:
 
     Raises MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION.
     """
-    direct = any(isinstance(name.value, str) for name in descriptor.format_names)
-    if direct and wanted:
+    if wanted and any(isinstance(name.value, str) for name in descriptor.format_names):
         raise MQError(
             HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no encryption by direct name"
         )

@@ -18,7 +18,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.leases import Lease, Leases
 from rpcqm.qm.messages import MessageEvents
@@ -128,8 +127,7 @@ class ProgramWork:
                 self._opening.close_queue(each.descriptor)
 
     def _open(self, sending: Sending, identity: Identity) -> OpenQueueDescriptor:
-        access = QueueAccessType.SEND_ACCESS
-        return self._opening.open_queue(sending.name, access, identity=identity)
+        return self._opening.open_to_send_at_once(sending.name, identity=identity)
 
     def _perform(self, request: _Request, completes: Sequence[str]) -> Completion[Identifiers]:
         identity, key = request.identity, request.key

@@ -21,7 +21,7 @@ from rpcqm.codec.packet.enums import (
 )
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.trace_context import context_in
-from rpcqm.codec.packet.types import NULL_IDENTIFIER
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, guid_text
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.types.mqvalues import (
     INFINITE,
@@ -39,6 +39,7 @@ _NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR)
 _LONGEST_SID = 68
 """Octets of one with 15 parts, the most that there are ([MS-DTYP] 2.4.2.2)."""
 _CLASS_PREFIX = "MQMSG_CLASS_"
+_DELIVERIES = tuple(each.name.lower() for each in sorted(DeliveryGuarantee))
 ACKNOWLEDGEMENTS: Mapping[str, AcknowledgementsRequested] = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
@@ -71,7 +72,7 @@ def described(message: PacketMessage, place: Place, body: bytes) -> dict[str, ob
         "label": message.label,
         "class": class_name(message.message_class),
         "priority": message.priority,
-        "delivery": DeliveryGuarantee(message.delivery_guarantee).name.lower(),
+        "delivery": _DELIVERIES[message.delivery_guarantee],
         "transactional": message.transaction_identifier is not None,
         "sent": iso_time(message.sent_time),
         "arrived": iso_time(place.arrival_time),
@@ -81,7 +82,7 @@ def described(message: PacketMessage, place: Place, body: bytes) -> dict[str, ob
         "destination": _name(message.destination_queue_format_name),
         "admin_queue": _name(message.administration_queue_format_name),
         "response_queue": _name(message.response_queue_format_name),
-        "source_machine": str(message.source_machine_identifier),
+        "source_machine": guid_text(message.source_machine_identifier),
         "sender": _sender(message),
         "application_tag": message.application_tag,
         "move_count": place.move_count,
@@ -161,6 +162,8 @@ def _identifier(message: PacketMessage) -> str | None:
 
 def _acknowledgements(message: PacketMessage) -> list[str]:
     wanted = message.acknowledgements_requested
+    if not wanted:
+        return []
     return [name for name, flag in ACKNOWLEDGEMENTS.items() if wanted & flag]
 
 

@@ -5,6 +5,7 @@ is the one to import from.
 """
 
 from dataclasses import fields
+from functools import lru_cache
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
@@ -53,7 +54,7 @@ from rpcqm.codec.packet.fields import (
 )
 from rpcqm.codec.packet.security import ProviderInfo, SecurityFlags, locate_security_data
 from rpcqm.codec.packet.transaction import TRANSACTION_HEADER_SIZE, TransactionFlags
-from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier, TxSequenceID
 from rpcqm.codec.packet.user import QueueFormatType, UserFlags, decode_queue_name
 from rpcqm.codec.packet.user_message import UserMessage
 
@@ -81,12 +82,18 @@ _ACKNOWLEDGEMENTS, _CLASS, _CORRELATION = ACKNOWLEDGEMENTS.start, CLASS.start, C
 _BODY_TYPE, _APPLICATION_TAG = BODY_TYPE.start, APPLICATION_TAG.start
 _PRIVACY_LEVEL, _HASH_ALGORITHM = PRIVACY_LEVEL.start, HASH_ALGORITHM.start
 _ENCRYPTION_ALGORITHM = ENCRYPTION_ALGORITHM.start
-_NO_GUID = NULL_GUID.bytes
+_NO_GUID, _NO_CORRELATION = NULL_GUID.bytes, NULL_IDENTIFIER.encode()
 _CLASSES = {int(value): value for value in MessageClass}
 _PRIVACY_LEVELS = {int(value): value for value in PrivacyLevel}
 _HASH_ALGORITHMS = {int(value): value for value in HashAlgorithm}
 _ENCRYPTION_ALGORITHMS = {int(value): value for value in EncryptionAlgorithm}
 _AUTHENTICATION_LEVELS = {int(value): value for value in MessageAuthenticationLevel}
+
+
+@lru_cache(maxsize=256)
+def _guid_of(octets: bytes) -> UUID:
+    """A GUID of a packet: many packets have those of the same queue managers."""
+    return UUID(bytes_le=octets)
 
 
 class PacketMessage(UserMessage):
@@ -103,7 +110,7 @@ class PacketMessage(UserMessage):
 
     def _guid(self, offset: int) -> UUID:
         octets = bytes(self.buffer[offset : offset + 16])
-        return UUID(bytes_le=octets) if octets != _NO_GUID else NULL_GUID
+        return _guid_of(octets) if octets != _NO_GUID else NULL_GUID
 
     # BaseHeader
 
@@ -321,7 +328,10 @@ class PacketMessage(UserMessage):
 
     @property
     def correlation_identifier(self) -> MessageIdentifier:
-        return MessageIdentifier.decode(self.buffer, self.layout.properties + _CORRELATION)
+        offset = self.layout.properties + _CORRELATION
+        if self.buffer[offset : offset + len(_NO_CORRELATION)] == _NO_CORRELATION:
+            return NULL_IDENTIFIER
+        return MessageIdentifier.decode(self.buffer, offset)
 
     @property
     def body_type(self) -> int:

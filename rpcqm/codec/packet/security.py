@@ -146,7 +146,8 @@ def locate_security_data(buffer: Buffer, offset: int) -> list[tuple[int, int]]:
     _, *sizes = _START.unpack_from(buffer, offset)
     position, parts = offset + SECURITY_HEADER_SIZE, []
     for size in sizes:
-        require(buffer, position, align4(size), "security data")
         parts.append((position, size))
         position += align4(size)
+    start = offset + SECURITY_HEADER_SIZE
+    require(buffer, start, position - start, "security data")
     return parts

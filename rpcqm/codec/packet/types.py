@@ -21,6 +21,12 @@ SEQUENTIAL_MASK = (1 << SEQUENTIAL_BITS) - 1
 _MESSAGE_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 
 
+@functools.lru_cache(maxsize=256)
+def guid_text(guid: UUID) -> str:
+    """A GUID as text: many messages have that of the same queue manager."""
+    return str(guid)
+
+
 @functools.total_ordering
 @dataclass(frozen=True, slots=True)
 class TxSequenceID(Structure):
@@ -65,7 +71,7 @@ class MessageIdentifier(Structure):
         return cls(UUID(match[1]), int(match[2]))
 
     def __str__(self) -> str:
-        return f"{{{self.queue_manager_guid}}}\\{self.ordinal}"
+        return f"{{{guid_text(self.queue_manager_guid)}}}\\{self.ordinal}"
 
 
 NULL_IDENTIFIER = MessageIdentifier()

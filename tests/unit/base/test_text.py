@@ -1,0 +1,19 @@
+"""Moments as programs are told them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rpcqm.base.text import iso_time
+
+MOMENTS = (1, 1.5, 1_700_000_000, 1_700_000_000.123, 1_795_000_000.9999996, 4e9 + 0.001, -1.25)
+
+
+@pytest.mark.parametrize("seconds", MOMENTS)
+def test_a_moment_is_told_as_the_calendar_has_it(seconds: float) -> None:
+    told = datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    assert iso_time(seconds) == told == iso_time(seconds)
+
+
+def test_no_moment_is_told_as_none() -> None:
+    assert iso_time(0) is None

@@ -240,6 +240,8 @@ class IncomingTransfers:
     def __init__(self, protocol: "BinaryProtocol") -> None:
         self._protocol = protocol
         self._cache: OrderedDict[bytes, IncomingTransfer] = OrderedDict()
+        self._keys: dict[bytes, bytes] = {}
+        """Those of transfers, by what packets have of the source and the destination."""
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
         for key, data in protocol.protocol_records.records(PREFIX):
@@ -287,27 +289,37 @@ class IncomingTransfers:
             arrivals.forget_transfer_info(*_shown_as(*place))
 
     def of(self, message: Message) -> IncomingTransfer:
-        """The transfer that a message belongs to."""
+        """The transfer that a message belongs to.
+
+        A direct name may come with the number of this machine, or without one: it is the same.
+        """
         attributes = message.attributes
         names = message.packet[NAMES_OFFSET : attributes.layout.admin_queue]
         written = message.packet[_SOURCE_AND_ADDRESS] + names
-        found = self._cache.get(written)
-        if found is not None:
-            self._cache.move_to_end(written)
+        known = self._keys.get(written)
+        if known is not None and (found := self._cache.get(known)) is not None:
+            self._cache.move_to_end(known)
             return found
-        transfer = IncomingTransfer(
-            self._protocol,
-            attributes.identifier.queue_manager_guid,
-            str(attributes.destination_queue_format_name),
-        )
-        key = transfer.key
-        data = self._protocol.protocol_records.get(key)
-        if data is not None:
-            transfer.restore(data, self._protocol.protocol_records.get(transfer.rejected_key))
-        self._cache[written] = transfer
+        transfer = self._found_or_made(message)
+        if len(self._keys) >= _CACHED:
+            self._keys.clear()
+        self._keys[written] = transfer.key
+        return transfer
+
+    def _found_or_made(self, message: Message) -> IncomingTransfer:
+        attributes, records = message.attributes, self._protocol.protocol_records
+        source = attributes.identifier.queue_manager_guid
+        name = str(attributes.destination_queue_format_name)
+        made = IncomingTransfer(self._protocol, source, name)
+        if (found := self._cache.get(made.key)) is not None:
+            self._cache.move_to_end(made.key)
+            return found
+        if (data := records.get(made.key)) is not None:
+            made.restore(data, records.get(made.rejected_key))
+        self._cache[made.key] = made
         while len(self._cache) > _CACHED:
             self._cache.popitem(last=False)[1].schedule.stop()
-        return transfer
+        return made
 
     def __iter__(self) -> Iterator[IncomingTransfer]:
         return iter(self._cache.values())

@@ -12,9 +12,12 @@ from rpcqm.binary.connection.receiving import MOST_PENDING, Receiver
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import QUEUE_MANAGER_ADDRESS
 from rpcqm.codec.packet.internal import OrderAckBody
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
+from tests.support.binary_peer import ScriptedPeer
+from tests.unit.binary.test_arrival_batches import Sent
 
 NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"
 
@@ -314,3 +317,32 @@ def test_copies_of_a_message_to_several_queues_of_one_machine_all_arrive(pair: E
     pair.settle(20)
     assert pair.bob.bodies("orders") == pair.bob.bodies("copies") == [b"content"]
     assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.6")
+@pytest.mark.parametrize("together", [True, False])
+def test_a_direct_name_is_one_destination_with_our_number_or_without(
+    pair: Exchanging, together: bool
+) -> None:
+    """QueueManagerAddress is no part of a direct name, so that it begins no other sequence."""
+    bob, now = pair.bob, pair.simulation.clock.now() // 1000
+    bob.engine.turn.is_on = together
+    peer = ScriptedPeer(bob)
+    own = bob.engine.queue_manager.identifier.bytes_le
+
+    def deliver(*sent: tuple[bytes, int]) -> None:
+        packets = []
+        for address, number in sent:
+            place = (1, number, number - 1)
+            packet = bytearray(Sent("stream", number, place=place, body=b"%d" % number).packet(now))
+            packet[QUEUE_MANAGER_ADDRESS] = address
+            packets.append((bytes(packet), True))
+        peer.feed(peer.counting(packets))
+        pair.settle(1)
+
+    deliver((bytes(16), 1), (own, 2), (bytes(16), 3), (own, 3), (bytes(16), 2))
+    for address in (own, bytes(16)):
+        deliver(*((address, number) for number in (4, 5, 6, 7)))
+    deliver((own, 8), (bytes(16), 9), (own, 9), (bytes(16), 8))
+    assert bob.bodies("stream") == [b"%d" % number for number in range(1, 10)]
+    assert len(list(bob.protocol.incoming_transfers)) == 1

@@ -91,12 +91,8 @@ class Api:
         """What is asked for; `told` gets the headers of every answer to who asks."""
         self._check_host(request)
         target, _, query = request.target.partition("?")
-        if target in ("/healthz", "/readyz"):
-            return _only(request, "GET", self._health(target == "/readyz"))
-        if target == f"{routes.BASE}/openapi.json":
-            return _only(request, "GET", Reply(octets=self._description()))
-        if target in (routes.BASE, f"{routes.BASE}/"):
-            return _only(request, "GET", self._page())
+        if target in _OPEN:
+            return _only(request, "GET", self._open(target))
         if not self._is_ready():
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, _UNAVAILABLE, _NOT_READY)
         if target == _ICON:
@@ -136,6 +132,14 @@ class Api:
         logged_on = log_on(request, self._accounts, self.settings)
         told.extend(logged_on.headers)
         return logged_on.identity
+
+    def _open(self, target: str) -> Reply:
+        """What everybody may ask for, also before there is a queue manager."""
+        if target in _HEALTH:
+            return self._health(target == _READY)
+        if target == _OPENAPI:
+            return Reply(octets=self._description())
+        return self._page()
 
     def _health(self, ready: bool) -> Reply:
         """That the process answers, or whether it does its work; everybody may ask."""
@@ -184,7 +188,9 @@ class Api:
 
 _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
 _KINDS_ONCE = {"authorization", "idempotency-key"}
-_ICON = "/favicon.ico"
+_ICON, _READY, _OPENAPI = "/favicon.ico", "/readyz", f"{routes.BASE}/openapi.json"
+_HEALTH = frozenset({"/healthz", _READY})
+_OPEN = _HEALTH | {_OPENAPI, routes.BASE, f"{routes.BASE}/"}
 _STRANGERS = "pages of other hosts may not ask; a proxy that ends TLS must be console.trusted_proxy"
 _UNAVAILABLE = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE.name
 _NOT_READY = "the queue manager starts or stops, or its disk has failed"

@@ -7,6 +7,8 @@ alone, and answers as `/api/v1` answers a send.
 import asyncio
 import sys
 
+import uvloop
+
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import SystemClock
 from rpcqm.http.exchange import HttpRequest, HttpResponse
@@ -36,4 +38,5 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as `rpcqm serve` does
+        runner.run(serve())

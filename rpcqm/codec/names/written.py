@@ -90,9 +90,8 @@ def format_names(text: str, host: str = HERE) -> tuple[FormatName, ...]:
 
     Raises MQError as `format_name` does.
     """
-    # The name of a distribution list may hold commas itself.
-    texts = [text] if text[:3].upper() == "DL=" else text.split(",")
-    return tuple(format_name(each, host) for each in texts)
+    short = len(text) <= LONGEST_REMEMBERED
+    return (_remembered_several if short else _read_several)(text, host)
 
 
 def format_name(text: str, host: str = HERE) -> FormatName:
@@ -116,6 +115,15 @@ def _read(text: str, host: str) -> FormatName:
 
 
 _remembered = functools.lru_cache(REMEMBERED)(_read)
+
+
+def _read_several(text: str, host: str) -> tuple[FormatName, ...]:
+    # The name of a distribution list may hold commas itself.
+    texts = [text] if text[:3].upper() == "DL=" else text.split(",")
+    return tuple(format_name(each, host) for each in texts)
+
+
+_remembered_several = functools.lru_cache(REMEMBERED)(_read_several)
 
 
 def subqueue_name(queue: FormatName, name: str) -> FormatName:

@@ -83,6 +83,9 @@ _BODY_TYPE, _APPLICATION_TAG = BODY_TYPE.start, APPLICATION_TAG.start
 _PRIVACY_LEVEL, _HASH_ALGORITHM = PRIVACY_LEVEL.start, HASH_ALGORITHM.start
 _ENCRYPTION_ALGORITHM = ENCRYPTION_ALGORITHM.start
 _NO_GUID, _NO_CORRELATION = NULL_GUID.bytes, NULL_IDENTIFIER.encode()
+_QUEUE_TYPES = tuple(map(QueueFormatType, range(QUEUE_TYPE + 1)))
+_REQUESTS = tuple(map(AcknowledgementsRequested, range(EVERY_ACKNOWLEDGEMENT + 1)))
+_SENDER_TYPES = tuple(SenderIdentifierType)
 _CLASSES = {int(value): value for value in MessageClass}
 _PRIVACY_LEVELS = {int(value): value for value in PrivacyLevel}
 _HASH_ALGORITHMS = {int(value): value for value in HashAlgorithm}
@@ -166,15 +169,15 @@ class PacketMessage(UserMessage):
 
     @property
     def destination_queue_type(self) -> QueueFormatType:
-        return QueueFormatType(self.user_flags >> DESTINATION_TYPE & QUEUE_TYPE)
+        return _QUEUE_TYPES[self.user_flags >> DESTINATION_TYPE & QUEUE_TYPE]
 
     @property
     def administration_queue_type(self) -> QueueFormatType:
-        return QueueFormatType(self.user_flags >> ADMINISTRATION_TYPE & QUEUE_TYPE)
+        return _QUEUE_TYPES[self.user_flags >> ADMINISTRATION_TYPE & QUEUE_TYPE]
 
     @property
     def response_queue_type(self) -> QueueFormatType:
-        return QueueFormatType(self.user_flags >> RESPONSE_TYPE & QUEUE_TYPE)
+        return _QUEUE_TYPES[self.user_flags >> RESPONSE_TYPE & QUEUE_TYPE]
 
     @property
     def destination_queue_format_name(self) -> FormatName | None:
@@ -270,7 +273,7 @@ class PacketMessage(UserMessage):
         kind = self._security_flags().ST
         if kind > SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
             raise DecodeError(f"sender of type {kind}", self.layout.security)
-        return SenderIdentifierType(kind)
+        return _SENDER_TYPES[kind]
 
     @property
     def sender_identifier(self) -> bytes:
@@ -316,9 +319,7 @@ class PacketMessage(UserMessage):
 
     @property
     def acknowledgements_requested(self) -> AcknowledgementsRequested:
-        return AcknowledgementsRequested(
-            self._property(_ACKNOWLEDGEMENTS, 1) & EVERY_ACKNOWLEDGEMENT
-        )
+        return _REQUESTS[self._property(_ACKNOWLEDGEMENTS, 1) & EVERY_ACKNOWLEDGEMENT]
 
     @property
     def message_class(self) -> int:

@@ -147,7 +147,7 @@ def locate_security_data(buffer: Buffer, offset: int) -> list[tuple[int, int]]:
     position, parts = offset + SECURITY_HEADER_SIZE, []
     for size in sizes:
         parts.append((position, size))
-        position += align4(size)
+        position += size + 3 & -4
     start = offset + SECURITY_HEADER_SIZE
     require(buffer, start, position - start, "security data")
     return parts

@@ -99,6 +99,8 @@ class GuessThrottle:
 
     def admit(self, account: str, address: str) -> None:
         """Raise AuthenticationError if an attempt comes too early."""
+        if not self._calm and not self._slowed:
+            return
         name, owner = account[:LONGEST_NAME], owner_of(address)
         known = self._known(owner)
         if known is None:

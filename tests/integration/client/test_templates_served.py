@@ -26,13 +26,18 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import OBJECTID
-from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.codec.types.qmcomm import rpc_ACCloseHandleRequest, rpc_ACPurgeQueueRequest
-from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
+from rpcqm.codec.types.mqvalues import MQ_ACTION_RECEIVE, QueueAccessType
+from rpcqm.codec.types.qmcomm import (
+    rpc_ACCloseHandleRequest,
+    rpc_ACPurgeQueueRequest,
+    rpc_QMOpenQueueInternalResponse,
+)
+from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExRequest, rpc_ACSendMessageExRequest
 from rpcqm.rpc.client import Binding, RpcClient, TypedCall
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support import templates
+from tests.support.dependent_client import receiving_buffer
 
 PASSWORD = "a long pass phrase"
 ON, OFF = (
@@ -258,9 +263,8 @@ class Line:
         async with await RpcClient.connect_unix(queue_manager.socket) as client:
             yield cls(client, await client.bind(load("qmcomm")), await client.bind(load("qmcomm2")))
 
-    async def open(self, name: str, access: QueueAccessType) -> bytes:
-        response = await self._comm.send(opening_request(format_name(name), access)).response()
-        return response.phQueue
+    async def open(self, name: str, access: QueueAccessType) -> rpc_QMOpenQueueInternalResponse:
+        return await self._comm.send(opening_request(format_name(name), access)).response()
 
     def send(self, handle: bytes, body: bytes) -> TypedCall[Any]:
         buffer = transfer_buffer_of(OutgoingMessage(body), 0)
@@ -270,6 +274,12 @@ class Line:
 
     def purge(self, handle: bytes) -> TypedCall[Any]:
         return self._comm.send(rpc_ACPurgeQueueRequest(hQueue=handle))
+
+    def receive(self, context: int) -> TypedCall[Any]:
+        """Receive the next message, and wait for it."""
+        buffer = receiving_buffer(action=MQ_ACTION_RECEIVE, timeout=10_000)
+        request = rpc_ACReceiveMessageExRequest(hQMContext=context, ptb=buffer)
+        return self._sending.send(request)
 
     def close(self, handle: bytes) -> TypedCall[Any]:
         return self._comm.send(rpc_ACCloseHandleRequest(phQueue=handle))
@@ -288,15 +298,21 @@ async def _outcome(call: TypedCall[Any]) -> str:
         return fault.status.name
 
 
+Last = Callable[[Line, bytes, rpc_QMOpenQueueInternalResponse], TypedCall[Any]]
+"""Makes a call, given a queue's handle for sending and what has opened it for receiving."""
+
+
 async def behind_sends(
-    queue_manager: PrivateQueueManager, name: str, last: Callable[[Line, bytes, bytes], Any]
+    queue_manager: PrivateQueueManager, name: str, last: Last, emptied: bool
 ) -> list[str]:
     """What comes of a send, what follows it and another send, all in one segment."""
     async with Line.to(queue_manager) as line:
-        sending = await line.open(name, QueueAccessType.SEND_ACCESS)
+        sending = (await line.open(name, QueueAccessType.SEND_ACCESS)).phQueue
         receiving = await line.open(name, QueueAccessType.RECEIVE_ACCESS)
         for _ in range(LEARNED):
             assert await line.in_one_segment(lambda: line.send(sending, b"learned")) == ["MQ_OK"]
+        if emptied:
+            await line.in_one_segment(lambda: line.purge(receiving.phQueue))
         return await line.in_one_segment(
             lambda: line.send(sending, b"ahead"),
             lambda: last(line, sending, receiving),
@@ -307,14 +323,16 @@ async def behind_sends(
 Told = tuple[list[str], list[bytes], bool]
 
 
-def both_ways(queue_manager: PrivateQueueManager, name: str, last: Any) -> Told:
+def both_ways(
+    queue_manager: PrivateQueueManager, name: str, last: Last, emptied: bool = False
+) -> Told:
     """The outcome of a story, which has to be the same with templates and without."""
     found = []
     for configuration in (ON, OFF):
         own = f"{name}-{configuration is ON}"
         queue_manager.run("queue", "create", own)
         before = sent(queue_manager, configuration)
-        told = asyncio.run(behind_sends(queue_manager, own, last))
+        told = asyncio.run(behind_sends(queue_manager, own, last, emptied))
         taken = sent(queue_manager, configuration) > before
         assert taken is (configuration is ON)
         found.append((told, bodies(queue_manager, own), taken))
@@ -337,10 +355,23 @@ def test_a_purge_in_one_segment_with_sends_purges_what_was_there(
 ) -> None:
     """What is not durable yet when a purge begins is in no queue yet."""
     told, kept, _ = both_ways(
-        queue_manager, name, lambda line, sending, receiving: line.purge(receiving)
+        queue_manager, name, lambda line, sending, receiving: line.purge(receiving.phQueue)
     )
     assert told == ["MQ_OK"] * 3
     assert kept == [b"ahead", b"behind"]
+
+
+def test_a_receive_in_one_segment_with_sends_gets_the_one_ahead_of_it(
+    queue_manager: PrivateQueueManager, name: str
+) -> None:
+    """What was learned from is taken first, so that the read waits for what is sent with it."""
+
+    def receive(line: Line, sending: bytes, receiving: Any) -> TypedCall[Any]:
+        return line.receive(receiving.pdwQMContext)
+
+    told, kept, _ = both_ways(queue_manager, name, receive, emptied=True)
+    assert told == ["MQ_OK"] * 3
+    assert kept == [b"behind"]
 
 
 @pytest.mark.parametrize("configuration", [ON, OFF], ids=["templates", "careful"])

@@ -54,9 +54,18 @@ async def work(asked: Asked) -> Reply:
 async def receive_messages(asked: Asked) -> Reply:
     """Receive messages, each under a lease; an empty list if none has come in time."""
     wanted: models.Receive = asked.parameters
-    wait = min(wanted.wait, asked.longest_wait) * 1000
-    if wanted.correlation_id is not None:
-        return await _receive_answer(asked, wanted.correlation_id, wanted.lease * 1000, wait)
+    one = wanted.correlation_id
+    given = await (_received(asked, wanted) if one is None else _answer(asked, wanted, one))
+    return Reply(200, {"messages": given, "next": None})
+
+
+def _wait(asked: Asked, wanted: models.Receive | models.PageOfMessages) -> int:
+    """Milliseconds that are waited."""
+    return min(wanted.wait, asked.longest_wait) * 1000
+
+
+async def _received(asked: Asked, wanted: models.Receive) -> list[dict[str, object]]:
+    wait = _wait(asked, wanted)
     reception = asked.operations.messages.receive(
         asked.identity, asked.queue, wanted.lease * 1000, wait, wanted.max, asked.still
     )
@@ -65,22 +74,23 @@ async def receive_messages(asked: Asked) -> Reply:
     except asyncio.CancelledError:  # the program has gone, and will not get them
         reception.abandon()
         raise
-    return Reply(200, {"messages": [leased(each) for each in received], "next": None})
+    return list(map(leased, received))
 
 
-async def _receive_answer(asked: Asked, text: str, lease: int, wait: int) -> Reply:
-    wanted = message_identifier(text)
+async def _answer(asked: Asked, wanted: models.Receive, text: str) -> list[dict[str, object]]:
+    identifier, lease = message_identifier(text), wanted.lease * 1000
+    wait = _wait(asked, wanted)
     received = await asked.operations.waiting.receive_answer(
-        asked.identity, asked.queue, wanted, lease, wait, asked.still
+        asked.identity, asked.queue, identifier, lease, wait, asked.still
     )
-    return Reply(200, {"messages": [leased(each) for each in received], "next": None})
+    return list(map(leased, received))
 
 
 async def peek_messages(asked: Asked) -> Reply:
     """Look at messages in order; they stay. Waits for the first one, if that is asked for."""
     wanted: models.PageOfMessages = asked.parameters
     after = None if wanted.after is None else lookup_id_of(wanted.after)
-    wait = min(wanted.wait, asked.longest_wait) * 1000
+    wait = _wait(asked, wanted)
     page = await asked.operations.waiting.peek(
         asked.identity, asked.queue, after, wanted.limit, wait, asked.still
     )

@@ -18,6 +18,7 @@ from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, refusals
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.leases import BRIEFLY
 from rpcqm.qm.message_counts import why_dead
 from rpcqm.qm.program_work import Sending
 
@@ -25,8 +26,6 @@ LOOKED_AT_ONCE = 100_000
 """Dead letters that are looked at for those of a reason."""
 RESENT_AT_ONCE = 1_000
 """Dead letters of one request."""
-_HELD_MILLISECONDS = 60_000
-"""For which a dead letter is kept from others at most, while it is being sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class DeadLetterOperations:
     ) -> None:
         engine = self._engine
         with refusals(identity, "resend dead letter", str(name)):
-            held = engine.leases.hold(name, identity, key, _HELD_MILLISECONDS, self._access(name))
+            held = engine.leases.hold(name, identity, key, BRIEFLY, self._access(name))
         (received,) = held.received
         assert received.lease is not None
         try:

@@ -16,12 +16,10 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.messages import MessageOperations, Page
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.qm.leases import LeasedMessage
+from rpcqm.qm.leases import BRIEFLY, LeasedMessage, require_logon
 
 READ_AT_ONCE = 64
 """Messages that are looked through for an answer before others are served."""
-_HELD_MILLISECONDS = 60_000
-"""For which an answer is kept from others while its removal is made durable."""
 
 Still = Callable[[], bool]
 """Whether who asks may still log on."""
@@ -103,7 +101,7 @@ class WaitingOperations:
         with self._messages.opened(identity, name, QueueAccessType.PEEK_ACCESS) as descriptor:
             watch = Watch(self._engine, descriptor, wait)
             while not page.messages and await watch.next():
-                _require(still)
+                require_logon(still)
                 page = self._messages.peek(identity, name, after, limit)
         return page
 
@@ -124,7 +122,7 @@ class WaitingOperations:
         with self._messages.opened(identity, name, access) as descriptor:
             async for key in self._there_and_coming(descriptor, wait):
                 if self._answers(descriptor, key, correlation_identifier):
-                    _require(still)
+                    require_logon(still)
                     return [await self._receive(identity, name, key, lease)]
         return []
 
@@ -159,15 +157,10 @@ class WaitingOperations:
     async def _receive(
         self, identity: Identity, name: FormatName, key: int, lease: int
     ) -> LeasedMessage:
-        held = self._engine.leases.hold(name, identity, key, lease or _HELD_MILLISECONDS)
+        held = self._engine.leases.hold(name, identity, key, lease or BRIEFLY)
         (received,) = held.received
         if lease:
             return received
         assert received.lease is not None
         await settled(self._engine.leases.complete(identity, [received.lease.identifier]))
         return LeasedMessage(received.message, received.delivery_count, None)
-
-
-def _require(still: Still) -> None:
-    if not still():
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the logon counts no more")

@@ -47,6 +47,9 @@ is given whatever its size."""
 _IDENTIFIER_BYTES = 16
 """128 random bits cannot be guessed."""
 
+BRIEFLY = 60_000
+"""Milliseconds for which a message is kept from others at most, while it is sent or removed."""
+
 _EXPIRED_AT_ONCE = 1_000
 """Leases that end before others are served; the rest follow at once."""
 
@@ -299,8 +302,7 @@ class Leases:
     def _take_after_waiting(
         self, reception: Reception, queue: Queue, key: int
     ) -> Completion[Message]:
-        if not reception.still():
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the logon counts no more")
+        require_logon(reception.still)
         return self._take(reception, queue, key)
 
     def _take_available(self, reception: Reception, queue: Queue) -> None:
@@ -538,6 +540,12 @@ class Leases:
 async def _all(outcomes: list[Completion[None]]) -> None:
     for outcome in outcomes:
         await outcome
+
+
+def require_logon(still: Callable[[], bool]) -> None:
+    """Raise MQError unless who has waited may still log on."""
+    if not still():
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the logon counts no more")
 
 
 def _check_length(lease: int) -> None:

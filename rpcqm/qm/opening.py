@@ -91,9 +91,7 @@ class Opening:
         if len(names) > 1:
             return self._open_several(names, required_access, share_mode, identity)
         name = names[0]
-        _check_kind(name, required_access)
-        if required_access == _SEND and not self._can_send_by(name):
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, HTTP_IS_OFF)
+        self._check_name(name, required_access)
         queue = self._find(name, required_access, identity)
         if share_mode != _SHARED and identity is not None and identity.is_anonymous:
             self._access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
@@ -114,11 +112,8 @@ class Opening:
         queue = self._registry.find_by_format_name(names[0]) if len(names) == 1 else None
         if queue is None or isinstance(queue, OutgoingQueue):
             return self.open_queue(format_name, _SEND, identity=identity)
-        _check_kind(names[0], _SEND)
-        if not self._can_send_by(names[0]):
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, HTTP_IS_OFF)
-        _check_local(queue, _SEND)
-        self._access.check_open(queue, identity, _SEND)
+        self._check_name(names[0], _SEND)
+        self._check_here(queue, _SEND, identity)
         return OpenQueueDescriptor(0, 0, _SEND, _SHARED, names[0], queue)
 
     def _looked_at(self, queue: Queue) -> None:
@@ -217,9 +212,19 @@ class Opening:
             queue = self._new_subqueue(name, access, identity)
         if queue is None:
             return self._find_outgoing(name, access, identity)
+        self._check_here(queue, access, identity)
+        return queue
+
+    def _check_name(self, name: FormatName, access: QueueAccessType) -> None:
+        """Raise MQError if such names cannot be opened for `access`, or not at present."""
+        _check_kind(name, access)
+        if access == _SEND and not self._can_send_by(name):
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, HTTP_IS_OFF)
+
+    def _check_here(self, queue: Queue, access: QueueAccessType, identity: Identity | None) -> None:
+        """Raise MQError if a caller may not open a queue here."""
         _check_local(queue, access)
         self._access.check_open(queue, identity, access)
-        return queue
 
     def _new_subqueue(
         self, name: FormatName, access: QueueAccessType, identity: Identity | None

@@ -117,7 +117,7 @@ class Dispatcher:
             lane is not None
             and not association.unrecognised
             and not ((call.big_endian or call.security.auth_type) and _is_unusual(call))
-            and self._may_wait(association.pending)
+            and not (association.pending and self._busy(call))
             and lane.take(call)
         ):
             return
@@ -200,10 +200,6 @@ class Dispatcher:
         if not isinstance(outcome, entry.response_class):
             outcome = entry.response_of_status(request, outcome)
         return entry.encode(outcome)
-
-    def _may_wait(self, pending: int) -> bool:
-        """Whether one more call of a connection that has so many may wait."""
-        return not pending or (pending < self._most_of_one and self.pending < self._most_pending)
 
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""

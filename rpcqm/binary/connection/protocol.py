@@ -149,8 +149,9 @@ class BinaryProtocol:
             self.routing.start()
         for queue in self.outgoing.list():
             if self._carries(queue) and (queue.message_count or self._has_sequence(queue)):
-                self.transfer(queue).finish_acknowledgement()
-                self.transfer(queue).wake()
+                transfer = self.transfer(queue)
+                transfer.finish_acknowledgement()
+                transfer.wake()
 
     def _new_routing(self) -> Routing | None:
         """The routing of the directory; None without one."""

@@ -49,7 +49,7 @@ _ALLOCATED = list(MessagePropertiesStart.formats()).index("allocation_body_size"
 _SIZES = struct.Struct(
     "<" + MessagePropertiesStart.reading("label_length", "message_size", "extension_size")
 )
-CLASS_AND_SIZES = struct.Struct(
+_CLASS_AND_SIZES = struct.Struct(
     "<"
     + MessagePropertiesStart.reading(
         "label_length", "message_class", "message_size", "extension_size"
@@ -75,10 +75,15 @@ def locate_properties(buffer: Buffer, offset: int) -> tuple[int, int, int, int, 
 def class_and_size(buffer: Buffer, offset: int) -> tuple[int, int]:
     """The class and the body's size; raises DecodeError as `locate_properties` does."""
     require(buffer, offset, PROPERTIES_HEADER_SIZE, "MessagePropertiesHeader")
-    length, kind, size, extension_size = CLASS_AND_SIZES.unpack_from(buffer, offset)
-    end = align4(PROPERTIES_HEADER_SIZE + 2 * length + extension_size + size)
-    require(buffer, offset, end, "MessagePropertiesHeader")
+    kind, size, length = class_and_lengths(buffer, offset)
+    require(buffer, offset, length, "MessagePropertiesHeader")
     return kind, size
+
+
+def class_and_lengths(buffer: Buffer, offset: int) -> tuple[int, int, int]:
+    """The class, the body's size, and that of the whole padded header, whose start is there."""
+    length, kind, size, extension_size = _CLASS_AND_SIZES.unpack_from(buffer, offset)
+    return kind, size, align4(PROPERTIES_HEADER_SIZE + 2 * length + extension_size + size)
 
 
 def validate_properties(buffer: Buffer, offset: int) -> None:

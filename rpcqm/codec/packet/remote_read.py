@@ -201,7 +201,7 @@ _Header = TypeVar("_Header", SubqueueHeader, ExtendedAddressHeader)
 
 EXTENSION_HEADER_SIZE = 12
 _TIMES = struct.Struct("<I")
-_HEAD = head_reader(("flags", "packet_size", "time_to_reach_queue"), ("sent_time", "flags"))
+HEAD = head_reader(("flags", "packet_size", "time_to_reach_queue"), ("sent_time", "flags"))
 _TIME_AT = TIME_TO_REACH_QUEUE.start
 _BEHIND_ADDRESS = QUEUE_MANAGER_ADDRESS.stop
 _DIRECT = int(QueueFormatType.DIRECT)
@@ -296,12 +296,16 @@ def message_packet(
     `extension` are the bytes of a MessagePacketExtension. Body and trailers stay where they
     were: the offsets of a UserMessage in `buffer` hold for the result too.
     """
-    base_flags, size, relative, sent, flags = _HEAD.unpack_from(buffer)
+    base_flags, size, relative, sent, flags = HEAD.unpack_from(buffer)
     if base_flags & SESSION_HEADER_FLAG:
         size += SESSION_HEADER_SIZE
-    expiry = _TIMES.pack(absolute_time_to_reach_queue(relative, sent))
     overlaid = None if host is None else reader_address(flags, host)
     address = overlaid or buffer[QUEUE_MANAGER_ADDRESS]
+    return joined(buffer, size, absolute_time_to_reach_queue(relative, sent), address, extension)
+
+
+def joined(buffer: Buffer, size: int, expiry: int, address: Buffer, extension: bytes) -> bytes:
+    """A message packet of so many octets, with what it gets for its reader."""
     rest = buffer[_BEHIND_ADDRESS:size]
-    source = buffer[SOURCE_QUEUE_MANAGER]
-    return b"".join((buffer[:_TIME_AT], expiry, source, address, rest, extension))
+    time, source = _TIMES.pack(expiry), buffer[SOURCE_QUEUE_MANAGER]
+    return b"".join((buffer[:_TIME_AT], time, source, address, rest, extension))

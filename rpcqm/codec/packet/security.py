@@ -144,10 +144,10 @@ def locate_security_data(buffer: Buffer, offset: int) -> list[tuple[int, int]]:
     """
     require(buffer, offset, SECURITY_HEADER_SIZE, "SecurityHeader")
     _, *sizes = _START.unpack_from(buffer, offset)
-    position, parts = offset + SECURITY_HEADER_SIZE, []
+    start = position = offset + SECURITY_HEADER_SIZE
+    parts = []
     for size in sizes:
         parts.append((position, size))
-        position += size + 3 & -4
-    start = offset + SECURITY_HEADER_SIZE
+        position += align4(size)
     require(buffer, start, position - start, "security data")
     return parts

@@ -412,6 +412,13 @@ BOUNDS: tuple[Bound, ...] = (
         "shapes",
     ),
     Bound(
+        "rpc.request_shape_sizes",
+        "the first that was learned is forgotten, and such stubs take a few more steps",
+        "Lengths of one operation's stubs whose values are taken out in one step.",
+        "rpcqm.codec.ndr.shapes:MOST_SIZES",
+        "lengths",
+    ),
+    Bound(
         "rpc.request_shape_constants",
         "it has no shape, and is decoded each time",
         "What is the same in all requests of one shape.",

@@ -91,8 +91,12 @@ class ClientHandles:
 
         MQError(MQ_ERROR_WKS_CANT_SERVE_CLIENT). Source: [MS-MQMP] 3.1.4, 3.1.5.
         """
-        if call.transport == NCACN_IP_TCP and not self._queue_manager.supporting_server:
+        if not self.serves(call.transport):
             raise MQError(HResult.MQ_ERROR_WKS_CANT_SERVE_CLIENT)
+
+    def serves(self, transport: str) -> bool:
+        """Whether dependent clients are served over a transport."""
+        return transport != NCACN_IP_TCP or self._queue_manager.supporting_server
 
     # RPC_QUEUE_HANDLE
 

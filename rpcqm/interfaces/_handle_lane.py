@@ -10,14 +10,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from rpcqm.base.metrics import stopwatch
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.interfaces._authentication import CallAdmission
 from rpcqm.interfaces._recognition import Recognition
 from rpcqm.qm.turn import Turn
+from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
+from rpcqm.rpc.presentation import PresentationContext
+from rpcqm.rpc.security.context import SecurityContext
+from rpcqm.rpc.security.verification import may_be_verified
 
 OF_LANE = 64
 """Open queues that a connection remembers; who uses more begins anew."""
@@ -33,37 +38,60 @@ class HandleLane(ABC, Generic[Known]):
 
     __slots__ = (
         "_admission",
-        "_context",
-        "_durations",
         "_find",
         "_level",
         "_open",
-        "_path",
-        "_security",
         "_turn",
         "_under",
+        "context",
+        "durations",
+        "opnum",
+        "path",
+        "security",
     )
 
     def __init__(
         self, call: Call, path: CarefulPath, recognition: Recognition, admission: CallAdmission
     ) -> None:
         self._admission, self._under = admission, admission.security
-        self._context, self._security = call.context, call.security
+        self.context, self.security, self.opnum = call.context, call.security, call.opnum
         self._level = call.security.assured_level
-        self._path, self._turn = path, recognition.turn
-        self._durations = call.durations
+        self.path, self._turn = path, recognition.turn
+        self.durations = call.durations
         self._find = recognition.shapes.find
         self._open: dict[bytes, tuple[ContextHandle, Known]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def fits(self, call: Call) -> bool:
+    def fits(self, context: PresentationContext | None, security: SecurityContext) -> bool:
         """Whether a call has the lane's context and security, under settings that still hold."""
         return (
-            call.security is self._security
-            and call.context is self._context
+            security is self.security
+            and context is self.context
             and self._admission.security is self._under
+        )
+
+    def _may_take(
+        self,
+        association: ServerAssociation,
+        context: PresentationContext | None,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
+        """Whether a request may be looked at, and one more may wait; each connection may have one.
+
+        Once no template has taken a call of the connection, its recogniser is asked first.
+        """
+        path, pending = self.path, association.pending
+        return (
+            security is self.security
+            and context is self.context
+            and self._admission.security is self._under
+            and self._turn.is_on
+            and not association.unrecognised
+            and (not pending or (pending < path.most_of_one and path.pending < path.most_pending))
+            and not (security.auth_type and may_be_verified(stub))
         )
 
     def remember(self, wire: bytes, handle: ContextHandle, known: Known) -> None:
@@ -84,8 +112,15 @@ class HandleLane(ABC, Generic[Known]):
         return None if handle.closing or handle.minimum_level > self._level else known
 
     @abstractmethod
-    def take(self, call: Call) -> bool:
-        """Take a call that is like the last one (`rpc.interface_registry.Lane`)."""
+    def take(
+        self,
+        association: ServerAssociation,
+        call_id: int,
+        context: PresentationContext | None,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
+        """Take a request that is like the last one (`rpc.interface_registry.Lane`)."""
 
 
 class CarryingLane(HandleLane[Known]):
@@ -99,16 +134,29 @@ class CarryingLane(HandleLane[Known]):
         super().__init__(call, path, recogniser.recognition, recogniser.admission)
         self._carry = recogniser.carry
 
-    def take(self, call: Call) -> bool:
-        """Have a call carried out by the recogniser, if it is like the last one."""
-        if not (self._turn.is_on and self.fits(call)):
+    def take(
+        self,
+        association: ServerAssociation,
+        call_id: int,
+        context: PresentationContext | None,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
+        """Have a request carried out by the recogniser, if it is like the last one."""
+        if not self._may_take(association, context, security, stub):
             return False
-        call.durations = self._durations
-        found = self._find(call.stub_data)
-        if found is None:
+        found = self._find(stub)
+        known = None if found is None else self.known(found[1][0])
+        if found is None or known is None:
             return False
-        known = self.known(found[1][0])
-        return known is not None and self._carry(call, self._path, known[1], found[1])
+        call = Call(association, call_id, self.context, self.opnum, security, stub)
+        call.begun, call.durations = stopwatch(), self.durations
+        association.calls[call_id] = call
+        if not self._carry(call, self.path, known[1], found[1]):
+            del association.calls[call_id]
+            return False
+        self.path.calls += 1
+        return True
 
 
 class HandleRecogniser(ABC, Generic[Known]):
@@ -152,7 +200,7 @@ AnyLane = TypeVar("AnyLane", bound=HandleLane[Any])
 def lane_of(call: Call, kind: type[AnyLane], make: Callable[[], AnyLane]) -> AnyLane:
     """The lane of a call's connection, which takes the next ones; made if there is none."""
     found = call.association.lanes.get(call.opnum)
-    if isinstance(found, kind) and found.fits(call):
+    if isinstance(found, kind) and found.fits(call.context, call.security):
         return found
     lane = call.association.lanes[call.opnum] = make()
     return lane

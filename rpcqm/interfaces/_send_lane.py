@@ -1,17 +1,61 @@
 """Sends of one connection that come one behind the other (`_handle_lane`)."""
 
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
+
 from rpcqm.adm.queue import Queue
-from rpcqm.base.errors import MQError
-from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.base.metrics import stopwatch
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.ndr.shapes import StubShape
+from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
 from rpcqm.interfaces._handle_lane import HandleLane
 from rpcqm.interfaces._recognition import Recognition
-from rpcqm.interfaces._sent_values import TemplatedSend, values_of
-from rpcqm.rpc.call import Call
+from rpcqm.interfaces._sent_buffer import time_to_reach_queue
+from rpcqm.interfaces._sent_values import (
+    BODY,
+    PRIORITY,
+    TIME_TO_BE_RECEIVED,
+    SendTemplate,
+    SentValues,
+    values_of,
+)
+from rpcqm.qm.timers import expiry_at
+from rpcqm.qm.turn import Composed, composed_each
+from rpcqm.rpc.association import ServerAssociation
+from rpcqm.rpc.call import ABANDONED, Call
+from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
+from rpcqm.rpc.presentation import PresentationContext
+from rpcqm.rpc.security.context import SecurityContext
+
+FEWEST = 4
+"""Columns of fewer messages cost more than these do one by one."""
+
+_GONE: SentValues = (0, 0, 0, 0, b"", b"", b"")
 
 
-class SendLane(HandleLane[Queue]):
-    """Keeps the one queue that is open for sending behind each handle."""
+class OpenForSending:
+    """The one queue that is open behind a handle, and the template of the last send."""
+
+    __slots__ = ("names", "queue", "record", "shape", "template")
+
+    def __init__(self, record: LocalQueueContextHandle, queue: Queue) -> None:
+        self.record, self.queue = record, queue
+        self.shape: StubShape | None = None
+        self.names: tuple[object, ...] = ()
+        self.template: SendTemplate | None = None
+
+    def find(self, shape: StubShape, names: tuple[object, ...]) -> SendTemplate | None:
+        """The template of sends of a shape that name such queues; None if it is not known."""
+        if shape is not self.shape or names != self.names:
+            self.template = self.record.templates.get((shape, names))
+            self.shape, self.names = shape, names
+        return self.template
+
+
+class SendLane(HandleLane[OpenForSending]):
+    """Keeps the queue that is open for sending behind each handle."""
 
     __slots__ = ("_handles",)
 
@@ -21,40 +65,200 @@ class SendLane(HandleLane[Queue]):
         super().__init__(call, path, recognition, handles.admission)
         self._handles = handles
 
-    def take(self, call: Call) -> bool:
+    def take(
+        self,
+        association: ServerAssociation,
+        call_id: int,
+        context: PresentationContext | None,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
         """Put a message into the turn, if nothing has changed since the last one."""
-        if not (self._turn.is_on and self.fits(call)):
+        if not self._may_take(association, context, security, stub):
             return False
-        call.durations = self._durations
-        found = self._find(call.stub_data)
+        found = self._find(stub)
         if found is None:
             return False
         shape, holes = found
         known = self.known(holes[0])
         if known is None:
             return False
-        handle, queue = known
-        record = handle.value
-        descriptor = record.open_queue_descriptor_reference
-        template = record.templates.get((shape, holes[1:3]))
+        handle, opened = known
+        template = opened.find(shape, holes[1:3])
+        descriptor = opened.record.open_queue_descriptor_reference
         if (
             template is None
-            or descriptor.queue_reference is not queue
+            or descriptor.queue_reference is not opened.queue
             or descriptor.application_deadletter_queue
-            or not self._is_admitted(call)
+            or not self._handles.serves(association.endpoint.transport)
         ):
             return False
         values = values_of(holes)
         if values is None or not handle.join():
             return False
-        message = TemplatedSend(call, self._path, handle, template, values)
-        self._turn.add(queue, template.kind, message)
+        self.path.calls += 1
+        self.put(association, call_id, stub, handle, opened.queue, template, values)
         return True
 
-    def _is_admitted(self, call: Call) -> bool:
-        """Whether the queue manager serves such callers; it may have ceased to."""
-        try:
-            self._handles.admit(call)
-        except MQError:
-            return False
-        return True
+    def put(
+        self,
+        association: ServerAssociation,
+        call_id: int,
+        stub: bytes,
+        handle: ContextHandle,
+        queue: Queue,
+        template: SendTemplate,
+        values: SentValues,
+    ) -> None:
+        """Let a message wait for the end of the turn; the handle has been joined."""
+        message = TemplatedSend(self, association, call_id, stub, handle, template, values)
+        association.calls[call_id] = message
+        self._turn.add(queue, template.kind, message, len(values[BODY]))
+
+
+class TemplatedSend:
+    """A message on its way into a queue (`qm.turn`), and the request that brings it, in flight."""
+
+    __slots__ = (
+        "_association",
+        "_begun",
+        "_call_id",
+        "_handle",
+        "_lane",
+        "_ordinal",
+        "_stub",
+        "_template",
+        "_values",
+    )
+
+    def __init__(
+        self,
+        lane: SendLane,
+        association: ServerAssociation,
+        call_id: int,
+        stub: bytes,
+        handle: ContextHandle,
+        template: SendTemplate,
+        values: SentValues,
+    ) -> None:
+        self._lane, self._association, self._call_id = lane, association, call_id
+        self._stub, self._handle, self._template = stub, handle, template
+        self._values, self._ordinal = values, 0
+        self._begun = stopwatch()
+        association.pending += 1
+        lane.path.pending += 1
+
+    beside = 0
+    changes = None
+
+    # A request in flight (`rpc.call.InFlight`).
+
+    @property
+    def security(self) -> SecurityContext:
+        return self._lane.security
+
+    def notify_cancelled(self) -> None:
+        """A send does not wait for anything that could be given up."""
+
+    def notify_abandoned(self) -> None:
+        """It is in flight no longer, and will be carried out all the same."""
+
+    # A message of a turn.
+
+    @property
+    def priority(self) -> int:
+        return self._values[PRIORITY]
+
+    @property
+    def administration(self) -> FormatName | None:
+        return self._template.administration
+
+    def compose(self, ordinal: int, now: int) -> bytes:
+        """Its packet."""
+        self._ordinal = ordinal
+        reach, live, priority, tag, correlation, label, body = self._values
+        reach = time_to_reach_queue(reach, now)
+        filled = self._template.packet.filled
+        return filled(ordinal, now, reach, live, priority, tag, correlation, label, body)
+
+    @staticmethod
+    def composed(
+        messages: "Sequence[TemplatedSend]", ordinals: Sequence[int], now: int
+    ) -> Composed:
+        """What is kept of messages; packets of neighbours with one template are made together."""
+        if len(messages) < FEWEST:
+            return composed_each(messages, ordinals, now)
+        packets: list[bytes] = []
+        priorities: list[int] = []
+        expiries: list[int] = []
+        for template, group in groupby(messages, _TEMPLATE):
+            raw, lives, *others = zip(*map(_VALUES, group), strict=True)
+            reaches = _each(lambda reach: time_to_reach_queue(reach, now // 1000), raw)
+            numbers = ordinals[len(packets) : len(packets) + len(lives)]
+            packets += template.packet.filled_many(numbers, now // 1000, reaches, lives, *others)
+            priorities += others[0]
+            expiries += _each(lambda live: expiry_at(now // 1000, live, now), lives)
+        for message, ordinal in zip(messages, ordinals, strict=True):
+            message._ordinal = ordinal
+        return Composed(packets, priorities, expiries)
+
+    def expiry(self, now: int) -> int:
+        """When it expires, if it is sent now."""
+        return expiry_at(now // 1000, self._values[TIME_TO_BE_RECEIVED], now)
+
+    def accepted(self) -> None:
+        """Keep nothing that is as long as the body: it waits for its sync in the store."""
+        self._stub, self._values = b"", _GONE
+
+    @property
+    def response(self) -> bytes:
+        """The answer."""
+        return self._template.response(self._ordinal)
+
+    def stored(self) -> None:
+        """Answer the request, if its client is there still."""
+        association, lane, call_id = self._association, self._lane, self._call_id
+        self._count_off()
+        if association.calls.get(call_id) is self:
+            del association.calls[call_id]
+            if lane.durations is not None:
+                lane.durations.add(stopwatch() - self._begun)
+            response = self._template.response(self._ordinal)
+            association.send_stub(call_id, lane.context, lane.security, response)
+        self._handle.leave()
+
+    def carefully(self) -> None:
+        """Have it run as if no template had taken it."""
+        call, calls = self._as_call(), self._association.calls
+        self._count_off()
+        if calls.get(self._call_id) is self:
+            calls[self._call_id] = call
+        else:
+            call.fate = ABANDONED
+        self._handle.leave()
+        self._lane.path.run_carefully(call)
+
+    def rehearse(self) -> bytes:
+        """Run it up to the commit, for a comparison; what it would be answered with."""
+        return self._lane.path.rehearse(self._as_call())
+
+    def _count_off(self) -> None:
+        self._association.pending -= 1
+        self._lane.path.pending -= 1
+
+    def _as_call(self) -> Call:
+        lane = self._lane
+        call = Call(
+            self._association, self._call_id, lane.context, lane.opnum, lane.security, self._stub
+        )
+        call.begun, call.durations = self._begun, lane.durations
+        return call
+
+
+_TEMPLATE, _VALUES = attrgetter("_template"), attrgetter("_values")
+
+
+def _each(function: Callable[[int], int], column: Sequence[int]) -> list[int]:
+    """What a function makes of each number of a column; most of them are the same."""
+    known = {each: function(each) for each in set(column)}
+    return list(map(known.__getitem__, column))

@@ -26,9 +26,9 @@ from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMess
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
 from rpcqm.interfaces._handle_lane import lane_of
 from rpcqm.interfaces._recognition import Recognition
-from rpcqm.interfaces._send_lane import SendLane
+from rpcqm.interfaces._send_lane import OpenForSending, SendLane
 from rpcqm.interfaces._sent_buffer import message_attributes
-from rpcqm.interfaces._sent_values import SendTemplate, TemplatedSend, values_of
+from rpcqm.interfaces._sent_values import SendTemplate, values_of
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.turn import Kind, Turn
@@ -223,11 +223,10 @@ class SendRecogniser:
         template = self._templates.find(call, record, (shape, holes[1:3]), self._codec)
         if template is None or not handle.join():
             return False
-        message = TemplatedSend(call, path, handle, template, values)
-        self._turn.add(queue, template.kind, message)
         recognition = self._recognition
         lane = lane_of(call, SendLane, lambda: SendLane(call, path, recognition, self._handles))
-        lane.remember(holes[0], handle, queue)
+        lane.remember(holes[0], handle, OpenForSending(record, queue))
+        lane.put(call.association, call.call_id, call.stub_data, handle, queue, template, values)
         return True
 
 

@@ -4,7 +4,7 @@ They come by doors that have templates of their own, or none: by HTTP, by object
 one alone stays the definition of what becomes of it (docs/request-templates.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rpcqm.adm.enums import EnqueueStatus
 from rpcqm.adm.message import NEVER, Envelope, Message
@@ -12,7 +12,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn import Kind
+from rpcqm.qm.turn import Composed, Kind, composed_each
 
 
 class ComposedMessage:
@@ -40,6 +40,13 @@ class ComposedMessage:
         self.beside = len(self._stored) - len(message.packet)
         self.priority, self.changes = envelope.priority, changes
         self.outcome: Completion[None] = Completion()
+
+    @staticmethod
+    def composed(
+        messages: "Sequence[ComposedMessage]", ordinals: Sequence[int], now: int
+    ) -> Composed:
+        """What messages tell; they have their packets already."""
+        return composed_each(messages, ordinals, now)
 
     @property
     def size(self) -> int:

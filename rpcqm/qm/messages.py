@@ -135,7 +135,7 @@ class MessageEvents:
         if not self._turn.takes(queue, kind):
             return enqueue()
         composed = ComposedMessage(message, envelope, enqueue, changes)
-        self._turn.add(queue, kind, composed)
+        self._turn.add(queue, kind, composed, composed.size)
         return composed.outcome
 
     def send_with_others(

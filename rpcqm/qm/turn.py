@@ -8,12 +8,11 @@ queue's are admitted, stored and made visible as one.
 Where anything is unusual, nothing has happened yet, and each goes the careful way.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import CONSEQUENCES, ON_ARRIVAL
@@ -52,17 +51,22 @@ class Kind(NamedTuple):
     composed: bool = False
 
 
+class Composed(NamedTuple):
+    """Columns of messages: what is kept of each, their priorities, when they expire."""
+
+    packets: list[bytes]
+    priorities: list[int]
+    expiries: list[int]
+
+
 class TemplatedMessage(Protocol):
     """A message on its way into a queue, and the request that brought it.
 
     Others are `composed_message.ComposedMessage`, whatever door they have come by.
     """
 
-    priority: int
-
     @property
-    def size(self) -> int:
-        """About how many octets it has: at least its body."""
+    def priority(self) -> int: ...
 
     @property
     def beside(self) -> int:
@@ -82,6 +86,11 @@ class TemplatedMessage(Protocol):
 
     def expiry(self, now: int) -> int:
         """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""
+
+    @staticmethod
+    def composed(messages: "Sequence[Any]", ordinals: Sequence[int], now: int) -> "Composed":
+        """What `compose`, `priority` and `expiry` tell of messages of this class that come `now`,
+        in milliseconds since 1970."""
 
     def accepted(self) -> None:
         """It is on its way, and will not go the careful one."""
@@ -173,8 +182,8 @@ class Turn:
         """Whether messages of a kind may wait for the end of the turn."""
         return self.is_on and takes_as_usual(queue) and not kind.flags & ON_ARRIVAL
 
-    def add(self, queue: Queue, kind: Kind, message: TemplatedMessage) -> None:
-        """Put a message into a queue when the turn ends."""
+    def add(self, queue: Queue, kind: Kind, message: TemplatedMessage, size: int) -> None:
+        """Put a message into a queue when the turn ends; `size` are about its octets."""
         run = self._arrivals.get(queue.queue_id)
         if run is not None and run.kind != kind:
             self.drain()
@@ -183,7 +192,7 @@ class Turn:
             run = self._arrivals[queue.queue_id] = _Arrivals(queue, kind)
             self._wait()
         run.messages.append(message)
-        run.size += message.size
+        run.size += size
         if len(run.messages) >= MOST_MESSAGES or run.size >= MOST_BYTES:
             self.drain()
 
@@ -289,20 +298,20 @@ class Turn:
 
     def _composed(self, run: _Arrivals, now: int) -> ArrivalRun:
         messages, kind = run.messages, run.kind
-        ordinals: Iterable[int] = repeat(0, len(messages))
+        count = len(messages)
+        ordinals: Sequence[int] = [0] * count
         if not kind.composed:
-            ordinals = self._store.counters.message_ordinal.take_many(len(messages))
+            taken = self._store.counters.message_ordinal.take_many(count)
+            ordinals = [ordinal & 0xFFFF_FFFF for ordinal in taken]
+        composed = messages[0].composed(messages, ordinals, now)
         return ArrivalRun(
             run.queue,
             kind.recoverable,
             messages[-1].beside,
-            [
-                message.compose(ordinal & 0xFFFF_FFFF, now // 1000)
-                for message, ordinal in zip(messages, ordinals, strict=True)
-            ],
-            [message.priority for message in messages],
-            [kind.flags] * len(messages),
-            [message.expiry(now) for message in messages],
+            composed.packets,
+            composed.priorities,
+            [kind.flags] * count,
+            composed.expiries,
         )
 
     # Out of a queue
@@ -336,6 +345,20 @@ class Turn:
     def _removed(self, run: _Removals) -> None:
         for removal in run.by_key.values():
             _guarded(removal.removed)
+
+
+def composed_each(
+    messages: Sequence[TemplatedMessage], ordinals: Sequence[int], now: int
+) -> Composed:
+    """What messages tell, asked one by one."""
+    return Composed(
+        [
+            message.compose(ordinal, now // 1000)
+            for message, ordinal in zip(messages, ordinals, strict=True)
+        ],
+        [message.priority for message in messages],
+        [message.expiry(now) for message in messages],
+    )
 
 
 def gives_as_usual(queue: Queue) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.metrics import stopwatch
 from rpcqm.rpc.association_group import AssociationGroup
-from rpcqm.rpc.call import ANSWERED, Call
+from rpcqm.rpc.call import ANSWERED, Call, InFlight
 from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
 from rpcqm.rpc.events import (
     SHOWN,
@@ -48,8 +48,8 @@ from rpcqm.rpc.pdu import (
     HEADER_LENGTH,
     LITTLE_ENDIAN,
     RESPONSE_BODY,
-    RESPONSE_HEADER,
     RESPONSE_LENGTH,
+    WHOLE_RESPONSE,
     AlterContext,
     Auth3,
     Bind,
@@ -60,7 +60,9 @@ from rpcqm.rpc.pdu import (
     Shutdown,
     unpack,
     unpack_header,
+    whole_heads,
 )
+from rpcqm.rpc.presentation import PresentationContext
 from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused
 from rpcqm.rpc.request_receiver import RequestReceiver
 from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
@@ -68,8 +70,6 @@ from rpcqm.rpc.security.table import SecurityRefusal
 
 if TYPE_CHECKING:
     from rpcqm.rpc.interface_registry import Lane
-
-_WHOLE = int(WHOLE)
 
 
 class State(enum.Enum):
@@ -84,6 +84,7 @@ class State(enum.Enum):
 _LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
 """The PDUs that may carry a token of authentication, which is never cut into fragments."""
 
+_BOUND = State.BOUND
 _STOPPING = State.STOPPING
 _CLOSED = State.CLOSED
 
@@ -105,7 +106,7 @@ def _nothing(*_: object) -> None:
 class ServerAssociation:
     """The protocol machine of one connection.
 
-    `lanes` are those of operations by their opnums, kept here for the dispatcher.
+    `calls` are in flight, by their call_ids. `lanes` are those of operations, by their opnums.
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
     the empty output gets its first PDU, unless `watching` says that the caller looks by itself,
@@ -115,7 +116,6 @@ class ServerAssociation:
     __slots__ = (
         "_accepted",
         "_base",
-        "_calls",
         "_client",
         "_joined_group",
         "_largest",
@@ -124,6 +124,7 @@ class ServerAssociation:
         "_partial",
         "_requests",
         "_wanted",
+        "calls",
         "cut",
         "deliveries",
         "endpoint",
@@ -166,7 +167,7 @@ class ServerAssociation:
         self._client, self._base = client, base
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
-        self._calls: dict[int, Call] = {}
+        self.calls: dict[int, InFlight] = {}
         self._joined_group: AssociationGroup | None = None
         self.lanes: dict[int, Lane] = {}
         self._begin()
@@ -180,7 +181,7 @@ class ServerAssociation:
         self.lanes.clear()
         negotiation = Negotiation(self.endpoint, self._client, self._base, self._note_logon)
         self._negotiation = negotiation
-        self._requests = RequestReceiver(self, self._calls, negotiation, self._limits)
+        self._requests = RequestReceiver(self, self.calls, negotiation, self._limits)
         negotiation.security.in_use = self._requests.uses
 
     @property
@@ -215,7 +216,7 @@ class ServerAssociation:
     def idle(self) -> bool:
         """Whether the connection has neither calls nor context handles."""
         group = self._negotiation.group
-        return not self._calls and (group is None or not len(group.handles))
+        return not self.calls and (group is None or not len(group.handles))
 
     @property
     def authenticated(self) -> bool:
@@ -256,8 +257,8 @@ class ServerAssociation:
         self._become(State.CLOSED)
         self.output.clear()
         self._requests.forget()
-        while self._calls:
-            self._calls.popitem()[1].notify_abandoned()
+        while self.calls:
+            self.calls.popitem()[1].notify_abandoned()
         self._leave_group()
 
     def _leave_group(self) -> None:
@@ -273,38 +274,47 @@ class ServerAssociation:
         if self._partial:
             data = self._joined(data)
         offset, end = 0, len(data)
-        while end - offset >= HEADER_LENGTH and self.state is not _CLOSED:
-            vers, minor, ptype, flags, drep, length, auth_length, call_id = HEADER.unpack_from(
-                data, offset
-            )
-            big_endian = False
-            if (
-                drep != LITTLE_ENDIAN
-                or vers != RPC_VERS
-                or minor > 1
-                or not HEADER_LENGTH <= length <= self._largest
-            ):
-                header = self._read_unusual_header(data[offset : offset + HEADER_LENGTH])
-                if header is None:
-                    return
-                length, auth_length = header.frag_length, header.auth_length
-                call_id, big_endian = header.call_id, header.big_endian
-            if end - offset < length:
-                self._wanted = length
+        while self.state is not _CLOSED:
+            if self.lanes and self.state is _BOUND:
+                offset = self._requests.take_alike(data, offset)
+            size = self._receive_pdu(data, offset) if end - offset >= HEADER_LENGTH else 0
+            if not size:
                 break
-            pdu = data[offset : offset + length]
-            offset += length
-            self.pdus_in += 1
-            try:
-                receive = self._accepted.get(ptype) or self._unexpected(ptype)
-                call = receive(pdu, flags, auth_length, call_id, big_endian)
-            except Exception as error:  # whatever is wrong with a PDU, its sender gets an answer
-                self._answer_failure(error, ptype, call_id, pdu)
-            else:
-                if call is not None:
-                    self.on_call(call)
+            offset += size
         if offset < end and self.state is not _CLOSED:
             self._partial += data[offset:]
+
+    def _receive_pdu(self, data: bytes, offset: int) -> int:
+        """Deal with one PDU; its size, 0 if it is not whole or has ended the connection."""
+        vers, minor, ptype, flags, drep, length, auth_length, call_id = HEADER.unpack_from(
+            data, offset
+        )
+        big_endian, size = False, int(length)
+        if (
+            drep != LITTLE_ENDIAN
+            or vers != RPC_VERS
+            or minor > 1
+            or not HEADER_LENGTH <= size <= self._largest
+        ):
+            header = self._read_unusual_header(data[offset : offset + HEADER_LENGTH])
+            if header is None:
+                return 0
+            size, auth_length = header.frag_length, header.auth_length
+            call_id, big_endian = header.call_id, header.big_endian
+        if len(data) - offset < size:
+            self._wanted = size
+            return 0
+        pdu = data[offset : offset + size]
+        self.pdus_in += 1
+        try:
+            receive = self._accepted.get(ptype) or self._unexpected(ptype)
+            call = receive(pdu, flags, auth_length, call_id, big_endian)
+        except Exception as error:  # whatever is wrong with a PDU, its sender gets an answer
+            self._answer_failure(error, ptype, call_id, pdu)
+        else:
+            if call is not None:
+                self.on_call(call)
+        return size
 
     def _joined(self, data: bytes) -> bytes:
         """The octets that came before joined with `data`; empty until they hold a whole PDU."""
@@ -377,7 +387,7 @@ class ServerAssociation:
 
     def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
         """Refuse it, or begin anew as on a connection of its own, where that is allowed (G254)."""
-        if not self.endpoint.for_objects or self._calls:
+        if not self.endpoint.for_objects or self.calls:
             raise ConnectionBroken("a second bind")
         self._leave_group()
         self._begin()
@@ -431,7 +441,7 @@ class ServerAssociation:
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> None:
         self._verify_bare(pdu, auth_length, big_endian)
-        call = self._calls.get(call_id)
+        call = self.calls.get(call_id)
         if call is not None and self._may_end(call, auth_length):
             call.notify_cancelled()
             self.on_event(CallCancelled(call))
@@ -440,14 +450,14 @@ class ServerAssociation:
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> None:
         self._verify_bare(pdu, auth_length, big_endian)
-        call = self._calls.get(call_id)
+        call = self.calls.get(call_id)
         if call is not None and self._may_end(call, auth_length):
-            del self._calls[call_id]
+            del self.calls[call_id]
             call.notify_abandoned()
             self._end_if_done()
             self.on_event(CallOrphaned(call))
 
-    def _may_end(self, call: Call, auth_length: int) -> bool:
+    def _may_end(self, call: InFlight, auth_length: int) -> bool:
         """Whether a cancel or orphaned PDU is signed if the call that it means was signed (G82)."""
         security = call.security
         signed = auth_length > 0 or not security.signature_length or security.level < PKT_INTEGRITY
@@ -472,7 +482,7 @@ class ServerAssociation:
         self.on_event(ProtocolError(error.text, octets[:SHOWN]))
 
     def _end_if_done(self) -> None:
-        if self.state is State.STOPPING and not self._calls:
+        if self.state is State.STOPPING and not self.calls:
             self._queue(Shutdown(call_id=0, rpc_vers_minor=self._negotiation.minor).pack())
             self._become(State.CLOSED)
 
@@ -489,45 +499,40 @@ class ServerAssociation:
                 return
         else:
             call.fate = ANSWERED
-            del self._calls[call.call_id]
+            del self.calls[call.call_id]
         if call.durations is not None:
             call.durations.add(stopwatch() - call.begun)
-        security, length, output = call.security, len(stub), self.output
+        self.send_stub(call.call_id, call.context, call.security, stub)
+
+    def send_stub(
+        self, call_id: int, context: PresentationContext, security: SecurityContext, stub: bytes
+    ) -> None:
+        """Queue the response of what is no longer in flight."""
+        length, output, negotiation = len(stub), self.output, self._negotiation
         if not (output or self.watching):
             self.output_ready()
-        context_id = call.context.context_id & 0xFF  # Windows answers with the low octet alone
-        negotiation = self._negotiation
+        context_id = context.context_id & 0xFF  # Windows answers with the low octet alone
         if length <= negotiation.fragment - RESPONSE_LENGTH and not security.signature_length:
-            head = RESPONSE_HEADER.pack(
-                RPC_VERS,
-                negotiation.minor,
-                _RESPONSE,
-                _WHOLE,
-                LITTLE_ENDIAN,
-                RESPONSE_LENGTH + length,
-                0,
-                call.call_id,
-                length,
-                context_id,
-                0,
-                0,
-            )
+            size, start = RESPONSE_LENGTH + length, _HEADS[negotiation.minor]
+            head = WHOLE_RESPONSE.pack(start, size, 0, call_id, length, context_id, 0, 0)
             output.append(head + stub)
             self.pdus_out += 1
         else:
-            self._send_fragments(call, stub, context_id)
+            self._send_fragments(call_id, context_id, security, stub)
         if self.state is _STOPPING:
             self._end_if_done()
 
-    def _send_fragments(self, call: Call, stub: bytes, context_id: int) -> None:
+    def _send_fragments(
+        self, call_id: int, context_id: int, security: SecurityContext, stub: bytes
+    ) -> None:
         if self.cut:
             return
         negotiation = self._negotiation
         try:
             for pdu in fragments(
-                call.security,
+                security,
                 _RESPONSE,
-                call.call_id,
+                call_id,
                 stub,
                 lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
                 negotiation.fragment,
@@ -535,7 +540,7 @@ class ServerAssociation:
             ):
                 self._queue(pdu)
         except RpcFault as error:  # a security context that has expired protects nothing more
-            self._queue(_fault(call.call_id, context_id, error.status, True))
+            self._queue(_fault(call_id, context_id, error.status, True))
             self.end(error.detail)
         if len(self.output) > MOST_UNWRITTEN:
             self.output_full()
@@ -558,7 +563,7 @@ class ServerAssociation:
         if call.abandoned:
             call.notify_undelivered()
             return False
-        del self._calls[call.call_id]
+        del self.calls[call.call_id]
         hooks = call.hooks
         if hooks is not None and (hooks.undelivered or hooks.opened):
             self.deliveries.append(call)
@@ -572,6 +577,7 @@ class ServerAssociation:
 
 
 _RESPONSE = int(PduType.response)
+_HEADS = whole_heads(PduType.response)
 
 
 def _unreadable(error: DecodeError, ptype: int) -> ConnectionBroken:

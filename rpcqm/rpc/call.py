@@ -1,7 +1,7 @@
 """A call: a whole request as it arrived, and what a handler may ask and do about it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from rpcqm.base.identity import Identity
@@ -23,6 +23,19 @@ Hook = Callable[[], None]
 ANSWERED = 1
 ABANDONED = 2
 """What has become of a call: bits of its `fate`."""
+
+
+class InFlight(Protocol):
+    """A request that has come and is not answered: a call, or what a lane has made of it."""
+
+    @property
+    def security(self) -> SecurityContext: ...
+
+    def notify_cancelled(self) -> None:
+        """Its client asks for it to be cancelled."""
+
+    def notify_abandoned(self) -> None:
+        """Its client does not want an answer any more, or has gone."""
 
 
 class Hooks:

@@ -25,7 +25,7 @@ from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
 from rpcqm.rpc.interface_registry import OperationEntry, TemplatedOperation
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security import verification
-from rpcqm.rpc.security.verification import LARGEST, SIGNATURE, TamperedError
+from rpcqm.rpc.security.verification import TamperedError, may_be_verified
 
 _log = get_logger("rpc")
 
@@ -105,22 +105,12 @@ class Dispatcher:
 
     def limit(self, limits: Limits) -> None:
         """Set how many calls may wait from now on."""
-        self._most_pending, self._most_of_one = limits.waiting_calls, limits.calls
+        self.most_pending, self.most_of_one = limits.waiting_calls, limits.calls
 
     def dispatch(self, call: Call) -> None:
         """Run one call; it is answered now, or when its handler's completion is resolved."""
         self.calls += 1
-        association = call.association
-        lane = association.lanes.get(call.opnum)
         call.begun = stopwatch()
-        if (
-            lane is not None
-            and not association.unrecognised
-            and not ((call.big_endian or call.security.auth_type) and _is_unusual(call))
-            and not (association.pending and self._busy(call))
-            and lane.take(call)
-        ):
-            return
         operations = call.context.operations
         opnum = call.opnum
         entry: OperationEntry | None = operations[opnum] if opnum < len(operations) else None
@@ -170,7 +160,7 @@ class Dispatcher:
         try:
             decode = entry.decode_big_endian if call.big_endian else entry.decode
             stub = call.stub_data
-            if call.security.auth_type and SIGNATURE in stub[-LARGEST:]:
+            if call.security.auth_type and may_be_verified(stub):
                 request = _verified(call, decode)
             else:
                 request = decode(stub)
@@ -203,9 +193,9 @@ class Dispatcher:
 
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""
-        if call.association.pending >= self._most_of_one:
+        if call.association.pending >= self.most_of_one:
             return "too many calls"
-        return "too many calls in all" if self.pending >= self._most_pending else ""
+        return "too many calls in all" if self.pending >= self.most_pending else ""
 
     def pend(self, call: Call, change: int) -> None:
         """Count a call that waits, or does so no longer."""
@@ -396,8 +386,7 @@ def _nothing() -> None:
 def _is_unusual(call: Call) -> bool:
     """Whether no template reads a call, whatever is in it: its octets are in another order, or
     there may be a verification trailer."""
-    auth_type = call.security.auth_type
-    return call.big_endian or (auth_type != 0 and SIGNATURE in call.stub_data[-LARGEST:])
+    return call.big_endian or (call.security.auth_type != 0 and may_be_verified(call.stub_data))
 
 
 def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.identity import Identity
-from rpcqm.rpc.call import Call
+from rpcqm.rpc.call import InFlight
 from rpcqm.rpc.constants import AuthenticationLevel, RejectReason
 from rpcqm.rpc.pdu import ContextAnswer
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
@@ -67,21 +67,21 @@ class CallRefused:
 class CallCancelled:
     """The client asked for a call to be cancelled; its callbacks have run."""
 
-    call: Call
+    call: InFlight
 
 
 @dataclass(frozen=True, slots=True)
 class CallOrphaned:
     """The client wants no answer to a call any more; its callbacks have run."""
 
-    call: Call
+    call: InFlight
 
 
 @dataclass(frozen=True, slots=True)
 class CancelIgnored:
     """A cancel or orphaned PDU without a signature meant a call that is signed."""
 
-    call: Call
+    call: InFlight
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from rpcqm.base.metrics import Histogram, Metrics
@@ -16,8 +16,11 @@ from rpcqm.codec.interface import (
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.presentation import NDR64
-from rpcqm.rpc.security.context import NONE
+from rpcqm.rpc.presentation import NDR64, PresentationContext
+from rpcqm.rpc.security.context import NONE, SecurityContext
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.association import ServerAssociation
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
 NCALRPC = "ncalrpc"
@@ -64,7 +67,16 @@ class ServedInterface(Protocol):
 
 
 class CarefulPath(Protocol):
-    """What runs a call that no template carries out."""
+    """What runs a call that no template carries out.
+
+    `calls` counts those that have come, `pending` those that wait, which are at most
+    `most_pending`, of one connection `most_of_one`.
+    """
+
+    calls: int
+    pending: int
+    most_pending: int
+    most_of_one: int
 
     def pend(self, call: Call, change: int) -> None: ...
 
@@ -83,12 +95,21 @@ class TemplatedOperation(Protocol):
 class Lane(Protocol):
     """What calls of one operation on one connection have in common, once one has been taken.
 
-    It looks again at all that may have changed since, and at nothing else; and it gives calls their
-    `durations`.
+    It looks again at all that may have changed since, and at nothing else.
     """
 
-    def take(self, call: Call) -> bool:
-        """As `TemplatedOperation.take`; the dispatcher has looked at nothing of the call."""
+    def take(
+        self,
+        association: "ServerAssociation",
+        call_id: int,
+        context: PresentationContext | None,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
+        """Let a request be in flight, to be answered later, and count it.
+
+        False leaves everything as it was, for the request to be dispatched as a call.
+        """
 
 
 TemplatesOf = Callable[[ServedOperation, TransferSyntax], TemplatedOperation | None]

@@ -19,23 +19,32 @@ HEADER = struct.Struct("<BBBBIHHI")
 REQUEST_BODY = struct.Struct("<IHH")
 """alloc_hint, p_cont_id, opnum."""
 BIG_REQUEST_BODY = struct.Struct(">IHH")
+WHOLE_REQUEST = struct.Struct("<8sHHIIHH")
+"""The octets before frag_length, auth_length, call_id; then alloc_hint, p_cont_id, opnum."""
 RESPONSE_BODY = struct.Struct("<IHBB")
 """alloc_hint, p_cont_id, cancel_count, reserved."""
-RESPONSE_HEADER = struct.Struct("<BBBBIHHIIHBB")
-"""The common header, then alloc_hint, p_cont_id, cancel_count, reserved."""
+WHOLE_RESPONSE = struct.Struct("<8sHHIIHBB")
+"""The octets before frag_length, auth_length, call_id; then as RESPONSE_BODY."""
 TRAILER = struct.Struct("<BBBBI")
 """auth_type, auth_level, auth_pad_length, auth_reserved, auth_context_id."""
 BIG_TRAILER = struct.Struct(">BBBBI")
 
 HEADER_LENGTH = HEADER.size
 REQUEST_LENGTH = HEADER_LENGTH + REQUEST_BODY.size
-RESPONSE_LENGTH = RESPONSE_HEADER.size
+RESPONSE_LENGTH = WHOLE_RESPONSE.size
 FAULT_LENGTH = 32
 TRAILER_LENGTH = TRAILER.size
 OBJECT_LENGTH = 16
 
 LITTLE_ENDIAN = 0x00000010
 """packed_drep of little-endian integers, ASCII and IEEE floats, as a little-endian number."""
+
+
+def whole_heads(ptype: PduType) -> tuple[bytes, bytes]:
+    """How PDUs of one fragment begin in both minor versions, up to their frag_length."""
+    drep = LITTLE_ENDIAN.to_bytes(4, "little")
+    first, second = (bytes((RPC_VERS, minor, ptype, WHOLE)) + drep for minor in (0, 1))
+    return first, second
 
 
 Fields = dict[str, Any]

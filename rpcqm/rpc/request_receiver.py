@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import FaultStatus, RpcFault
-from rpcqm.rpc.call import Call
-from rpcqm.rpc.constants import WHOLE, PfcFlags
+from rpcqm.rpc.call import Call, InFlight
+from rpcqm.rpc.constants import WHOLE, PduType, PfcFlags
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.negotiation import Negotiation
 from rpcqm.rpc.pdu import (
@@ -14,7 +14,9 @@ from rpcqm.rpc.pdu import (
     REQUEST_BODY,
     REQUEST_LENGTH,
     TRAILER_LENGTH,
+    WHOLE_REQUEST,
     unpack_uuid,
+    whole_heads,
 )
 from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused
 from rpcqm.rpc.security.context import SecurityContext
@@ -22,6 +24,7 @@ from rpcqm.rpc.security.table import HandshakeUnfinished
 
 if TYPE_CHECKING:
     from rpcqm.rpc.association import ServerAssociation
+    from rpcqm.rpc.interface_registry import Lane
 
 _FIRST = int(PfcFlags.PFC_FIRST_FRAG)
 _LAST = int(PfcFlags.PFC_LAST_FRAG)
@@ -30,6 +33,7 @@ _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
 _WHOLE = int(WHOLE)
 _WHOLE_OF_OBJECT = _WHOLE | _OBJECT
 _OBJECT_END = REQUEST_LENGTH + OBJECT_LENGTH
+_HEADS = whole_heads(PduType.request)
 
 LARGEST_CALL = 0x7FFFFFFF
 """Larger call_ids are refused, as Windows does ([MS-RPCE] 3.3.3.5.2 <123>)."""
@@ -59,6 +63,8 @@ class RequestReceiver:
         "_calls",
         "_contexts",
         "_highest_call",
+        "_lanes",
+        "_largest",
         "_limits",
         "_most_calls",
         "_negotiation",
@@ -68,7 +74,7 @@ class RequestReceiver:
     def __init__(
         self,
         association: "ServerAssociation",
-        calls: dict[int, Call],
+        calls: dict[int, InFlight],
         negotiation: Negotiation,
         limits: Limits,
     ) -> None:
@@ -78,6 +84,7 @@ class RequestReceiver:
         self._contexts = negotiation.presentation.contexts
         self._security = negotiation.security
         self._limits = limits
+        self._lanes, self._largest = association.lanes, limits.fragment_size
         self._most_calls = limits.calls
         self._assembly: _Assembly | None = None
         self._highest_call = -1
@@ -94,13 +101,48 @@ class RequestReceiver:
 
     def uses(self, security: SecurityContext) -> bool:
         """Whether a call in flight, or one that is not whole, has a security context."""
-        calls = [*self._calls.values()]
+        calls: list[InFlight] = [*self._calls.values()]
         if self._assembly is not None:
             calls.append(self._assembly.call)
         return any(call.security in (security, security.unsigned) for call in calls)
 
     def forget(self) -> None:
         self._assembly = None
+
+    def take_alike(self, data: bytes, offset: int) -> int:
+        """Have lanes take requests from `offset` on; where the first other PDU begins.
+
+        They take whole ones without protection, which may be calls. The others are received as if
+        nobody had looked at them.
+        """
+        calls, lanes, end = self._calls, self._lanes, len(data)
+        if self._assembly is not None or self._security.authenticated:
+            return offset
+        while end - offset >= REQUEST_LENGTH:
+            head, length, auth_length, call_id, _, context_id, opnum = WHOLE_REQUEST.unpack_from(
+                data, offset
+            )
+            lane = lanes.get(opnum)
+            if (
+                lane is None
+                or head not in _HEADS
+                or auth_length
+                or not REQUEST_LENGTH <= length <= self._largest
+                or end - offset < length
+                or call_id in calls
+                or call_id > LARGEST_CALL
+                or len(calls) >= self._most_calls
+            ):
+                break
+            stub = data[offset + REQUEST_LENGTH : offset + length]
+            context = self._contexts.get(context_id)
+            if not lane.take(self._association, call_id, context, self._security.base, stub):
+                break
+            if call_id > self._highest_call:
+                self._highest_call = call_id
+            self._association.pdus_in += 1
+            offset += length
+        return offset
 
     def receive(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
@@ -128,13 +170,7 @@ class RequestReceiver:
         call = Call(self._association, call_id, context, opnum, security, stub)
         if start != REQUEST_LENGTH:
             call.object_octets = pdu[REQUEST_LENGTH:_OBJECT_END]
-        calls = self._calls
-        if call_id in calls or len(calls) >= self._most_calls:
-            raise self._not_admitted(call)
-        if call_id > self._highest_call:
-            self._note_highest(call)
-        calls[call_id] = call
-        return call
+        return self._admit(call)
 
     def _note_highest(self, call: Call) -> None:
         """Keep the Current call_id ([MS-RPCE] 3.3.3.1.1), which never rolls over."""
@@ -230,15 +266,26 @@ class RequestReceiver:
         call.stub_data = b"".join(assembly.parts)
         return self._admit(call)
 
-    def _admit(self, call: Call) -> Call:
-        """Let a whole request be a call in flight."""
+    def _admit(self, call: Call) -> Call | None:
+        """Let a whole request be a call in flight; None if its lane has taken it."""
         calls, call_id = self._calls, call.call_id
         if call_id in calls or len(calls) >= self._most_calls:
             raise self._not_admitted(call)
         if call_id > self._highest_call:
             self._note_highest(call)
+        lane = self._lanes.get(call.opnum)
+        if lane is not None and self._is_taken(lane, call):
+            return None
         calls[call_id] = call
         return call
+
+    def _is_taken(self, lane: "Lane", call: Call) -> bool:
+        """Whether a lane takes what has come protected, or in several fragments."""
+        if call.big_endian or call.object_octets:
+            return False
+        return lane.take(
+            self._association, call.call_id, call.context, call.security, call.stub_data
+        )
 
     def _not_admitted(self, call: Call) -> ConnectionBroken | RequestRefused:
         """Why a whole request does not become a call in flight."""

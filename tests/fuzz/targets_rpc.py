@@ -147,7 +147,7 @@ class Served:
 
     def _check(self, wire: Wire, answers: bytes) -> None:
         association = wire.association
-        if association.state is not State.CLOSED or len(association._calls):
+        if association.state is not State.CLOSED or len(association.calls):
             raise Violation("a connection that is lost goes on")
         if len(self.rig.groups):
             raise Violation("an association group is left")

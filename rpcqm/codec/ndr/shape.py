@@ -27,6 +27,7 @@ from rpcqm.codec.ndr.cut import (
     Variable,
     cut,
 )
+from rpcqm.codec.ndr.exact import Matched, exact
 from rpcqm.codec.ndr.shape_check import agrees, value_at
 from rpcqm.codec.ndr.source import Source
 from rpcqm.codec.ndr.trace import Tracing
@@ -61,9 +62,12 @@ class StubShape:
     finds it. `matched` is as `values`, for the fields of a head that has the shape's key.
     """
 
-    __slots__ = ("attached", "head", "key", "matched", "used")
+    __slots__ = ("_paths", "_segments", "attached", "head", "key", "matched", "used")
 
-    def __init__(self, stub: bytes, segments: list[Segment], matched: "_Matched") -> None:
+    def __init__(
+        self, stub: bytes, segments: list[Segment], paths: tuple[str, ...], matched: "_Matched"
+    ) -> None:
+        self._segments, self._paths = segments, paths
         self.head = Head(segments[0])
         self.key = self.head.key(self.head.unpack(stub))
         self.used = False
@@ -92,7 +96,7 @@ class StubShape:
             return None
         constants = tuple(value_at(request, path) for path in holes.values)
         matched = _Generator(segments, holes, constants, request).function()
-        shape = cls(stub, segments, matched)
+        shape = cls(stub, segments, holes.values, matched)
         return shape if agrees(tracing.decode, stub, holes, segments, shape.values) else None
 
     def values(self, stub: bytes) -> Values | None:
@@ -105,6 +109,10 @@ class StubShape:
             return None
         fields = head.unpack(stub)
         return self.matched(stub, fields) if head.key(fields) == self.key else None
+
+    def of_size(self, stub: bytes, values: Values) -> Matched:
+        """As `values`, for stubs as long as one whose values are known; it may miss some."""
+        return exact(stub, self._segments, self._paths, values)
 
 
 _Matched = Callable[[bytes, Fields], Values | None]

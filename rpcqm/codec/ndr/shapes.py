@@ -3,9 +3,10 @@
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.ndr.exact import Matched
 from rpcqm.codec.ndr.shape import Head, Holes, StubShape
 from rpcqm.codec.ndr.trace import Tracing
 
@@ -25,9 +26,22 @@ _MOST_SEEN = 64
 _MISSES_PER_LESSON = 16_384
 """Learning takes as long as some hundred calls: beyond the first MOST, one of so many misses is
 learned from, so that nobody makes it their work."""
+MOST_SIZES = 32
+"""Lengths of stubs that are known as a whole."""
+_FOUND_PER_SIZE = 4_096
+"""Beyond the first MOST_SIZES, one length is learned for so many stubs that were found."""
+_COUNTED = 7
+"""One of eight stubs that were found is compared in length with the one before."""
 _PATIENCE, _LOOKED_AT = 256, 7
 """After so many misses in a row that taught nothing, one of so many is looked at: whoever never
 repeats shall not pay for it."""
+
+
+class _Size(NamedTuple):
+    """A shape, and what takes the values out of its stubs of one length."""
+
+    shape: StubShape
+    matched: Matched
 
 
 class StubShapes:
@@ -38,15 +52,19 @@ class StubShapes:
 
     __slots__ = (
         "_alike",
+        "_found",
         "_head",
         "_holes",
         "_key",
+        "_last_size",
         "_lessons",
         "_misses",
         "_patient",
         "_seen",
         "_shapes",
         "_size",
+        "_sizes",
+        "_sizes_learned",
         "_trace",
         "_tracing",
         "_unpack",
@@ -62,12 +80,21 @@ class StubShapes:
         self._seen: OrderedDict[object, tuple[int, int]] = OrderedDict()
         self._misses = self._lessons = 0
         self._patient = _PATIENCE
+        self._sizes: dict[int, _Size] = {}
+        self._found = self._last_size = self._sizes_learned = 0
 
     def __len__(self) -> int:
         return len(self._shapes)
 
     def find(self, stub: bytes) -> tuple[StubShape, Values] | None:
         """The shape of a stub, and its values in the order of the holes; None if it is unknown."""
+        known = self._sizes.get(len(stub))
+        if known is not None:
+            shape, matched = known
+            values = matched(stub)
+            if values is not None:
+                shape.used = True
+                return shape, values
         if len(stub) < self._size:
             return None
         fields = self._unpack(stub)
@@ -75,8 +102,24 @@ class StubShapes:
             values = shape.matched(stub, fields)
             if values is not None:
                 shape.used = True
+                self._found += 1
+                if not self._found & _COUNTED:
+                    self._note_size(shape, stub, values)
                 return shape, values
         return None
+
+    def _note_size(self, shape: StubShape, stub: bytes, values: Values) -> None:
+        """Learn a length that comes again."""
+        size, before = len(stub), self._last_size
+        self._last_size = size
+        budget = MOST_SIZES + self._found // _FOUND_PER_SIZE
+        if size != before or size > LONGEST or self._sizes_learned >= budget:
+            return
+        self._sizes_learned += 1
+        self._sizes.pop(size, None)
+        if len(self._sizes) >= MOST_SIZES:
+            del self._sizes[next(iter(self._sizes))]
+        self._sizes[size] = _Size(shape, shape.of_size(stub, values))
 
     def note(self, stub: bytes) -> StubShape | None:
         """Note a stub that `find` did not know and that the careful path has accepted.
@@ -142,6 +185,7 @@ class StubShapes:
         else:
             shape = shapes[0]
         self._shapes.remove(shape)
+        self._sizes = {size: each for size, each in self._sizes.items() if each.shape is not shape}
         alike = self._alike[shape.key]
         alike.remove(shape)
         if not alike:

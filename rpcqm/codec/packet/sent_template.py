@@ -6,8 +6,9 @@ is made; where they differ, there is no template.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import product, repeat
 from random import Random
 
 from rpcqm.base.errors import DecodeError
@@ -63,14 +64,13 @@ class SentTemplate:
 
     __slots__ = (
         "_address",
-        "_base_flags",
         "_behind",
         "_extension",
+        "_flags",
         "_label_behind",
         "_least",
         "_middle",
         "_pack",
-        "_priority",
         "_signature",
         "_start",
         "_type",
@@ -83,8 +83,9 @@ class SentTemplate:
         start = layout.properties
         _, extension, body, _, end = locate_properties(packet, start)
         at = BASE_FLAGS.start
-        self._start, self._base_flags = packet[:at], packet[at] & ~_PRIORITY
-        self._priority = 0 if layout.transaction >= 0 else _PRIORITY
+        self._start, flags = packet[:at], packet[at] & ~_PRIORITY
+        mask = 0 if layout.transaction >= 0 else _PRIORITY
+        self._flags = bytes(flags | priority & mask for priority in range(_PRIORITY + 1))
         self._signature = packet[at + 1 : _BASE_SIGNATURE.stop]
         self._address = packet[SOURCE_QUEUE_MANAGER.start : SOURCE_QUEUE_MANAGER.start + 32]
         self._middle = packet[USER_FLAGS.start : start + _LABEL_LENGTH.start]
@@ -126,13 +127,10 @@ class SentTemplate:
         MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for a packet over 4 MiB.
         """
         size = len(body)
-        padding = _PADDING[len(label) + len(self._extension) + size & 3]
-        total = self._least + len(label) + size + len(padding)
-        if total > MAXIMUM_PACKET_SIZE:
-            raise PacketTooLargeError(total)
+        padding, total = self._end(len(label), size)
         head = self._pack(
             self._start,
-            self._base_flags | priority & self._priority,
+            self._flags[priority],
             self._signature,
             total,
             time_to_reach_queue,
@@ -151,6 +149,68 @@ class SentTemplate:
             self._label_behind,
         )
         return b"".join((head, label, self._extension, body, padding, self._behind))
+
+    def filled_many(
+        self,
+        ordinals: Sequence[int],
+        sent_time: int,
+        times_to_reach_queue: Sequence[int],
+        times_to_be_received: Sequence[int],
+        priorities: Sequence[int],
+        application_tags: Sequence[int],
+        correlations: Sequence[bytes],
+        labels: Sequence[bytes],
+        bodies: Sequence[bytes],
+    ) -> list[bytes]:
+        """As `filled`, for each message of a column; quick where they are of one size."""
+        columns = (
+            ordinals,
+            repeat(sent_time),
+            times_to_reach_queue,
+            times_to_be_received,
+            priorities,
+            application_tags,
+            correlations,
+            labels,
+            bodies,
+        )
+        sizes = {*zip(map(len, labels), map(len, bodies), strict=True)}
+        if len(sizes) != 1:
+            return list(map(self.filled, *columns))
+        length, size = sizes.pop()
+        padding, total = self._end(length, size)
+        heads = map(
+            self._pack,
+            repeat(self._start),
+            map(self._flags.__getitem__, priorities),
+            repeat(self._signature),
+            repeat(total),
+            times_to_reach_queue,
+            repeat(self._address),
+            times_to_be_received,
+            repeat(sent_time),
+            ordinals,
+            repeat(self._middle),
+            repeat(length >> 1),
+            repeat(self._which),
+            correlations,
+            repeat(self._type),
+            application_tags,
+            repeat(size),
+            repeat(size),
+            repeat(self._label_behind),
+        )
+        extension, behind = repeat(self._extension), repeat(self._behind)
+        parts = zip(heads, labels, extension, bodies, repeat(padding), behind)
+        return list(map(b"".join, parts))
+
+    def _end(self, length: int, size: int) -> tuple[bytes, int]:
+        """The padding behind a body of a size, with a label of a length, and the packet's size."""
+        padding = _PADDING[length + len(self._extension) + size & 3]
+        total = self._least + length + size + len(padding)
+        if total > MAXIMUM_PACKET_SIZE:
+            raise PacketTooLargeError(total)
+        return padding, total
 
     def _agrees(self, packet: bytes, attributes: MessageAttributes) -> bool:
         """Whether the careful path builds the same, of the packet's values and of others."""

@@ -42,6 +42,11 @@ class TamperedError(RpcFault):
         super().__init__(FaultStatus.RPC_S_ACCESS_DENIED, f"verification trailer: {text}")
 
 
+def may_be_verified(stub: bytes) -> bool:
+    """Whether there are octets near the end with which a trailer begins."""
+    return stub.find(SIGNATURE, -LARGEST) >= 0
+
+
 def place(stub: bytes) -> int:
     """Where a verification trailer may begin, or -1; the same octets may be data as well."""
     found = stub.rfind(SIGNATURE, max(0, len(stub) - LARGEST))

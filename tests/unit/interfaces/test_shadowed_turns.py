@@ -10,9 +10,9 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
+from rpcqm.interfaces._send_lane import TemplatedSend
 from rpcqm.qm.shadow import VARIABLE, Difference, Shadow
 from rpcqm.rpc.interface_registry import NCALRPC
-from rpcqm.rpc.templated import TemplatedCall
 from tests.support.callers import ALICE
 from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
@@ -54,11 +54,11 @@ def test_what_the_careful_path_would_refuse_is_a_difference(
 ) -> None:
     refusal = MQError(HResult.MQ_ERROR_ACCESS_DENIED, "by the careful path")
 
-    def refuse(self: TemplatedCall) -> bytes:
+    def refuse(self: TemplatedSend) -> bytes:
         raise refusal
 
     qm.create()
-    monkeypatch.setattr(TemplatedCall, "rehearse", refuse)
+    monkeypatch.setattr(TemplatedSend, "rehearse", refuse)
     send(qm, LEARNED + 1)
     assert [(each.what, each.careful) for each in differences] == [("refusal", refusal)]
 

@@ -51,7 +51,7 @@ def test_the_object_of_a_request_reaches_the_handler(rig: Rig, bound: Wire) -> N
     flags = WHOLE | PfcFlags.PFC_OBJECT_UUID
     bound.call(1, b"octets", object_uuid=NDR.uuid, pfc_flags=flags)
     assert rig.handlers.calls[-1].object_uuid == NDR.uuid
-    assert len(bound.association._calls) == 0
+    assert len(bound.association.calls) == 0
 
 
 def test_a_big_endian_client_is_understood(rig: Rig) -> None:
@@ -296,7 +296,7 @@ def test_cancel_wakes_exactly_the_call_asked_for(rig: Rig, bound: Wire) -> None:
     rig.handlers.waiting[1].succeed(ProbeResponse(result=8))
     (answer,) = bound.received()
     assert answer.call_id == 2
-    assert len(bound.association._calls) == 1
+    assert len(bound.association.calls) == 1
 
 
 @pytest.mark.parametrize("kind", [pdu.CoCancel, pdu.Orphaned])

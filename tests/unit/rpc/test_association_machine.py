@@ -245,7 +245,7 @@ class Connections(RuleBasedStateMachine):
         if not hasattr(self, "rig"):
             return
         associations = [each.wire.association for each in self.known]
-        assert all(len(each._calls) <= LIMITS.calls for each in associations)
+        assert all(len(each.calls) <= LIMITS.calls for each in associations)
         assert all(0 <= each.pending <= LIMITS.calls for each in associations)
         assert self.rig.dispatcher.pending >= len(self.waiting())
         largest = LIMITS.call_bytes + LIMITS.fragment_size

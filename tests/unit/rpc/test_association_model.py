@@ -145,13 +145,13 @@ def test_random_conversations_stay_in_the_table_and_leak_nothing(
         conversation.feed(octets)
     association = conversation.wire.association
     whole = conversation.wire.calls
-    in_flight = len(association._calls)
+    in_flight = len(association.calls)
     association.connection_lost()
     for completion in rig.handlers.waiting:
         if not completion.done:
             conversation.end(completion)
     assert association.state is State.CLOSED
-    assert (len(association._calls), len(rig.groups)) == (0, 0)
+    assert (len(association.calls), len(rig.groups)) == (0, 0)
     assert in_flight <= SMALL.calls
     assert all(call.answered for call in whole)
     check_notifications(rig, whole)
@@ -181,7 +181,7 @@ def test_a_server_may_stop_in_the_middle(data: Any, stop_at: int) -> None:
         if not completion.done:
             completion.succeed(ProbeResponse())
     assert conversation.wire.association.state is State.CLOSED or (
-        len(conversation.wire.association._calls)
+        len(conversation.wire.association.calls)
     )
     conversation.wire.association.connection_lost()
     assert len(rig.groups) == 0

@@ -35,7 +35,7 @@ def test_calls_that_are_given_up_count_until_their_handlers_have_ended() -> None
     for number in range(3):
         assert wire.send(request(WAIT, b"", number)) == []
         wire.send(pdu.Orphaned(call_id=number).pack())
-    assert len(wire.association._calls) == 0
+    assert len(wire.association.calls) == 0
     assert refused(wire.send(request(WAIT, b"", 9)))
     answer_all(rig)
     assert wire.send(request(WAIT, b"", 10)) == []

@@ -85,9 +85,7 @@ class HandleLane(ABC, Generic[Known]):
         """
         path, pending = self.path, association.pending
         return (
-            security is self.security
-            and context is self.context
-            and self._admission.security is self._under
+            self.fits(context, security)
             and self._turn.is_on
             and not association.unrecognised
             and (not pending or (pending < path.most_of_one and path.pending < path.most_pending))

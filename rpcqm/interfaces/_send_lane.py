@@ -218,7 +218,8 @@ class TemplatedSend:
     def stored(self) -> None:
         """Answer the request, if its client is there still."""
         association, lane, call_id = self._association, self._lane, self._call_id
-        self._count_off()
+        association.pending -= 1
+        lane.path.pending -= 1
         if association.calls.get(call_id) is self:
             del association.calls[call_id]
             if lane.durations is not None:

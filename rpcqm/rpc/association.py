@@ -4,28 +4,20 @@ Bytes go into `receive_data`, what is to be sent comes out of `data_to_send`. Wh
 given to `on_call` as soon as they are there, and answered through the call; everything else that
 happens is given to `on_event`.
 
-The states, what each of them accepts, and where that may lead are one table, TRANSITIONS:
-
-- UNBOUND: nothing but a bind is understood; the answer is a bind_ack or a bind_nak.
-- BOUND: requests, further contexts and legs of authentication, cancels.
-- STOPPING: what is in flight is answered, new requests are refused, the end follows.
-- CLOSED: nothing is accepted any more; what is queued is still to be sent.
-
-A PDU that the table lacks is a protocol error: a fault (for a second bind a bind_nak), then the
-end of the connection.
+What is accepted in each state is in `association_states`. A PDU that its table lacks is a protocol
+error: a fault (for a second bind a bind_nak), then the end of the connection.
 
 [C706] calls this an association, [MS-RPCE] 3.3.1.1.2 a connection.
 """
 
-import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.metrics import stopwatch
 from rpcqm.rpc.association_group import AssociationGroup
+from rpcqm.rpc.association_states import TRANSITIONS, State
 from rpcqm.rpc.call import ANSWERED, Call, InFlight
 from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
 from rpcqm.rpc.events import (
@@ -70,15 +62,6 @@ from rpcqm.rpc.security.table import SecurityRefusal
 
 if TYPE_CHECKING:
     from rpcqm.rpc.interface_registry import Lane
-
-
-class State(enum.Enum):
-    """See the module's text."""
-
-    UNBOUND = enum.auto()
-    BOUND = enum.auto()
-    STOPPING = enum.auto()
-    CLOSED = enum.auto()
 
 
 _LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
@@ -277,6 +260,8 @@ class ServerAssociation:
         while self.state is not _CLOSED:
             if self.lanes and self.state is _BOUND:
                 offset = self._requests.take_alike(data, offset)
+                if offset == end:
+                    return
             size = self._receive_pdu(data, offset) if end - offset >= HEADER_LENGTH else 0
             if not size:
                 break
@@ -527,16 +512,20 @@ class ServerAssociation:
     ) -> None:
         if self.cut:
             return
-        negotiation = self._negotiation
+        fragment, minor = self._negotiation.fragment, self._negotiation.minor
         try:
+            if len(stub) <= security.body_space(fragment, RESPONSE_LENGTH):
+                fixed = RESPONSE_BODY.pack(len(stub), context_id, 0, 0)
+                self._queue(security.protect(_RESPONSE, _WHOLE, call_id, fixed, stub, minor))
+                return
             for pdu in fragments(
                 security,
                 _RESPONSE,
                 call_id,
                 stub,
                 lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
-                negotiation.fragment,
-                negotiation.minor,
+                fragment,
+                minor,
             ):
                 self._queue(pdu)
         except RpcFault as error:  # a security context that has expired protects nothing more
@@ -577,6 +566,7 @@ class ServerAssociation:
 
 
 _RESPONSE = int(PduType.response)
+_WHOLE = int(WHOLE)
 _HEADS = whole_heads(PduType.response)
 
 
@@ -597,41 +587,6 @@ def _fault(call_id: int, context_id: int, status: int, executed: bool) -> bytes:
     flags = WHOLE if executed else WHOLE | PfcFlags.PFC_DID_NOT_EXECUTE
     return Fault(call_id=call_id, pfc_flags=flags, p_cont_id=context_id, status=status).pack()
 
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """How a PDU is received in a state, and the states that may follow.
-
-    `receive` is the path of the method from the association.
-    """
-
-    receive: str
-    then: frozenset[State]
-
-
-_ENDS = frozenset({State.CLOSED})
-_STAYS_BOUND = frozenset({State.BOUND, State.CLOSED})
-_STAYS_STOPPING = frozenset({State.STOPPING, State.CLOSED})
-
-TRANSITIONS: Mapping[State, Mapping[PduType, Transition]] = {
-    State.UNBOUND: {
-        PduType.bind: Transition("_receive_bind", _STAYS_BOUND),
-    },
-    State.BOUND: {
-        PduType.bind: Transition("_receive_second_bind", _STAYS_BOUND),
-        PduType.alter_context: Transition("_receive_alter_context", _STAYS_BOUND),
-        PduType.auth3: Transition("_receive_auth3", _STAYS_BOUND),
-        PduType.request: Transition("_requests.receive", _STAYS_BOUND),
-        PduType.co_cancel: Transition("_receive_co_cancel", _STAYS_BOUND),
-        PduType.orphaned: Transition("_receive_orphaned", _STAYS_BOUND),
-    },
-    State.STOPPING: {
-        PduType.request: Transition("_refuse_request", _STAYS_STOPPING),
-        PduType.co_cancel: Transition("_receive_co_cancel", _STAYS_STOPPING),
-        PduType.orphaned: Transition("_receive_orphaned", _STAYS_STOPPING),
-    },
-    State.CLOSED: {},
-}
 
 _METHODS: dict[State, list[tuple[int, Callable[[ServerAssociation], Receive]]]] = {
     state: [(int(ptype), attrgetter(each.receive)) for ptype, each in row.items()]

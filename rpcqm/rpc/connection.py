@@ -1,11 +1,13 @@
 """One connection of a server: between an asyncio transport and a ServerAssociation."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
-from rpcqm.rpc.association import ServerAssociation, State
+from rpcqm.rpc.association import ServerAssociation
+from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.events import (
     AuthenticationFailed,
@@ -96,7 +98,7 @@ class Connection(asyncio.Protocol):
             security,
             self._server.dispatcher.dispatch,
             self._note,
-            self._output_ready,
+            partial(self._server.flush_later, self),
             self._output_full,
         )
 
@@ -215,9 +217,6 @@ class Connection(asyncio.Protocol):
             self._cut_off = True
             self.association.cut_off()
             self._transport.abort()
-
-    def _output_ready(self) -> None:
-        self._server.flush_later(self)
 
     def _note(self, event: Event) -> None:
         """Log and count logons and refusals; the other events are not worth a line."""

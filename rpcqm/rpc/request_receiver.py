@@ -24,7 +24,6 @@ from rpcqm.rpc.security.table import HandshakeUnfinished
 
 if TYPE_CHECKING:
     from rpcqm.rpc.association import ServerAssociation
-    from rpcqm.rpc.interface_registry import Lane
 
 _FIRST = int(PfcFlags.PFC_FIRST_FRAG)
 _LAST = int(PfcFlags.PFC_LAST_FRAG)
@@ -165,12 +164,23 @@ class RequestReceiver:
             raise _unknown_context(opnum, context_id)
         if auth_length or self._security.authenticated:
             security, stub = self.unprotected(pdu, start, auth_length, context_id, False)
+            lane = self._lanes.get(opnum) if start == REQUEST_LENGTH else None
+            if (
+                lane is not None
+                and call_id not in self._calls
+                and call_id <= LARGEST_CALL
+                and len(self._calls) < self._most_calls
+                and lane.take(self._association, call_id, context, security, stub)
+            ):
+                self._highest_call = max(call_id, self._highest_call)
+                return None
         else:
             security, stub = self._security.base, pdu[start:]
         call = Call(self._association, call_id, context, opnum, security, stub)
         if start != REQUEST_LENGTH:
             call.object_octets = pdu[REQUEST_LENGTH:_OBJECT_END]
-        return self._admit(call)
+        self._admit(call)
+        return call
 
     def _note_highest(self, call: Call) -> None:
         """Keep the Current call_id ([MS-RPCE] 3.3.3.1.1), which never rolls over."""
@@ -202,7 +212,7 @@ class RequestReceiver:
         assembly = _Assembly(call, auth_length != 0)
         self._check_size(assembly)
         if flags & _LAST:
-            return self._admit(call)
+            return self._admit_joined(call)
         self._assembly = assembly
         return None
 
@@ -264,28 +274,30 @@ class RequestReceiver:
             return None
         self._assembly = None
         call.stub_data = b"".join(assembly.parts)
-        return self._admit(call)
+        return self._admit_joined(call)
 
-    def _admit(self, call: Call) -> Call | None:
-        """Let a whole request be a call in flight; None if its lane has taken it."""
-        calls, call_id = self._calls, call.call_id
-        if call_id in calls or len(calls) >= self._most_calls:
-            raise self._not_admitted(call)
-        if call_id > self._highest_call:
-            self._note_highest(call)
-        lane = self._lanes.get(call.opnum)
-        if lane is not None and self._is_taken(lane, call):
-            return None
-        calls[call_id] = call
+    def _admit(self, call: Call) -> None:
+        """Let a whole request be a call in flight."""
+        self._check_admission(call)
+        self._calls[call.call_id] = call
+
+    def _admit_joined(self, call: Call) -> Call | None:
+        """As `_admit`, of what has come in fragments; None if a lane takes it."""
+        self._check_admission(call)
+        call_id, lane = call.call_id, self._lanes.get(call.opnum)
+        if lane is not None and not (call.big_endian or call.object_octets):
+            security, stub = call.security, call.stub_data
+            if lane.take(self._association, call_id, call.context, security, stub):
+                return None
+        self._calls[call_id] = call
         return call
 
-    def _is_taken(self, lane: "Lane", call: Call) -> bool:
-        """Whether a lane takes what has come protected, or in several fragments."""
-        if call.big_endian or call.object_octets:
-            return False
-        return lane.take(
-            self._association, call.call_id, call.context, call.security, call.stub_data
-        )
+    def _check_admission(self, call: Call) -> None:
+        """Raise if a whole request may not be a call in flight."""
+        if call.call_id in self._calls or len(self._calls) >= self._most_calls:
+            raise self._not_admitted(call)
+        if call.call_id > self._highest_call:
+            self._note_highest(call)
 
     def _not_admitted(self, call: Call) -> ConnectionBroken | RequestRefused:
         """Why a whole request does not become a call in flight."""

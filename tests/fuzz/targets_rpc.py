@@ -11,7 +11,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
 from rpcqm.codec.interface import load
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import State
+from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.client_association import ClientAssociation, ClientEvent, ClientState
 from rpcqm.rpc.constants import AuthenticationLevel

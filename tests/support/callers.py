@@ -4,7 +4,8 @@ Both ends are the associations themselves: every call is encoded, sent, dispatch
 on a connection. `settle` of the queue manager makes things durable; calls do that on their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -87,6 +88,7 @@ class CallServer:
                 b"2103",
                 InterfaceSet([each for each in registered if transport in each.policy.transports]),
                 self.groups,
+                limits=limits or Limits(),
             )
             for transport in (NCACN_IP_TCP, NCALRPC)
         }
@@ -144,6 +146,7 @@ class Caller:
     syntax: TransferSyntax
     client: ClientAssociation = field(default_factory=ClientAssociation)
     pending: dict[int, PendingCall] = field(default_factory=dict)
+    held: list[bytes] | None = None
 
     def __post_init__(self) -> None:
         transfer = NDR if self.syntax is TransferSyntax.NDR else NDR64
@@ -171,6 +174,15 @@ class Caller:
         call = self.pending[call_id] = PendingCall(operation, self.syntax, call_id)
         self.protocol()
         return call
+
+    @contextmanager
+    def one_segment(self) -> Iterator[list[bytes]]:
+        """Let the PDUs of a block arrive at the server together; they can be changed before."""
+        segment = self.held = list[bytes]()
+        yield segment
+        self.held = None
+        self.association.receive_data(b"".join(segment))
+        self.protocol()
 
     def call(self, operation: str, /, **fields: Any) -> Any:
         """A call and its response, once everything is durable; raises Fault."""
@@ -212,6 +224,9 @@ class Caller:
 
     def protocol(self) -> None:
         """Carry the PDUs of both sides across."""
+        if self.held is not None:
+            self.held.append(self.client.data_to_send())
+            return
         self.association.receive_data(self.client.data_to_send())
         for answer in self.client.receive_data(self.association.data_to_send()):
             if isinstance(answer, Responded):

@@ -20,6 +20,7 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.interfaces import qmcomm, qmcomm2, qmmgmt, sending
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
+from rpcqm.rpc.limits import Limits
 from rpcqm.service import interfaces
 from tests.support.binary_network import Node
 from tests.support.callers import Caller, CallServer, PendingCall, Served
@@ -31,7 +32,9 @@ NULL_GUID = UUID(int=0)
 
 
 def served_clients(
-    qm: RunningQueueManager | Node, security: RemoteReadSecurity | None = None
+    qm: RunningQueueManager | Node,
+    security: RemoteReadSecurity | None = None,
+    limits: Limits | None = None,
 ) -> CallServer:
     """qmcomm, qmcomm2, qmmgmt and rpcqm_sending, with the ports 2103 and 2105."""
     handles = interfaces.client_handles(qm.engine, admission=CallAdmission(security))
@@ -42,6 +45,7 @@ def served_clients(
         Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
         Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY),
         Served("rpcqm_sending", interfaces.sending(qm.engine, handles), sending.POLICY),
+        limits=limits,
     )
 
 

@@ -11,8 +11,9 @@ from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.codec.interface import ContextHandleParameter, OperationCodec, TransferSyntax, Value
 from rpcqm.codec.ndr.compile import Buffer, MessageCodec
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import ServerAssociation, State
+from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_group import AssociationGroups
+from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle

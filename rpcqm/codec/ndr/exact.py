@@ -128,7 +128,8 @@ def _compiled(
 ) -> Matched:
     source = Source()
     with source.block("def matched(stub):"):
-        source.line(f"{''.join(f'{each}, ' for each in targets)}= unpack(stub)")
+        if targets:
+            source.line(f"{''.join(f'{each}, ' for each in targets)}= unpack(stub)")
         for text in texts:
             source.line(f"t = str({text}, 'utf-16-le', 'surrogatepass')")
             conditions.append("t.find('\\0') != len(t) - 1")

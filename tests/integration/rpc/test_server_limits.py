@@ -11,7 +11,7 @@ import pytest
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import State
+from rpcqm.rpc.association_states import State
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.ntlm import NtlmCredentials

@@ -101,6 +101,48 @@ def test_what_a_template_fills_is_what_the_careful_path_builds(
     )
 
 
+MESSAGES = st.tuples(
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.integers(0, 7),
+    NUMBERS,
+    st.binary(min_size=20, max_size=20),
+    LABELS.map(lambda label: encode_text(label) if label else b""),
+    st.binary(max_size=12),
+)
+"""Number, time to reach the queue, time to be received, priority, tag, correlation, label, body."""
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    attributes=attributes(),
+    messages=st.lists(MESSAGES, min_size=1, max_size=6),
+    same_size=st.booleans(),
+    sent=NUMBERS,
+)
+def test_packets_that_are_made_together_are_those_made_one_by_one(
+    attributes: MessageAttributes, messages: list[Any], same_size: bool, sent: int
+) -> None:
+    template = SentTemplate.learn(build_user_message(attributes))
+    assert template is not None
+    if same_size:
+        label, size = messages[0][6], len(messages[0][7])
+        messages = [(*each[:6], label, each[7][:size].ljust(size, b"+")) for each in messages]
+    ordinals, *columns = zip(*messages, strict=True)
+    alone = [template.filled(ordinal, sent, *values) for ordinal, *values in messages]
+    assert template.filled_many(ordinals, sent, *columns) == alone
+
+
+def test_a_packet_among_others_over_the_largest_is_refused() -> None:
+    packet = build_user_message(MessageAttributes(destination_queue_format_name=DESTINATION))
+    template = SentTemplate.learn(packet)
+    assert template is not None
+    message: tuple[Any, ...] = (3, 4, 5, 6, bytes(20), b"", bytes(4 << 20))
+    with pytest.raises(MQError):
+        template.filled_many((1, 2), 2, *zip(message, message, strict=True))
+
+
 @settings(max_examples=300, deadline=None)
 @given(title=st.text(st.characters() | st.sampled_from("\0a"), max_size=270))
 def test_a_label_ends_where_the_careful_path_ends_it(title: str) -> None:

@@ -1,92 +1,41 @@
 """What a shape tells of a stub is what the careful decoder tells of it, or nothing."""
 
 import random
-import uuid
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.interface import NULL, Operation, TransferSyntax, load
+from rpcqm.codec.interface import Operation, TransferSyntax, load
 from rpcqm.codec.ndr.shape import MOST_CONSTANT
 from rpcqm.codec.ndr.shape_check import value_at
-from rpcqm.codec.ndr.shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape, StubShapes
+from rpcqm.codec.ndr.shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape
 from rpcqm.codec.ndr.trace import Counts, Read
-from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
+from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.qmcomm import (
-    CACTransferBufferV1,
     CACTransferBufferV1_Receive,
-    CACTransferBufferV1_Send,
     CACTransferBufferV1_u,
-    CACTransferBufferV2,
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest
 from rpcqm.codec.types.rpcqm_admin import R_CreateTokenRequest
 from tests.support.idl_values import messages
-from tests.support.interfaces import INTERFACES
-from tests.support.stub_shapes import END_HOLES, as_told
-from tests.support.stub_shapes import SEND_HOLES as HOLES
-
-SEND = load("qmcomm2").operation("rpc_ACSendMessageEx")
-SYNTAXES = pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)
-TRACING = {syntax: SEND.tracing(syntax) for syntax in TransferSyntax}
-NUMBERS = st.integers(0, 0xFFFF_FFFF)
-OCTETS = st.integers(0, 0xFF)
-NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
-
-
-def queue_format(kind: int, value: Any) -> QUEUE_FORMAT:
-    return QUEUE_FORMAT(m_qft=kind, m_SuffixAndFlags=0, u=QUEUE_FORMAT_u(kind, value))
-
-
-QUEUE_FORMATS = st.one_of(
-    st.none(),
-    st.builds(queue_format, st.just(3), NAMES),
-    st.builds(queue_format, st.just(1), st.uuids()),
+from tests.support.stub_shapes import (
+    END_HOLES,
+    OPERATIONS,
+    SEND,
+    SYNTAXES,
+    TRACING,
+    as_told,
+    body,
+    changed,
+    plain,
+    plain_stub,
+    sends,
+    shapes,
 )
-
-
-@st.composite
-def sends(draw: Any) -> rpc_ACSendMessageExRequest:
-    """What applications send, with everything that can be in it."""
-    body = draw(st.sampled_from([None, NULL]) | st.binary(max_size=60))
-    title = draw(st.sampled_from([None, NULL]) | NAMES.map(lambda text: text + "\0"))
-    size = len(body) if isinstance(body, bytes) else 0
-    identifier = st.builds(OBJECTID, Lineage=st.uuids(), Uniquifier=NUMBERS)
-    arm = CACTransferBufferV1_Send(
-        pAdminQueueFormat=draw(QUEUE_FORMATS), pResponseQueueFormat=draw(QUEUE_FORMATS)
-    )
-    old = CACTransferBufferV1(
-        uTransferType=0,
-        u=CACTransferBufferV1_u(0, arm),
-        ppMessageID=draw(st.none() | identifier),
-        ppCorrelationID=draw(st.none() | st.binary(min_size=20, max_size=20)),
-        pPriority=draw(st.none() | OCTETS),
-        pDelivery=draw(st.none() | st.integers(0, 1)),
-        pAcknowledge=draw(st.none() | OCTETS),
-        pApplicationTag=draw(st.none() | NUMBERS),
-        ppBody=body,
-        ulBodyBufferSizeInBytes=size,
-        ulAllocBodyBufferInBytes=size + draw(st.integers(0, 9)) if size else size,
-        pBodySize=draw(st.none() | NUMBERS),
-        ppTitle=title,
-        ulTitleBufferSizeInWCHARs=(
-            len(title.encode("utf-16-le")) // 2 if isinstance(title, str) else 0
-        ),
-        ulAbsoluteTimeToQueue=draw(NUMBERS),
-        ulRelativeTimeToLive=draw(NUMBERS),
-        pulPrivLevel=draw(st.none() | st.just(0)),
-        pulBodyType=draw(st.none() | NUMBERS),
-        pulVersion=draw(st.none() | st.just(16)),
-    )
-    return rpc_ACSendMessageExRequest(
-        hQueue=draw(st.binary(min_size=20, max_size=20)),
-        ptb=CACTransferBufferV2(old=old, pbFirstInXact=draw(st.none() | OCTETS)),
-        pMessageID=draw(st.none() | identifier),
-    )
+from tests.support.stub_shapes import SEND_HOLES as HOLES
 
 
 def check(operation: Operation, syntax: TransferSyntax, shape: StubShape, stub: bytes) -> bool:
@@ -98,28 +47,6 @@ def check(operation: Operation, syntax: TransferSyntax, shape: StubShape, stub: 
     for path, value in zip(HOLES.values, told, strict=True):
         assert value in as_told(value_at(request, path)), path
     return True
-
-
-def changed(request: rpc_ACSendMessageExRequest, source: random.Random) -> None:
-    """Put something else in every hole of a request, of another size where it has one."""
-    old, arm = request.ptb.old, request.ptb.old.u.value
-    assert isinstance(arm, CACTransferBufferV1_Send)
-    request.hQueue = source.randbytes(20)
-    old.ulAbsoluteTimeToQueue, old.ulRelativeTimeToLive = source.choices(range(1 << 32), k=2)
-    if old.pPriority is not None:
-        old.pPriority = source.randrange(256)
-    if isinstance(old.ppCorrelationID, bytes):
-        old.ppCorrelationID = source.randbytes(20)
-    if isinstance(old.ppBody, bytes):
-        old.ppBody = source.randbytes(source.choice([0, 1, 2, 3, 4, 5, 1000, 70_000]))
-        old.ulBodyBufferSizeInBytes = len(old.ppBody)
-        old.ulAllocBodyBufferInBytes = len(old.ppBody) + source.randrange(3)
-    if isinstance(old.ppTitle, str):
-        old.ppTitle = "é\0x" * source.randrange(5)
-        old.ulTitleBufferSizeInWCHARs = len(old.ppTitle)
-    for each in (arm.pAdminQueueFormat, arm.pResponseQueueFormat):
-        if each is not None:
-            each.u.value = uuid.UUID(int=source.getrandbits(128)) if each.m_qft == 1 else "a€𝄞" * 7
 
 
 @SYNTAXES
@@ -176,13 +103,6 @@ def test_what_the_careful_decoder_refuses_is_never_told(
     assert shape.values(stub + b"\0") is None
 
 
-OPERATIONS = [
-    pytest.param(load(name).operation(each.name), id=f"{name}-{each.name}")
-    for name in INTERFACES
-    for each in load(name).declaration.own
-]
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), seed=st.integers(0, 1 << 32))
@@ -231,30 +151,6 @@ def test_a_size_of_what_is_not_there_is_a_constant_wherever_it_stands() -> None:
     )
     assert shape.values(stub) is not None
     assert shape.values(stub[:place] + b"\1" + stub[place + 1 :]) is None
-
-
-def plain(**more: Any) -> rpc_ACSendMessageExRequest:
-    arm = CACTransferBufferV1_u(0, CACTransferBufferV1_Send())
-    old = CACTransferBufferV1(uTransferType=0, u=arm, **more)
-    buffer = CACTransferBufferV2(old=old)
-    return rpc_ACSendMessageExRequest(hQueue=bytes(20), ptb=buffer, pMessageID=None)
-
-
-def plain_stub(**more: Any) -> bytes:
-    return SEND.encode_request(TransferSyntax.NDR, plain(**more))
-
-
-def shapes() -> StubShapes:
-    return StubShapes(lambda: TRACING[TransferSyntax.NDR], HOLES)
-
-
-def body(octets: bytes) -> dict[str, Any]:
-    size = len(octets)
-    return {
-        "ppBody": octets,
-        "ulBodyBufferSizeInBytes": size,
-        "ulAllocBodyBufferInBytes": size,
-    }
 
 
 def test_a_shape_is_learned_the_second_time_and_told_the_third() -> None:

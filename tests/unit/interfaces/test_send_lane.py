@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from rpcqm.base.metrics import Histogram
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.interfaces._handle_lane import OF_LANE
-from rpcqm.interfaces._send_lane import SendLane
+from rpcqm.interfaces._send_lane import SendLane, TemplatedSend
 from rpcqm.interfaces._send_templates import SendRecogniser
+from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.dispatch import PATIENCE
@@ -25,6 +27,16 @@ from tests.support.remote_reader import status_name
 SEND = QueueAccessType.SEND_ACCESS
 
 
+class Deaf:
+    """In the place of a client that does not listen to what it is answered."""
+
+    def data_to_send(self) -> bytes:
+        return b""
+
+    def receive_data(self, _: bytes) -> list[object]:
+        return []
+
+
 class Lane:
     """A client whose next send its lane takes; `asked` are calls that came to the recogniser."""
 
@@ -35,11 +47,12 @@ class Lane:
         transport: str = NCALRPC,
         level: AuthenticationLevel = LEVEL_PRIVACY,
         security: RemoteReadSecurity | None = None,
+        limits: Limits | None = None,
     ) -> None:
         qm.engine.turn.is_on = True
         self.qm, self.asked = qm, asked
         self.queue = qm.find()
-        self.server = served_clients(qm, security)
+        self.server = served_clients(qm, security, limits)
         handlers: Any = self.server.interfaces["qmcomm2"].handlers
         self.admission = handlers.admission
         self.client = Client(self.server.connect(ALICE, level, transport))
@@ -187,6 +200,33 @@ def test_who_has_gone_the_careful_way_is_asked_again(lane: Lane) -> None:
     assert lane.client.caller.association.unrecognised < PATIENCE
 
 
+def test_a_send_in_fragments_is_taken_by_its_lane(lane: Lane) -> None:
+    body = bytes(range(256)) * 40
+    for _ in range(3):
+        assert lane.status(lane.send(body)) == "MQ_OK"
+    lane.asked.clear()
+    calls = [lane.send(body), lane.send(body[::-1])]
+    assert all(isinstance(each, TemplatedSend) for each in flying(lane))
+    assert [lane.status(call) for call in calls] == ["MQ_OK"] * 2
+    assert lane.asked == []
+    assert lane.qm.bodies(lane.queue)[-2:] == [body, body[::-1]]
+
+
+def test_no_more_sends_are_in_flight_than_other_calls(qm: RunningQueueManager, asked: Any) -> None:
+    lane = Lane(qm, asked, limits=Limits(calls=3))
+    lane.server.dispatcher.limit(Limits())
+    with lane.client.caller.one_segment():
+        calls = [lane.send(b"%d" % number) for number in range(5)]
+    assert len(flying(lane)) == 3
+    refused = ["fault 0x1C010014"] * 2
+    assert [lane.status(call) for call in calls] == ["MQ_OK"] * 3 + refused
+
+
+def flying(lane: Lane) -> list[object]:
+    """What is in flight of the client."""
+    return list(lane.client.caller.association.calls.values())
+
+
 def test_calls_beyond_the_limit_are_refused(lane: Lane) -> None:
     lane.server.dispatcher.limit(Limits(calls=2))
     calls = [lane.send(), lane.send(), lane.send()]
@@ -197,6 +237,144 @@ def test_calls_of_all_beyond_the_limit_are_refused(lane: Lane) -> None:
     lane.server.dispatcher.limit(Limits(calls=8, waiting_calls=2))
     calls = [lane.send(), lane.send(), lane.send()]
     assert [lane.status(call) for call in calls] == ["MQ_OK", "MQ_OK", "fault 0x1C010014"]
+
+
+def test_sends_of_one_segment_are_taken_up_to_the_first_other_call(lane: Lane) -> None:
+    caller = lane.client.caller
+    with caller.one_segment():
+        first = [lane.send(b"1"), lane.send(b"2")]
+        closing = caller.send("rpc_ACCloseHandle", phQueue=lane.handle)
+        late = lane.send(b"too late")
+    assert [lane.status(call) for call in first] == ["MQ_OK"] * 2
+    assert lane.status(closing) == "MQ_OK"
+    assert lane.status(late) == "fault 0x1C00001A"
+    assert lane.qm.bodies(lane.queue)[-2:] == [b"1", b"2"]
+
+
+def test_a_send_whose_rest_has_not_come_waits_for_it(lane: Lane) -> None:
+    association = lane.client.caller.association
+    with lane.client.caller.one_segment() as segment:
+        calls = [lane.send(b"first"), lane.send(b"in two pieces")]
+        rest, segment[1] = segment[1][200:], segment[1][:200]
+    assert len(association.calls) == 1
+    for place in range(0, len(rest), 50):
+        association.receive_data(rest[place : place + 50])
+    assert [lane.status(call) for call in calls] == ["MQ_OK"] * 2
+    assert lane.qm.bodies(lane.queue)[-2:] == [b"first", b"in two pieces"]
+
+
+@pytest.mark.parametrize(
+    ("place", "octets"),
+    [
+        (12, b"\xff\xff\xff\xff"),  # call_id
+        (8, b"\x10\x00"),  # frag_length
+        (10, b"\x08\x00"),  # auth_length
+        (0, b"\x04"),  # rpc_vers
+        (3, b"\x07"),  # PFC_PENDING_CANCEL
+    ],
+)
+def test_what_is_wrong_with_a_pdu_is_told_although_its_lane_knows_the_rest(
+    lane: Lane, place: int, octets: bytes
+) -> None:
+    caller = lane.client.caller
+    before = lane.qm.bodies(lane.queue)
+    with caller.one_segment() as segment:
+        taken = lane.send(b"as ever")
+        lane.send(b"wrong")
+        wrong = bytearray(segment[1])
+        wrong[place : place + len(octets)] = octets
+        segment[1] = bytes(wrong)
+        del caller.pending[max(caller.pending)]
+        segment.append(b"")
+        caller.client = Deaf()  # type: ignore[assignment]
+    lane.qm.settle()
+    assert caller.association.state is State.CLOSED
+    assert lane.qm.bodies(lane.queue) == [*before, b"as ever"]
+    assert not taken.answered
+
+
+def test_a_call_id_that_is_in_use_breaks_the_connection(lane: Lane) -> None:
+    caller = lane.client.caller
+    with caller.one_segment() as segment:
+        lane.send(b"the first with it")
+        segment.append(segment[0])
+        caller.client = Deaf()  # type: ignore[assignment]
+    assert caller.association.state is State.CLOSED
+    lane.qm.settle()
+    assert lane.qm.bodies(lane.queue).count(b"the first with it") == 1
+
+
+def test_a_call_id_is_free_again_once_its_send_is_answered(lane: Lane) -> None:
+    caller = lane.client.caller
+    with caller.one_segment() as segment:
+        for number in range(3):
+            lane.send(b"%d" % number)
+        same = [pdu[:12] + (1).to_bytes(4, "little") + pdu[16:] for pdu in segment]
+        segment.clear()
+    for pdu in same:
+        caller.association.receive_data(pdu)
+        assert list(caller.association.calls) == [1]
+        lane.qm.settle()
+        assert not caller.association.calls
+    assert lane.asked == []
+    assert lane.qm.bodies(lane.queue)[-3:] == [b"0", b"1", b"2"]
+
+
+def test_a_send_that_its_client_gives_up_is_carried_out_and_not_answered(lane: Lane) -> None:
+    caller = lane.client.caller
+    call = lane.send(b"given up")
+    caller.client.orphan(call.call_id)
+    caller.protocol()
+    assert not caller.association.calls
+    assert lane.status(lane.send(b"next")) == "MQ_OK"
+    assert not call.answered
+    assert lane.qm.bodies(lane.queue)[-2:] == [b"given up", b"next"]
+    assert caller.association.pending == lane.server.dispatcher.pending == 0
+
+
+def test_a_send_that_is_cancelled_is_answered(lane: Lane) -> None:
+    call = lane.send(b"cancelled")
+    lane.client.caller.cancel(call)
+    assert lane.status(call) == "MQ_OK"
+    assert lane.qm.bodies(lane.queue)[-1] == b"cancelled"
+
+
+def test_a_send_whose_connection_breaks_is_carried_out(lane: Lane) -> None:
+    caller = lane.client.caller
+    lane.send(b"its client has gone")
+    caller.association.connection_lost()
+    assert caller.association.idle
+    lane.qm.settle()
+    assert lane.qm.bodies(lane.queue)[-1] == b"its client has gone"
+    assert caller.association.pending == lane.server.dispatcher.pending == 0
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_send_that_goes_the_careful_way_is_a_call_like_others(lane: Lane, given_up: bool) -> None:
+    caller, before = lane.client.caller, lane.server.dispatcher.calls
+    call = lane.send(b"carefully")
+    if given_up:
+        caller.client.orphan(call.call_id)
+        caller.protocol()
+    lane.queue.trail = True
+    lane.client.caller.settle()
+    assert given_up or lane.status(call) == "MQ_OK"
+    assert call.answered is not given_up
+    assert lane.server.dispatcher.calls == before + 1
+    assert not caller.association.calls
+    assert caller.association.pending == lane.server.dispatcher.pending == 0
+    assert lane.qm.bodies(lane.queue)[-1] == b"carefully"
+
+
+def test_sends_are_counted_and_timed_like_other_calls(lane: Lane) -> None:
+    lane.lane.durations = durations = Histogram()
+    before = lane.server.dispatcher.calls, lane.client.caller.association.pdus_in
+    calls = [lane.send() for _ in range(5)]
+    assert [lane.status(call) for call in calls] == ["MQ_OK"] * 5
+    assert lane.server.dispatcher.calls == before[0] + 5
+    assert lane.client.caller.association.pdus_in == before[1] + 5
+    assert durations.count == 5
+    assert durations.total > 0
 
 
 @pytest.mark.bound("rpc.open_queues_of_a_lane")

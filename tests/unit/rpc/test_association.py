@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import TRANSITIONS, State
+from rpcqm.rpc.association_states import TRANSITIONS, State
 from rpcqm.rpc.constants import (
     WHOLE,
     PfcFlags,

@@ -25,7 +25,8 @@ from hypothesis.stateful import (
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import TRANSITIONS, ServerAssociation, State
+from rpcqm.rpc.association import ServerAssociation
+from rpcqm.rpc.association_states import TRANSITIONS, State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import PduType
 from rpcqm.rpc.limits import Limits

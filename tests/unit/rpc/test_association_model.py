@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import TRANSITIONS, State
+from rpcqm.rpc.association_states import TRANSITIONS, State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import PduType
 from rpcqm.rpc.limits import Limits

@@ -326,8 +326,12 @@ def test_a_send_that_its_client_gives_up_is_carried_out_and_not_answered(lane: L
     caller.client.orphan(call.call_id)
     caller.protocol()
     assert not caller.association.calls
+    sent = caller.association.pdus_out
     assert lane.status(lane.send(b"next")) == "MQ_OK"
+    assert caller.association.pdus_out == sent + 1
     assert not call.answered
+    closing = caller.send("rpc_ACCloseHandle", phQueue=lane.handle)
+    assert lane.status(closing) == "MQ_OK"
     assert lane.qm.bodies(lane.queue)[-2:] == [b"given up", b"next"]
     assert caller.association.pending == lane.server.dispatcher.pending == 0
 
@@ -357,7 +361,9 @@ def test_a_send_that_goes_the_careful_way_is_a_call_like_others(lane: Lane, give
         caller.client.orphan(call.call_id)
         caller.protocol()
     lane.queue.trail = True
-    lane.client.caller.settle()
+    sent = caller.association.pdus_out
+    caller.settle()
+    assert caller.association.pdus_out == sent + (not given_up)
     assert given_up or lane.status(call) == "MQ_OK"
     assert call.answered is not given_up
     assert lane.server.dispatcher.calls == before + 1

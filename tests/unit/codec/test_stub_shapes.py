@@ -25,10 +25,11 @@ from rpcqm.codec.types.qmcomm import (
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest
 from rpcqm.codec.types.rpcqm_admin import R_CreateTokenRequest
+from rpcqm.interfaces._end_templates import HOLES as END_HOLES
+from rpcqm.interfaces._send_templates import HOLES
 from tests.support.idl_values import messages
 from tests.support.interfaces import INTERFACES
-from tests.support.stub_shapes import END_HOLES, as_told
-from tests.support.stub_shapes import SEND_HOLES as HOLES
+from tests.support.stub_shapes import as_told
 
 SEND = load("qmcomm2").operation("rpc_ACSendMessageEx")
 SYNTAXES = pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)

@@ -264,8 +264,7 @@ class QueueEvents:
         return completed(0) if last is None else start(self._purge(queue, last))
 
     async def _purge_all(self, queue: Queue, last: int | None, arriving: list[int]) -> int:
-        with self._store.transaction("a purge behind arrivals") as change:
-            arrived = change.committed
+        arrived = self._barrier()
         purging = completed(0) if last is None else start(self._purge(queue, last))
         await arrived
         purged = 0

@@ -67,7 +67,10 @@ class NaiveQueueManager(NaiveReaders):
             part.descriptors.clear()
             part.deleted = True
         outcome = Outcome()
-        self.pending.append(lambda: self.pending.append(lambda: self._deleted(parts, outcome)))
+        if any(part.arriving for part in parts):
+            self.pending.append(lambda: self._deleted(parts, outcome))
+        else:
+            self._deleted(parts, outcome)
         return outcome
 
     def _deleted(self, parts: list[MQueue], outcome: Outcome) -> None:

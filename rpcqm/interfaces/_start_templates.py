@@ -18,6 +18,7 @@ from rpcqm.interfaces._handle_lane import HandleRecogniser
 from rpcqm.interfaces._read_response import ReadResponse
 from rpcqm.interfaces._receive_actions import RECEIVE, check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_at, times_of
+from rpcqm.qm.readers import AT_ONCE
 from rpcqm.qm.receive_actions import PEEKS
 from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
@@ -98,7 +99,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
             stub = self._seen(opened, identifier, sizes)
         if stub and self._turn.shadow is None:
             return stub
-        message = self._reads.find_to_peek(opened, action, identifier, 0, request_id).result()
+        message = self._reads.find_to_peek(opened, action, identifier, AT_ONCE, request_id).result()
         if self._turn.shadow is not None and stub:
             self._turn.shadow.compare_answer(self._carefully(message, sizes), stub)
         return stub or self._answer(message, sizes)
@@ -132,7 +133,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         if self._turn.shadow is None:
             return b""
         with self._turn.shadow.keeping():
-            entry, beginning = self._reads.begin_receive(opened, RECEIVE, 0, 0, request_id)
+            entry, beginning = self._reads.begin_receive(opened, RECEIVE, 0, AT_ONCE, request_id)
             message = beginning.result()
             entry.lookup_identifier = message.lookup_identifier
             self._reads.give_back(opened, entry, delivered=False)
@@ -148,13 +149,14 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         sizes: tuple[int, int],
     ) -> bytes:
         """The answer to a receive whose message is there and locked; raises MQError if not."""
-        entry, beginning = self._reads.begin_receive(opened, action, identifier, 0, request_id)
+        reads = self._reads
+        entry, beginning = reads.begin_receive(opened, action, identifier, AT_ONCE, request_id)
         message = beginning.result()
-        self._reads.hold(call, opened, entry, message.lookup_identifier)
+        reads.hold(call, opened, entry, message.lookup_identifier)
         try:
             return self._answer(message, sizes)
         except BaseException:
-            self._reads.give_back(opened, entry, delivered=False)
+            reads.give_back(opened, entry, delivered=False)
             raise
 
     def _answer(self, message: Message, sizes: tuple[int, int]) -> bytes:

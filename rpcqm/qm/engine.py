@@ -84,7 +84,7 @@ class QueueManagerEngine:
         self.quotas = Quotas(store, machine)
         self.protection = Protection()
         self.access = AccessControl(store, machine, settings)
-        self.readers = WaitingReaders(timers)
+        self.readers = WaitingReaders(store, timers)
         self.trail = Trail(store, clock, timers, machine)
         self.expiry = TimeToBeReceivedTimer(store, clock, timers, machine)
         self.registry = QueueRegistry(store, machine, self.names, self.readers)

@@ -3,7 +3,7 @@
 [MS-MQDMPR] 3.1.7.1.3, .4, .7, .33. Finding is in `registry`, opening and closing in `opening`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -252,12 +252,25 @@ class QueueEvents:
         """Remove all messages that nobody holds; the others when their holders release them.
 
         The completion succeeds with the number removed, once that is durable. A message that is
-        leaving is left alone (G61). Source: [MS-MQDMPR] 3.1.7.1.7.
+        leaving is left alone (G61); those whose commit is on its way are removed behind it (G379).
+        Source: [MS-MQDMPR] 3.1.7.1.7.
         """
         if queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
-        last = queue.message_position_list.last(False)
+        positions = queue.message_position_list
+        last, arriving = positions.last(False), positions.arriving()
+        if arriving:
+            return start(self._purge_all(queue, last, arriving))
         return completed(0) if last is None else start(self._purge(queue, last))
+
+    async def _purge_all(self, queue: Queue, last: int | None, arriving: list[int]) -> int:
+        arrived = self._barrier()
+        purging = completed(0) if last is None else start(self._purge(queue, last))
+        await arrived
+        purged = 0
+        for first in range(0, len(arriving), PURGE_CHUNK):
+            purged += await self._purge_keys(queue, arriving[first : first + PURGE_CHUNK])
+        return purged + await purging
 
     async def _purge(self, queue: Queue, last: int) -> int:
         """Remove in chunks, so that a long queue does not keep everybody waiting."""
@@ -267,11 +280,17 @@ class QueueEvents:
             keys = [key for key in keys if key <= last]
             if not keys:
                 break
-            with self._store.transaction("purge") as change:
-                purged += sum(self._purge_one(change, queue, key) for key in keys)
-                committed = change.committed
             after = keys[-1]
-            await committed
+            purged += await self._purge_keys(queue, keys)
+        return purged
+
+    async def _purge_keys(self, queue: Queue, keys: Iterable[int]) -> int:
+        if queue.queue_manager is None:
+            return 0
+        with self._store.transaction("purge") as change:
+            purged = sum(self._purge_one(change, queue, key) for key in keys)
+            committed = change.committed
+        await committed
         return purged
 
     def _purge_one(self, change: StoreTransaction, queue: Queue, key: int) -> bool:

@@ -15,12 +15,17 @@ from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm import cursors
 from rpcqm.qm.handles import new_handle
+from rpcqm.store.store import Store
+
+AT_ONCE = -1
+"""The timeout of a read that shall not even wait for messages on their way to the disk."""
 
 
 class WaitingReaders:
     """The readers that wait for messages, in the order in which they came (G6)."""
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(self, store: Store, timers: Timers) -> None:
+        self._store = store
         self._timers = timers
         self.cursors: dict[int, Cursor] = {}
 
@@ -82,11 +87,12 @@ class WaitingReaders:
     ) -> Completion[Message]:
         """Wait until a message arrives that matches ([MS-MQDMPR] 3.1.7.3.1).
 
-        Raises MQ_ERROR_IO_TIMEOUT if the time (ms) is over, at once when it is zero (G4);
-        MQ_ERROR_INVALID_PARAMETER for a tag that somebody already waits under.
+        Raises MQ_ERROR_IO_TIMEOUT if the time (ms) is over, at once when it is zero (G4) and no
+        message is on its way (G379); MQ_ERROR_INVALID_PARAMETER for a tag that somebody already
+        waits under.
         """
         queue = descriptor.queue_reference
-        if queue is None or timeout <= 0:
+        if queue is None or (timeout <= 0 and not _is_arriving(queue, timeout, cursor)):
             _stop_cursor(cursor)
             raise MQError(HResult.MQ_ERROR_IO_TIMEOUT)
         if tag is not None and tag in queue.waiting_by_tag:
@@ -97,8 +103,16 @@ class WaitingReaders:
         (queue.waiting_receives if destructive_read else queue.waiting_peeks)[operation] = None
         if tag is not None:
             queue.waiting_by_tag[tag] = operation
-        self.waiting_message_read_timer_start(operation, timeout)
+        if timeout:
+            self.waiting_message_read_timer_start(operation, timeout)
+        else:
+            self._end_behind_arrivals(operation)
         return operation.outcome
+
+    def _end_behind_arrivals(self, operation: WaitingMessageReadOperation) -> None:
+        """End a wait once what is on its way has been offered (G379)."""
+        with self._store.transaction("a read behind arrivals") as change:
+            change.call_after(partial(self.waiting_message_read_timer_expired, operation))
 
     def waiting_message_read_timer_start(
         self, operation: WaitingMessageReadOperation, timeout: int
@@ -219,6 +233,11 @@ class WaitingReaders:
 def _matches(operation: WaitingMessageReadOperation, key: int) -> bool:
     cursor = operation.cursor_reference
     return cursor is None or cursor.key is None or key > cursor.key
+
+
+def _is_arriving(queue: Queue, timeout: int, cursor: Cursor | None) -> bool:
+    """Whether a read that does not wait may get a message whose commit is on its way."""
+    return timeout == 0 and cursor is None and bool(queue.message_position_list.arriving())
 
 
 def _stop_cursor(cursor: Cursor | None) -> None:

@@ -207,6 +207,10 @@ class QueueIndex:
         """The holder of the message's lock (also while it is purge pending or leaving), or None."""
         return self._owners.get(key)
 
+    def arriving(self) -> list[int]:
+        """The keys of messages whose commit is on its way, in order."""
+        return sorted(self.pending) if self.pending else []
+
     def find(self, key: int) -> Place | None:
         """Where a message is, until something changes; None if it is not here."""
         number = key >> SEQUENTIAL_BITS

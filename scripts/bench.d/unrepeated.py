@@ -23,6 +23,9 @@ from rpcqm.codec.interface import load as load_interface
 from rpcqm.codec.types import mqmq, qmcomm2
 
 CONNECTIONS, CALLS, PAIRS = 16, 400, 15
+OUTSIDE = 3
+"""Of the sorted ratios, how many lie outside on each side: between the others the median of all
+pairs there could be lies with 96 %."""
 WITHOUT = f"{CONFIGURATION}[limits]\nrequest_templates = false\n"
 BODY = bytes(1024)
 
@@ -71,6 +74,8 @@ def run() -> list[Figure]:
             ours, careful = (seconds_per_call(served, directory, seed) for served in both)
             ratios.append(careful / ours)
     ratios.sort()
-    name = "sends that never repeat, with templates over without, speed by processor time"
-    note = f"{PAIRS} pairs; the middle half from {ratios[3]:.3f} to {ratios[-4]:.3f}"
-    return [Figure(name, statistics.median(ratios), 0.97, note=note)]
+    least, most = ratios[OUTSIDE], ratios[-1 - OUTSIDE]
+    name = "sends that never repeat, with templates over without, speed by processor time, at least"
+    median = statistics.median(ratios)
+    note = f"{PAIRS} pairs; median {median:.3f}, with 96 % from {least:.3f} to {most:.3f}"
+    return [Figure(name, least, 0.97, note=note)]

@@ -15,24 +15,28 @@ from rpcqm.codec.interface import Operation, TransferSyntax, load
 from rpcqm.codec.ndr.cut import Holes
 from rpcqm.codec.ndr.shape_check import value_at
 from rpcqm.codec.ndr.shapes import StubShapes
-from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
+from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, XACTUOW, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
     CACTransferBufferV1_Send,
     CACTransferBufferV1_u,
     CACTransferBufferV2,
 )
-from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
+from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExRequest, rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest, R_StartReceiveRequest
+from rpcqm.interfaces import _end_templates, _receive_templates, _send_templates, _start_templates
 from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
-from tests.support.stub_shapes import END_HOLES, SEND_HOLES, START_HOLES, as_told
+from tests.support.dependent_client import receiving_buffer
+from tests.support.stub_shapes import as_told
 
 OPERATIONS: tuple[tuple[Operation, Holes], ...] = (
-    (load("qmcomm2").operation("rpc_ACSendMessageEx"), SEND_HOLES),
-    (load("remoteread").operation("R_StartReceive"), START_HOLES),
-    (load("remoteread").operation("R_EndReceive"), END_HOLES),
+    (load("qmcomm2").operation("rpc_ACSendMessageEx"), _send_templates.HOLES),
+    (load("qmcomm2").operation("rpc_ACReceiveMessageEx"), _receive_templates.HOLES),
+    (load("remoteread").operation("R_StartReceive"), _start_templates.HOLES),
+    (load("remoteread").operation("R_EndReceive"), _end_templates.HOLES),
 )
+"""Those that templates recognise, with the holes that these have."""
 KINDS = [(operation, holes, each) for operation, holes in OPERATIONS for each in TransferSyntax]
 HANDLE = bytes(range(20))
 
@@ -71,6 +75,15 @@ def _sends() -> Iterator[rpc_ACSendMessageExRequest]:
     yield _send(both, ppTitle="another\0", pBodySize=4, pulBodyType=8, pPriority=0)
 
 
+def _receives() -> Iterator[rpc_ACReceiveMessageExRequest]:
+    for more in ({}, {"action": 0x80000000, "timeout": 9}):
+        yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=receiving_buffer(**more))
+    own = XACTUOW(rgb=bytes(16))
+    sizes = dict.fromkeys(("ulTitleBufferSizeInWCHARs", "pulTitleBufferSizeInWCHARs"), 20)
+    buffer = receiving_buffer(16, pUow=own, pPriority=0, pClass=0, ppTitle="\0" * 20, **sizes)
+    yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=buffer)
+
+
 def _requests(operation: Operation) -> Iterable[Any]:
     if operation.name == "R_EndReceive":
         return [R_EndReceiveRequest(phContext=HANDLE, dwAck=ack, dwRequestId=7) for ack in (1, 2)]
@@ -82,7 +95,7 @@ def _requests(operation: Operation) -> Iterable[Any]:
             )
             for action in (0, 0x80000000)
         ]
-    return _sends()
+    return _receives() if operation.name == "rpc_ACReceiveMessageEx" else _sends()
 
 
 def _seeds() -> Iterator[bytes]:

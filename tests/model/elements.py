@@ -72,6 +72,7 @@ class MQueue:
     parent: "MQueue | None" = None
     is_journal: bool = False
     messages: dict[Key, MMessage] = field(default_factory=dict)
+    arriving: dict[Key, MMessage] = field(default_factory=dict)
     subqueues: dict[str, "MQueue"] = field(default_factory=dict)
     descriptors: list["MDescriptor"] = field(default_factory=list)
     waiting: list["MWait"] = field(default_factory=list)

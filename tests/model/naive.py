@@ -5,6 +5,7 @@ are known by their bodies, which are unique. What is durable later is a function
 `settle` runs them in order. Times are milliseconds.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -66,7 +67,10 @@ class NaiveQueueManager(NaiveReaders):
             part.descriptors.clear()
             part.deleted = True
         outcome = Outcome()
-        self.pending.append(lambda: self.pending.append(lambda: self._deleted(parts, outcome)))
+        if any(part.arriving for part in parts):
+            self.pending.append(lambda: self._deleted(parts, outcome))
+        else:
+            self._deleted(parts, outcome)
         return outcome
 
     def _deleted(self, parts: list[MQueue], outcome: Outcome) -> None:
@@ -110,23 +114,45 @@ class NaiveQueueManager(NaiveReaders):
                 self._release(queue, message)
 
     def purge(self, queue: MQueue) -> Outcome:
-        outcome = Outcome()
-        if not queue.messages:
+        outcome, counts = Outcome(), list[int]()
+        arriving = list(queue.arriving.values())
+        parts = bool(queue.messages) + bool(arriving)
+        if not parts:
             outcome.value = 0
-            return outcome
-        removed = [message for message in queue.ordered() if message.state == AVAILABLE]
-        for message in queue.ordered():
+
+        def counted(count: int) -> None:
+            counts.append(count)
+            if len(counts) == parts:
+                outcome.value = sum(counts)
+
+        def behind() -> None:
+            if queue.deleted:
+                counted(0)
+            else:
+                here = [m for m in arriving if queue.messages.get(m.key) is m]
+                self._purge(queue, here, counted)
+
+        if arriving:
+            self.pending.append(behind)
+        if queue.messages:
+            self._purge(queue, queue.ordered(), counted)
+        return outcome
+
+    def _purge(
+        self, queue: MQueue, messages: list[MMessage], counted: Callable[[int], None]
+    ) -> None:
+        removed = [message for message in messages if message.state == AVAILABLE]
+        for message in messages:
             if message.state == LOCKED:
                 message.state = PURGE_PENDING
-        held = [message for message in queue.ordered() if message.state == PURGE_PENDING]
+        held = [message for message in messages if message.state == PURGE_PENDING]
 
         def done() -> None:
-            outcome.value = len(removed)
             for message in held:
                 message.kept_purge = True
+            counted(len(removed))
 
         self._remove(queue, removed, done)
-        return outcome
 
     # Sending
 
@@ -212,6 +238,7 @@ class NaiveQueueManager(NaiveReaders):
             kept_aborts=0,
             kept_purge=False,
         )
+        self._expect(target, moved)
 
         def apply() -> None:
             self._gone(queue, message)
@@ -276,6 +303,7 @@ class NaiveQueueManager(NaiveReaders):
         copy = message.copy(self._key(0))
         if target is not None:
             self._charge(target, copy.size)
+            self._expect(target, copy)
 
         def apply() -> None:
             told()
@@ -358,6 +386,7 @@ class NaiveQueueManager(NaiveReaders):
         self.pending.clear()
         for queue in self.all_queues():
             queue.waiting.clear()
+            queue.arriving.clear()
             for message in queue.ordered():
                 message.aborts = message.kept_aborts
                 if message.state == LEAVING:

@@ -61,7 +61,12 @@ class NaiveReaders:
         queue.account().charged += size
         self.total += size
 
+    def _expect(self, queue: MQueue, message: MMessage) -> None:
+        """A message is on its way: purges and reads that do not wait come behind it (G379)."""
+        queue.arriving[message.key] = message
+
     def _publish(self, queue: MQueue, message: MMessage) -> None:
+        del queue.arriving[message.key]
         message.state, message.owner = AVAILABLE, None
         queue.messages[message.key] = message
 
@@ -116,6 +121,7 @@ class NaiveReaders:
         if kept is not None:
             copy.key = self._key(7 - message.key[0])
             self._charge(kept, copy.size)
+            self._expect(kept, copy)
 
         def apply() -> None:
             journalled[0]()
@@ -140,6 +146,7 @@ class NaiveReaders:
         copy = replace(message.copy(self._key(7 - message.key[0])), aborts=0, moves=0, moved_at=0)
         copy.kept_aborts = 0
         self._charge(journal, copy.size)
+        self._expect(journal, copy)
         return lambda: self._publish(journal, copy), lambda: self._announce(journal, copy)
 
     def _kept_in(self, queue: MQueue, message: MMessage, reason: str) -> MQueue | None:
@@ -175,9 +182,11 @@ class NaiveReaders:
         told = self._acknowledging(message, REACHED)
         copy: MMessage | None = None
         journal = self.system["journal"]
+        self._expect(queue, message)
         if message.source_journal and not message.transactional:
             copy = message.copy(self._key(7 - message.key[0]))
             self._charge(journal, copy.size)
+            self._expect(journal, copy)
 
         def apply() -> None:
             told()
@@ -395,13 +404,21 @@ class NaiveReaders:
 
     def _wait(self, queue: MQueue, wait: MWait) -> None:
         taken = wait.tag is not None and any(other.tag == wait.tag for other in queue.waiting)
-        if wait.due == 0 or taken:
+        behind = wait.due == 0 and wait.cursor is None and bool(queue.arriving)
+        over = wait.due == 0 and not behind
+        if over or taken:
             _stop(wait.cursor, queue)
-            status = "MQ_ERROR_IO_TIMEOUT" if wait.due == 0 else "MQ_ERROR_INVALID_PARAMETER"
-            raise Refused(status)
-        if wait.due is not None:
+            raise Refused("MQ_ERROR_IO_TIMEOUT" if over else "MQ_ERROR_INVALID_PARAMETER")
+        if behind:
+            wait.due = None
+            self.pending.append(partial(self._end_behind_arrivals, queue, wait))
+        elif wait.due is not None:
             wait.due += self.now
         queue.waiting.append(wait)
+
+    def _end_behind_arrivals(self, queue: MQueue, wait: MWait) -> None:
+        if wait in queue.waiting:
+            self._end_wait(wait, "MQ_ERROR_IO_TIMEOUT")
 
     def _drop_wait(self, wait: MWait) -> None:
         assert wait.descriptor.queue is not None

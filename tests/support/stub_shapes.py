@@ -1,4 +1,4 @@
-"""Requests that have shapes, their holes, and what shapes tell of values."""
+"""Requests that have shapes, and what shapes tell of values."""
 
 import random
 import uuid
@@ -8,7 +8,6 @@ import pytest
 from hypothesis import strategies as st
 
 from rpcqm.codec.interface import NULL, TransferSyntax, load
-from rpcqm.codec.ndr.cut import Holes
 from rpcqm.codec.ndr.shapes import StubShapes
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
@@ -18,41 +17,8 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
+from rpcqm.interfaces._send_templates import HOLES
 from tests.support.interfaces import INTERFACES
-
-SEND_HOLES = Holes(
-    values=(
-        "hQueue",
-        "ptb.old.u.value.pAdminQueueFormat.u.value",
-        "ptb.old.u.value.pResponseQueueFormat.u.value",
-        "ptb.old.ppCorrelationID",
-        "ptb.old.pPriority",
-        "ptb.old.pApplicationTag",
-        "ptb.old.ppBody",
-        "ptb.old.ppTitle",
-        "ptb.old.ulAbsoluteTimeToQueue",
-        "ptb.old.ulRelativeTimeToLive",
-    ),
-    sizes=(
-        "ptb.old.ulBodyBufferSizeInBytes",
-        "ptb.old.ulAllocBodyBufferInBytes",
-        "ptb.old.ulTitleBufferSizeInWCHARs",
-    ),
-    ignored=("pMessageID", "ptb.old.ppMessageID", "ptb.old.pBodySize"),
-    given=(("ptb.old.uTransferType", 0),),
-)
-START_HOLES = Holes(
-    values=(
-        "phContext",
-        "LookupId",
-        "hCursor",
-        "ulTimeout",
-        "dwRequestId",
-        "dwMaxBodySize",
-        "dwMaxCompoundMessageSize",
-    )
-)
-END_HOLES = Holes(values=("phContext", "dwAck", "dwRequestId"))
 
 
 def as_told(value: object) -> set[object]:
@@ -162,7 +128,7 @@ def plain_stub(**more: Any) -> bytes:
 
 
 def shapes() -> StubShapes:
-    return StubShapes(lambda: TRACING[TransferSyntax.NDR], SEND_HOLES)
+    return StubShapes(lambda: TRACING[TransferSyntax.NDR], HOLES)
 
 
 def body(octets: bytes) -> dict[str, Any]:

@@ -275,9 +275,9 @@ class Line:
     def purge(self, handle: bytes) -> TypedCall[Any]:
         return self._comm.send(rpc_ACPurgeQueueRequest(hQueue=handle))
 
-    def receive(self, context: int) -> TypedCall[Any]:
-        """Receive the next message, and wait for it."""
-        buffer = receiving_buffer(action=MQ_ACTION_RECEIVE, timeout=10_000)
+    def receive(self, context: int, timeout: int = 10_000) -> TypedCall[Any]:
+        """Receive the next message, and wait for it (ms)."""
+        buffer = receiving_buffer(action=MQ_ACTION_RECEIVE, timeout=timeout)
         request = rpc_ACReceiveMessageExRequest(hQMContext=context, ptb=buffer)
         return self._sending.send(request)
 
@@ -350,24 +350,25 @@ def test_a_close_in_one_segment_with_sends_does_not_overtake_them(
     assert kept == [*[b"learned"] * LEARNED, b"ahead"]
 
 
-def test_a_purge_in_one_segment_with_sends_purges_what_was_there(
-    queue_manager: PrivateQueueManager, name: str
+@pytest.mark.parametrize("emptied", [False, True], ids=["some before", "none before"])
+def test_a_purge_in_one_segment_with_sends_does_not_overtake_the_one_ahead_of_it(
+    queue_manager: PrivateQueueManager, name: str, emptied: bool
 ) -> None:
-    """What is not durable yet when a purge begins is in no queue yet."""
     told, kept, _ = both_ways(
-        queue_manager, name, lambda line, sending, receiving: line.purge(receiving.phQueue)
+        queue_manager, name, lambda line, sending, receiving: line.purge(receiving.phQueue), emptied
     )
     assert told == ["MQ_OK"] * 3
-    assert kept == [b"ahead", b"behind"]
+    assert kept == [b"behind"]
 
 
+@pytest.mark.parametrize("timeout", [0, 10_000])
 def test_a_receive_in_one_segment_with_sends_gets_the_one_ahead_of_it(
-    queue_manager: PrivateQueueManager, name: str
+    queue_manager: PrivateQueueManager, name: str, timeout: int
 ) -> None:
-    """What was learned from is taken first, so that the read waits for what is sent with it."""
+    """Also one that waits for nothing but what is on its way; what was learned from is gone."""
 
     def receive(line: Line, sending: bytes, receiving: Any) -> TypedCall[Any]:
-        return line.receive(receiving.pdwQMContext)
+        return line.receive(receiving.pdwQMContext, timeout)
 
     told, kept, _ = both_ways(queue_manager, name, receive, emptied=True)
     assert told == ["MQ_OK"] * 3

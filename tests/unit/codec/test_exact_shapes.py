@@ -11,6 +11,7 @@ from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.shapes import MOST_SIZES, Holes, StubShape, StubShapes
 from rpcqm.codec.ndr.trace import Counts, Read
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send, CACTransferBufferV1_u
+from rpcqm.interfaces._send_templates import HOLES
 from tests.support.idl_values import messages
 from tests.support.stub_shapes import (
     OPERATIONS,
@@ -25,7 +26,6 @@ from tests.support.stub_shapes import (
     sends,
     shapes,
 )
-from tests.support.stub_shapes import SEND_HOLES as HOLES
 
 SEVERAL = 24
 """Stubs of one length after which it is known."""

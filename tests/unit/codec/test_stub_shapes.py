@@ -20,9 +20,10 @@ from rpcqm.codec.types.qmcomm import (
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest
 from rpcqm.codec.types.rpcqm_admin import R_CreateTokenRequest
+from rpcqm.interfaces._end_templates import HOLES as END_HOLES
+from rpcqm.interfaces._send_templates import HOLES
 from tests.support.idl_values import messages
 from tests.support.stub_shapes import (
-    END_HOLES,
     OPERATIONS,
     SEND,
     SYNTAXES,
@@ -35,7 +36,6 @@ from tests.support.stub_shapes import (
     sends,
     shapes,
 )
-from tests.support.stub_shapes import SEND_HOLES as HOLES
 
 
 def check(operation: Operation, syntax: TransferSyntax, shape: StubShape, stub: bytes) -> bool:

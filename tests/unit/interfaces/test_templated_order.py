@@ -23,6 +23,7 @@ from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import (
     PEEK_ACCESS,
     PEEK_CURRENT,
+    RECEIVE,
     Reader,
     body_of,
     format_of,
@@ -124,16 +125,42 @@ def test_a_purge_behind_sends_does_not_overtake_them(desk: Desk) -> None:
     purge = desk.call_purge()
     third = desk.send(b"kept")
     assert {desk.status(call) for call in (purge, second, third)} == {"MQ_OK"}
-    assert desk.bodies()[-1:] == [b"kept"]
-    assert b"purged" not in desk.bodies()
+    assert desk.bodies() == [b"kept"]
 
 
-def test_a_read_behind_sends_does_not_overtake_them(desk: Desk) -> None:
-    desk.send(b"first")
+def test_a_purge_counts_what_it_has_waited_for_and_leaves_what_others_have_got(desk: Desk) -> None:
+    desk.send(b"read")
     read = desk.reader.start(desk.reading, timeout=1000)
+    other = desk.connect()
+    other.start_send(other.open(desk.queue, SEND)[0], b"purged")
+    desk.qm.store.before_change()
+    purging = desk.qm.engine.queues.purge_queue(desk.queue)
+    desk.settle()
+    assert body_of(read.result()) == b"read"
+    assert purging.result() == 1
+
+
+@pytest.mark.parametrize("timeout", [0, 1000])
+@pytest.mark.parametrize("action", [RECEIVE, PEEK_CURRENT])
+def test_a_read_behind_sends_does_not_overtake_them(desk: Desk, action: int, timeout: int) -> None:
+    desk.send(b"first")
+    read = desk.reader.start(desk.reading, timeout=timeout, action=action)
     desk.send(b"second")
     desk.settle()
     assert body_of(read.result()) == b"first"
+
+
+def test_a_read_behind_sends_that_others_get_finds_nothing(desk: Desk) -> None:
+    other = Reader(served_remote_read(desk.qm).connect(ALICE))
+    reading = other.open(desk.queue)
+    waiting = desk.reader.start(desk.reading, timeout=1000)
+    desk.send(b"first")
+    desk.qm.store.before_change()
+    behind = other.start(reading, timeout=0)
+    desk.settle()
+    other.caller.protocol()
+    assert body_of(waiting.result()) == b"first"
+    assert status_name(behind.result().result) == "MQ_ERROR_IO_TIMEOUT"
 
 
 def test_a_careful_send_behind_templated_ones_keeps_its_place(desk: Desk) -> None:

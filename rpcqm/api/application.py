@@ -1,15 +1,20 @@
 """From an HTTP request to an operation, and from its outcome to an answer."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from rpcqm.api import metrics, models, openapi, page, routes
 from rpcqm.api.asked import Asked, Reply
-from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of
+from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of, show_token
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
+from rpcqm.api.quick import known_of
+from rpcqm.api.received_texts import ReceivedTexts
+from rpcqm.api.repeated import Again, RepeatedRequests
+from rpcqm.base.clock import SystemClock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
@@ -60,35 +65,57 @@ class Api:
         self._operations = operations
         self._accounts = accounts
         self.settings = settings
+        self._texts = ReceivedTexts(SystemClock())
         self._version = version
         self._is_ready = is_ready
         self._openapi = b""
 
-    async def answer(self, request: HttpRequest) -> HttpResponse:
+    def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
         """The answer to a request, whatever is wrong with it."""
+        if self._operations.messages.repeats and self._is_ready():
+            again = self._repeated.find(request)
+            if again is not None:
+                return self._answer_again(request, again)
+        return self._answer(request)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
         told: list[tuple[str, str]] = []
         try:
-            reply = await self._reply(request, told)
-        except MQError as error:
-            return _refused(refusal_of(error), told)
-        except Refusal as refusal:
-            return _refused(refusal, told)
-        except Exception:
-            if self._is_ready():
-                raise
-            # The disk has failed, or the queue manager has stopped, while this was done.
-            status = HTTPStatus.SERVICE_UNAVAILABLE
-            return _refused(Refusal(status, _UNAVAILABLE, _NOT_READY), told)
-        headers = () if reply.status == HTTPStatus.NO_CONTENT else _typed(reply.content_type)
-        if reply.headers or told:
-            headers = (*headers, *reply.headers, *told)
-        if reply.stream is not None:
-            return HttpResponse(reply.status, b"", headers, reply.stream)
-        body = b"" if reply.status == HTTPStatus.NO_CONTENT else _body(reply)
-        return HttpResponse(reply.status, body, headers)
+            return _response(await self._reply(request, told), told)
+        except Exception as error:
+            return self._failure(error, told)
+
+    async def _answer_again(self, request: HttpRequest, again: Again) -> HttpResponse:
+        """The same for a request like one before, of which little has to be read."""
+        known = again.known
+        try:
+            identity = show_token(request, again.token, self._accounts, self.settings)
+            ORIGIN.set(_remembered_origin(request.peer))
+            if known.quick is not None:
+                octets = await known.quick(identity, request.body, again.lease)
+                if octets is not None:
+                    return _quick_response(known.status, octets)
+            names = {"lease": again.lease} if again.lease else known.names
+            parts = (names, known.parameters, None, known.headers)
+            return _response(await known.route.function(self._asked(request, identity, *parts)), ())
+        except Exception as error:
+            return self._failure(error, ())
+
+    def _failure(self, error: Exception, told: Sequence[tuple[str, str]]) -> HttpResponse:
+        """What is answered instead of what was asked for."""
+        if isinstance(error, MQError):
+            error = refusal_of(error)
+        if isinstance(error, Refusal):
+            return _refused(error, told)
+        if self._is_ready():
+            raise error
+        # The disk has failed, or the queue manager has stopped, while this was done.
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        return _refused(Refusal(status, _UNAVAILABLE, _NOT_READY), told)
 
     async def _reply(self, request: HttpRequest, told: list[tuple[str, str]]) -> Reply:
         """What is asked for; `told` gets the headers of every answer to who asks."""
+        repeated = self._repeated
         self._check_host(request)
         target, _, query = request.target.partition("?")
         if target in _OPEN:
@@ -103,18 +130,46 @@ class Api:
         identity = self._log_on(request, told)
         address, _ = origin_of(request, self.settings.trusted_proxy)
         ORIGIN.set(Origin(address, HTTP))
-        asked = Asked(
+        parameters: Any = models.read_texts(route.parameters, _query(query))
+        content = None if route.content is None else _content(route, request)
+        parts = (names, parameters, content, _headers(request))
+        asked = self._asked(request, identity, *parts)
+        reply = await route.function(asked)
+        if route.content is None and not self.settings.trusted_proxy:
+            repeated.note(request, functools.partial(known_of, asked, route, self._texts))
+        return reply
+
+    def _asked(
+        self,
+        request: HttpRequest,
+        identity: Identity,
+        names: Mapping[str, str],
+        parameters: object,
+        content: object,
+        headers: Mapping[str, str],
+    ) -> Asked:
+        again = functools.partial(log_on_again, request, self._accounts, self.settings, identity)
+        wait = self.settings.longest_wait
+        return Asked(
             self._operations,
             identity,
-            self.settings.longest_wait,
+            wait,
             names,
-            models.read_texts(route.parameters, _query(query)),
-            None if route.content is None else _content(route, request),
+            parameters,
+            content,
             request.body,
-            functools.partial(log_on_again, request, self._accounts, self.settings, identity),
-            _headers(request),
+            again,
+            headers,
         )
-        return await route.function(asked)
+
+    @property
+    def settings(self) -> ApiSettings:
+        """How requests are judged; others count from the next request on."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: ApiSettings) -> None:
+        self._settings, self._repeated = settings, RepeatedRequests()
 
     async def _metrics(
         self, request: HttpRequest, settings: MetricsSettings, told: list[tuple[str, str]]
@@ -289,9 +344,31 @@ def _body(reply: Reply) -> bytes:
     return models.write_json(reply.value) if reply.octets is None else reply.octets
 
 
+def _response(reply: Reply, told: Sequence[tuple[str, str]]) -> HttpResponse:
+    headers = () if reply.status == HTTPStatus.NO_CONTENT else _typed(reply.content_type)
+    if reply.headers or told:
+        headers = (*headers, *reply.headers, *told)
+    if reply.stream is not None:
+        return HttpResponse(reply.status, b"", headers, reply.stream)
+    body = b"" if reply.status == HTTPStatus.NO_CONTENT else _body(reply)
+    return HttpResponse(reply.status, body, headers)
+
+
+def _quick_response(status: int, octets: bytes) -> HttpResponse:
+    return HttpResponse(status, octets, _JSON if octets else (), None, True)
+
+
+@functools.lru_cache(REMEMBERED)
+def _remembered_origin(address: str) -> Origin:
+    return Origin(address, HTTP)
+
+
 @functools.cache
 def _typed(content_type: str) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", content_type),)
+
+
+_JSON = _typed("application/json")
 
 
 def _refused(refusal: Refusal, told: Iterable[tuple[str, str]]) -> HttpResponse:

@@ -73,24 +73,53 @@ class LoggedOn(NamedTuple):
 
 def log_on(request: HttpRequest, accounts: Accounts, settings: LogonSettings) -> LoggedOn:
     """Who a request comes from; raises Refusal."""
-    trusted_proxy = settings.trusted_proxy
-    address, secure = origin_of(request, trusted_proxy)
-    if not secure and not origins.is_loopback(address):
-        # Before anybody is asked for a password, which would come in clear.
-        raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
-    challenges: Headers = (_BASIC,)
-    if accounts.negotiates and not (_comes_by_proxy(request, trusted_proxy) and settings.bound):
-        challenges = (_NEGOTIATE, _BASIC)
+    address, secure = origin_of(request, settings.trusted_proxy)
+    _check_way(address, secure)
     given = request.header("Authorization")
     if given is None:
-        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "log on", challenges)
+        raise _unproved(request, accounts, settings, "log on")
     try:
         proved = _proved(request, accounts, settings, given, address)
     except GuessedTooOftenError as error:
-        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _DENIED, str(error)) from None
+        raise _slowed(error) from None
     if proved is None:
-        raise Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, "the logon has failed", challenges)
+        raise _unproved(request, accounts, settings, "the logon has failed")
     return proved
+
+
+def show_token(
+    request: HttpRequest, token: str, accounts: Accounts, settings: LogonSettings
+) -> Identity:
+    """The same for one that shows a token, and has come by no proxy."""
+    _check_way(request.peer, request.secure)
+    try:
+        identity = accounts.show_token(token, request.peer)
+    except GuessedTooOftenError as error:
+        raise _slowed(error) from None
+    if identity is None:
+        raise _unproved(request, accounts, settings, "the logon has failed")
+    return identity
+
+
+def _check_way(address: str, secure: bool) -> None:
+    if not secure and not origins.is_loopback(address):
+        # Before anybody is asked for a password, which would come in clear.
+        raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "logging on from elsewhere needs TLS")
+
+
+def _slowed(error: GuessedTooOftenError) -> Refusal:
+    return Refusal(HTTPStatus.TOO_MANY_REQUESTS, _DENIED, str(error))
+
+
+def _unproved(
+    request: HttpRequest, accounts: Accounts, settings: LogonSettings, why: str
+) -> Refusal:
+    """What is said to who has not logged on, with the ways in which that is done."""
+    challenges: Headers = (_BASIC,)
+    by_proxy = _comes_by_proxy(request, settings.trusted_proxy)
+    if accounts.negotiates and not (by_proxy and settings.bound):
+        challenges = (_NEGOTIATE, _BASIC)
+    return Refusal(HTTPStatus.UNAUTHORIZED, _DENIED, why, challenges)
 
 
 def log_on_again(

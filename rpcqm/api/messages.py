@@ -14,8 +14,9 @@ from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
 from rpcqm.codec.names.written import HERE, format_name, format_names
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.operations.drafts import Draft, message_identifier
-from rpcqm.operations.messages import LONGEST_KEY, Message, RequestKey
+from rpcqm.operations.messages import LONGEST_KEY, Message, RepeatedSend, RequestKey
 from rpcqm.operations.shapes import described_lease, leased, shown
 
 PREFIX = "rpcqm-"
@@ -29,7 +30,19 @@ async def send_message(asked: Asked) -> Reply:
         asked.identity, asked.destinations, [draft], _key(asked, properties)
     )
     (identifier,) = await settled(sent)
-    return Reply(201, octets=b'{"id":%s}' % models.write_json(str(identifier)))
+    return Reply(201, octets=told_identifier(identifier))
+
+
+def told_identifier(identifier: MessageIdentifier) -> bytes:
+    """What is told of a message that was sent."""
+    return b'{"id":%b}' % models.write_json(str(identifier))
+
+
+def repeated_send(asked: Asked) -> RepeatedSend | None:
+    """What is sent by requests like one, apart from their bodies; None if it always goes alone."""
+    properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
+    draft = _draft(asked, properties, b"")
+    return asked.operations.messages.repeated(asked.destinations, draft)
 
 
 async def send_messages(asked: Asked) -> Reply:

@@ -1,8 +1,11 @@
 """What is sent back."""
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.helpers import rfc822_formatted_time
 
 if TYPE_CHECKING:
     from rpcqm.http.connection import HttpConnection
@@ -27,6 +30,46 @@ class StreamedAnswer(_Bare):
 
     def __init__(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
         super().__init__(status=status, headers=headers)
+
+
+class HeadedAnswer(web.StreamResponse):
+    """A response whose head was put together for others before, written as one piece.
+
+    It answers a request of HTTP/1.1 whose connection goes on, as `Answer` would. `head` is up to
+    its length, or to its date where it has no body.
+    """
+
+    def __init__(self, head: bytes, body: bytes) -> None:
+        # Without that of the base class: what that prepares is not asked for.
+        self._head, self._whole = head, body
+
+    @property
+    def keep_alive(self) -> bool:
+        """The connection goes on."""
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Note where it is written to."""
+        self._to = request.writer
+        return self._to
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Send all of it."""
+        head, body, date = self._head, self._whole, rfc822_formatted_time().encode("ascii")
+        if body:
+            await self._to.write(_WITH_BODY % (head, len(body), date, body))
+        else:
+            await self._to.write(_WITHOUT_BODY % (head, date))
+
+
+_WITH_BODY = b"%bContent-Length: %d\r\nDate: %b\r\n\r\n%b"
+_WITHOUT_BODY = b"%bDate: %b\r\n\r\n"
+
+
+def head_of(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """The head of a `HeadedAnswer`, whose headers are what programs here have written."""
+    lines = (f"{name}: {value}\r\n" for name, value in headers)
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{''.join(lines)}".encode("ascii")
 
 
 class Answer(_Bare, web.Response):

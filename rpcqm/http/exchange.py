@@ -81,12 +81,16 @@ class HttpStream(Protocol):
 
 @dataclass(slots=True)  # as above
 class HttpResponse:
-    """What is answered; `stream` comes instead of a body."""
+    """What is answered; `stream` comes instead of a body.
+
+    One that comes `often`, with the same headers, has no body or is a success with one.
+    """
 
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
     stream: HttpStream | None = None
+    often: bool = False
 
 
 HttpHandler = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -20,7 +20,7 @@ from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics, stopwatch
-from rpcqm.http.answer import Answer, StreamedAnswer
+from rpcqm.http.answer import Answer, HeadedAnswer, StreamedAnswer, head_of
 from rpcqm.http.connection import HttpConnection
 from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse, HttpStream, StreamCutError
 from rpcqm.http.limits import HttpLimits
@@ -81,6 +81,7 @@ class HttpServer:
         self.clock = clock
         self._headers = headers
         self._answered: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+        self._heads: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
         self._explain = explain
         self._methods = methods
         self.limits = limits or HttpLimits()
@@ -182,7 +183,7 @@ class HttpServer:
 
     async def _answer(
         self, request: web.BaseRequest, connection: HttpConnection
-    ) -> Answer | StreamedAnswer:
+    ) -> Answer | HeadedAnswer | StreamedAnswer:
         length = self._check(request)
         if request.headers.get("Expect"):
             await _continue(request)
@@ -203,9 +204,20 @@ class HttpServer:
             )
         )
         connection.succeeded += answer.status < _NOT_SUCCESS
+        if answer.often and request.keep_alive and request.version == HttpVersion11:
+            return HeadedAnswer(self._head(answer), answer.body)
         if answer.stream is not None:
             return await self._send_stream(request, answer, answer.stream)
         return Answer(answer.status, answer.body, self._with_ours(answer.headers))
+
+    def _head(self, answer: HttpResponse) -> bytes:
+        key = answer.status, answer.headers
+        head = self._heads.get(key)
+        if head is None:
+            head = head_of(answer.status, self._with_ours(answer.headers))
+            if len(self._heads) < _ANSWERS_REMEMBERED:
+                self._heads[key] = head
+        return head
 
     def _with_ours(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         if not self._headers:

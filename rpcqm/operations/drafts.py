@@ -63,8 +63,7 @@ def attributes_of(draft: Draft) -> MessageAttributes:
     """The attributes of a draft; raises MQError for what a message cannot have."""
     if _beside_body(draft) != _PLAIN:
         return _read(draft)
-    if len(draft.body) > MAXIMUM_PACKET_SIZE:
-        raise PacketTooLargeError(len(draft.body))
+    check_size(draft.body)
     attributes = _PLAIN_ATTRIBUTES.copy()
     attributes.body = draft.body
     return attributes
@@ -75,8 +74,7 @@ def _read(draft: Draft) -> MessageAttributes:
     if wide_length(draft.label) > MAXIMUM_LABEL_LENGTH:
         raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(draft.label)} characters")
     extension = _octets(draft.extension_base64) or _context(draft.traceparent)
-    if len(draft.body) + len(extension) > MAXIMUM_PACKET_SIZE:
-        raise PacketTooLargeError(len(draft.body) + len(extension))
+    check_size(draft.body, extension)
     return MessageAttributes(
         body=draft.body,
         label=draft.label,
@@ -98,6 +96,12 @@ def _read(draft: Draft) -> MessageAttributes:
         privacy_level=PrivacyLevel.ADVANCED if draft.encrypt else PrivacyLevel.NONE,
         encryption_algorithm=EncryptionAlgorithm.AES256 if draft.encrypt else _UNUSED,
     )
+
+
+def check_size(body: bytes, extension: bytes = b"") -> None:
+    """Raise MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for more than any packet may have."""
+    if len(body) + len(extension) > MAXIMUM_PACKET_SIZE:
+        raise PacketTooLargeError(len(body) + len(extension))
 
 
 def message_identifier(text: str) -> MessageIdentifier:

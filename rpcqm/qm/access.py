@@ -4,7 +4,7 @@ The queue manager itself (identity None) may do everything.
 """
 
 from dataclasses import replace
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -53,6 +53,9 @@ _log = get_logger("qm")
 _CACHE_AT_MOST = 4096
 """Prepared descriptors that are kept; a queue manager has fewer different ones, mostly."""
 
+_LET_IN_AT_MOST = 1024
+"""Who opens which queues again and again; about a kilobyte each."""
+
 _OPEN_RIGHTS = {
     QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
     QueueAccessType.RECEIVE_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
@@ -72,6 +75,26 @@ RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_A
 READING = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
 
 
+class _LetIn(NamedTuple):
+    """Somebody who may open a queue of that descriptor and name.
+
+    Whatever changes is another object from then on: the descriptor, the groups of an account, the
+    rights that a token leaves.
+    """
+
+    identity: Identity
+    security: bytes
+    pathname: str
+
+    def holds(self, identity: Identity, main: Queue) -> bool:
+        """Whether nothing has changed since."""
+        return (
+            self.identity is identity
+            and self.security is main.security
+            and self.pathname is main.pathname
+        )
+
+
 class AccessControl:
     """Checks of identities, and the default descriptors."""
 
@@ -82,6 +105,7 @@ class AccessControl:
         self._queue_manager = queue_manager
         self._settings = settings
         self._prepared: dict[tuple[bytes, int], PreparedDescriptor] = {}
+        self._let_in: dict[tuple[int, int, QueueAccessType], _LetIn] = {}
 
     # Checks
 
@@ -214,6 +238,26 @@ class AccessControl:
         """
         if identity is None:
             return
+        key = (id(identity), queue.queue_id, access)
+        known = self._let_in.get(key)
+        if known is not None and known.holds(identity, queue.main):
+            return
+        self._check_open(queue, identity, access)
+        if not isinstance(queue, OutgoingQueue) and self._machine_rights(queue, access) is None:
+            self._remember(key, identity, queue)
+
+    def _remember(
+        self, key: tuple[int, int, QueueAccessType], identity: Identity, queue: Queue
+    ) -> None:
+        """Remember that somebody was let in, where the log is to tell of nobody who is."""
+        if self._prepare(queue.main.security, QUEUE_MAPPING).audited:
+            return
+        if len(self._let_in) >= _LET_IN_AT_MOST:
+            self._let_in.clear()
+        main = queue.main
+        self._let_in[key] = _LetIn(identity, main.security, main.pathname)
+
+    def _check_open(self, queue: Queue, identity: Identity, access: QueueAccessType) -> None:
         if isinstance(queue, OutgoingQueue):
             self._check_open_outgoing(queue, identity, access)
         elif is_internal(queue):

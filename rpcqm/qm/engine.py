@@ -35,6 +35,8 @@ from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.repeated_leases import RepeatedLeases
+from rpcqm.qm.repeated_sends import RepeatedSends
 from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
@@ -236,6 +238,23 @@ class QueueManagerEngine:
             self.messages,
             self.leases,
             self.sent_keys,
+        )
+        self.repeated_leases = RepeatedLeases(
+            self.registry,
+            self.opening,
+            self.access,
+            self.first_messages,
+            self.leases,
+            self.turn,
+        )
+        self.repeated_sends = RepeatedSends(
+            self.queue_manager,
+            self.clock,
+            self.registry,
+            self.opening,
+            self.composer,
+            self.program_work,
+            self.turn,
         )
 
     def watch_messages(self, watch: MessageWatch) -> None:

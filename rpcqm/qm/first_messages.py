@@ -15,6 +15,7 @@ from rpcqm.adm.message import (
     FLAG_APPLICATION_DEADLETTER,
     Message,
 )
+from rpcqm.adm.queue import Queue
 from rpcqm.qm.access import READING, RECEIVING
 from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.index import QueueIndex
@@ -48,12 +49,17 @@ class FirstMessages:
     def find(self, descriptor: OpenQueueDescriptor) -> FirstMessage | None:
         """What a read would lock; None for the careful path, which waits, refuses or tells more."""
         queue = descriptor.queue_reference
-        if queue is None or queue.main.trail or descriptor.access_type not in RECEIVING:
+        if queue is None or descriptor.access_type not in RECEIVING:
             return None
+        return self.find_in(queue)
+
+    def find_in(self, queue: Queue) -> FirstMessage | None:
+        """The same for a queue that the caller may receive from."""
         index = queue.message_position_list
-        if not isinstance(index, QueueIndex) or (place := index.first_place()) is None:
+        if queue.main.trail or not isinstance(index, QueueIndex):
             return None
-        return self._stored(index, place)
+        place = index.first_place()
+        return None if place is None else self._stored(index, place)
 
     def find_to_peek(self, descriptor: OpenQueueDescriptor, key: int) -> FirstMessage | None:
         """What a peek shows: the first message, or one by its key unless that is 0; or None."""
@@ -79,10 +85,15 @@ class FirstMessages:
 
     def lock(self, descriptor: OpenQueueDescriptor, first: FirstMessage) -> None:
         """Lock what `find` has just found until Dequeue Message End."""
-        first.positions.lock_at(first.place, descriptor)
-        descriptor.two_phase_reads.add(first.key)
         queue = descriptor.queue_reference
-        if self.watch is not None and queue is not None:
+        assert queue is not None
+        descriptor.two_phase_reads.add(first.key)
+        self.lock_for(queue, first, descriptor)
+
+    def lock_for(self, queue: Queue, first: FirstMessage, owner: object) -> None:
+        """Lock what `find_in` has just found for an owner, who settles it."""
+        first.positions.lock_at(first.place, owner)
+        if self.watch is not None:
             message = Message.restored(first.stored, 0)
             message.lookup_identifier = first.key
             self.watch.received(queue, message, self.watch.now())

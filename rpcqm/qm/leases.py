@@ -310,7 +310,7 @@ class Leases:
             key = queue.message_position_list.first_available()
             if key is None:
                 return
-            if reception.received and reception.lease and not self._room(reception.identity.sid):
+            if reception.received and reception.lease and not self.has_room(reception.identity.sid):
                 return
             self._take(reception, queue, key)
 
@@ -320,7 +320,7 @@ class Leases:
         count = message.abort_count + 1
         lease: Lease | None = None
         if reception.lease:
-            if not self._room(reception.identity.sid):
+            if not self.has_room(reception.identity.sid):
                 raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many leases")
             lease = Lease(reception.identity, queue, key, count)
         self._positions.lock(queue, message, lease or reception)
@@ -328,9 +328,7 @@ class Leases:
         if watch is not None:
             watch.received(queue, message, watch.now(), settles=lease is not None)
         if lease is not None:
-            lease.begun = self._clock.now()
-            self._enter(lease)
-            self._set_end(lease, reception.lease)
+            self.begin(lease, reception.lease)
         reception.received.append(LeasedMessage(message, count, lease))
         reception.size += len(message.packet)
         return completed(message)
@@ -360,9 +358,15 @@ class Leases:
             if queue is not None and queue.message_position_list.owner(key) is holder:
                 self._positions.release(queue, key)
             if each.lease is not None:
-                self._forget(each.lease)
+                self.forget(each.lease)
 
-    def _room(self, owner: str) -> bool:
+    def begin(self, lease: Lease, length: int) -> None:
+        """Let a lease go on that has its message locked, for `length` ms."""
+        lease.begun = self._clock.now()
+        self._enter(lease)
+        self._set_end(lease, length)
+
+    def has_room(self, owner: str) -> bool:
         """Whether an account may have another lease; those that hold nothing do not count."""
         for _ in range(2):
             own = self._of_owner.get(owner, {})
@@ -370,7 +374,7 @@ class Leases:
                 return True
             crowd = own if len(own) >= LEASES_OF_ACCOUNT else self._leases
             for lease in [each for each in crowd.values() if not each.holds]:
-                self._forget(lease)
+                self.forget(lease)
         return False
 
     # Settling
@@ -401,12 +405,20 @@ class Leases:
         if lease is None or lease.owner != identity.sid:
             raise LeaseEndedError
         if not lease.holds:
-            self._forget(lease)
+            self.forget(lease)
             raise LeaseEndedError
         if lease.due <= self._clock.monotonic():
             self._give_back(lease)
             raise LeaseEndedError
         return lease
+
+    def going_on(self, identity: Identity, identifier: str) -> Lease | None:
+        """A lease of the caller that has its message; None where `find` looks more closely."""
+        lease = self._leases.get(identifier)
+        if lease is None or lease.owner != identity.sid or lease.due <= self._clock.monotonic():
+            return None
+        owner = lease.queue.message_position_list.owner(lease.lookup_identifier)
+        return lease if owner is lease else None
 
     def complete(self, identity: Identity, identifiers: Sequence[str]) -> Completion[None]:
         """Remove the messages of leases, all of them or none; it succeeds when that is durable.
@@ -423,7 +435,7 @@ class Leases:
         for lease in leases:
             queue, key = lease.queue, lease.lookup_identifier
             self._positions.message_position_deleted(change, queue, key, _reason(queue, key))
-            self._forget(lease)
+            self.forget(lease)
             change.call_when_undone(partial(self._enter, lease))
 
     def release(self, identity: Identity, identifiers: Sequence[str]) -> Completion[None]:
@@ -449,7 +461,7 @@ class Leases:
 
     def _give_back(self, lease: Lease) -> Completion[None]:
         """End a lease in vain; a message that cannot be put aside is available all the same."""
-        self._forget(lease)
+        self.forget(lease)
         if not lease.holds:
             return completed(None)
         queue, key = lease.queue, lease.lookup_identifier
@@ -470,7 +482,8 @@ class Leases:
         self._leases[lease.identifier] = lease
         self._of_owner.setdefault(lease.owner, {})[lease.identifier] = lease
 
-    def _forget(self, lease: Lease) -> None:
+    def forget(self, lease: Lease) -> None:
+        """A lease has ended; does nothing a second time."""
         if self._leases.pop(lease.identifier, None) is None:
             return
         own = self._of_owner[lease.owner]

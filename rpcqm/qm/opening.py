@@ -113,8 +113,17 @@ class Opening:
         if queue is None or isinstance(queue, OutgoingQueue):
             return self.open_queue(format_name, _SEND, identity=identity)
         self._check_name(names[0], _SEND)
-        self._check_here(queue, _SEND, identity)
+        self.check_to_send(queue, identity)
         return OpenQueueDescriptor(0, 0, _SEND, _SHARED, names[0], queue)
+
+    def check_to_send(self, queue: Queue, identity: Identity) -> None:
+        """Raise MQError if a caller may not send to a queue here, by a name that is for sending."""
+        self._check_here(queue, _SEND, identity)
+
+    def check_to_receive(self, queue: Queue, identity: Identity) -> None:
+        """The same for receiving; nobody else runs before it is over."""
+        self._check_here(queue, _RECEIVE, identity)
+        _check_sharing(queue, _RECEIVE, _SHARED)
 
     def _looked_at(self, queue: Queue) -> None:
         for hook in self.look_hooks:
@@ -351,6 +360,15 @@ class Opening:
         for key in reads:
             self._positions.release(queue, key)
         self._registry.drop_if_unused(queue)
+
+
+def is_name_for(name: FormatName, access: QueueAccessType) -> bool:
+    """Whether names of this kind, which are no URLs, can be opened for `access`."""
+    try:
+        _check_kind(name, access)
+    except MQError:
+        return False
+    return not name.is_http
 
 
 def check_modes(access: int, share_mode: int) -> None:

@@ -179,7 +179,7 @@ class ProgramWork:
         if key is not None:
             owner, subject = request.identity.sid, request.subject
             self._sent_keys.keep_in(change, owner, subject, key.key, key.digest, identifiers)
-        change.call_after(partial(outcome.succeed, identifiers))
+        change.call_after(partial(outcome.giving(identifiers).succeed, identifiers))
 
 
 def _subject(opened: list[_Opened]) -> bytes:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import CONSEQUENCES, ON_ARRIVAL
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
@@ -112,8 +111,9 @@ class TemplatedMessage(Protocol):
 class TemplatedRemoval(Protocol):
     """The end of a read that removes its message, and the request that asks for it."""
 
-    descriptor: OpenQueueDescriptor
-    """What has the message locked."""
+    @property
+    def descriptor(self) -> object:
+        """What has the message locked: an open queue, or a lease."""
 
     def removing(self) -> None:
         """The removal is on its way: the read is over."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.api.application import HEADERS, Api, ApiSettings
 from rpcqm.api.problems import explained
-from rpcqm.api.routes import METHODS
+from rpcqm.api.routes import BASE, METHODS
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PAGES = "/console"
 """Below this path are pages; `/` is one, too."""
+_BELOW_PAGES, _BELOW_API = f"{PAGES}/", f"{BASE}/"
 
 _NEGOTIATE = "negotiate:"
 """Under which name wrong tokens of Kerberos count; no account can have it."""
@@ -72,12 +73,17 @@ class ConsoleServer:
         )
         self._server.listen_on(listening, parts.context)
 
-    async def _answer(self, request: HttpRequest) -> HttpResponse:
+    def _answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+        if request.target.startswith(_BELOW_API):
+            return self._api.answer(request)
         path = request.target.partition("?")[0]
-        is_page = path in ("/", PAGES) or path.startswith(f"{PAGES}/")
+        is_page = path in ("/", PAGES) or path.startswith(_BELOW_PAGES)
         if is_page and self._parts.is_ready():
-            return await (await self._pages()).answer(request)
-        return await self._api.answer(request)
+            return self._page(request)
+        return self._api.answer(request)
+
+    async def _page(self, request: HttpRequest) -> HttpResponse:
+        return await (await self._pages()).answer(request)
 
     async def _pages(self) -> "Console":
         """The pages, which are loaded when somebody asks for one, in a thread."""

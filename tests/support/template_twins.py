@@ -81,7 +81,7 @@ class Twins:
 
     def check(self) -> None:
         """Both keep the same, and count it the same."""
-        kept = [_without_random(_without_owners(state_of(half.qm.store))) for half in self.halves]
+        kept = [_without_random(without_owners(state_of(half.qm.store))) for half in self.halves]
         assert kept[0] == kept[1]
         places = [half.qm.store.counters.places() for half in self.halves]
         assert places[0] == places[1]
@@ -91,7 +91,7 @@ class Twins:
             half.qm.stop()
 
 
-def _without_owners(state: dict[str, Any]) -> dict[str, Any]:
+def without_owners(state: dict[str, Any]) -> dict[str, Any]:
     """Who has a message locked is a descriptor of each half's own."""
     for queue in state["queues"].values():
         for key, (position, status, moves, owner, packet) in queue["messages"].items():

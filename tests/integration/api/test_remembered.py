@@ -101,6 +101,51 @@ def test_tokens_of_one_account_keep_to_their_own_rights(
         program.close()
 
 
+def test_what_one_token_may_do_says_nothing_of_another_one_with_the_same_headers(
+    running: PrivateQueueManager, boss: Program, orders: str
+) -> None:
+    sender, receiver = (
+        token(running, f"only-{right}", "--account", "boss", "--rights", right)
+        for right in ("send", "receive")
+    )
+    for _ in range(4):
+        assert [send(each, orders) for each in (sender, receiver)] == [201, 403]
+        received = [each.ask("POST", f"{orders}/receive") for each in (sender, receiver)]
+        assert [each.status for each in received] == [403, 200]
+        (message,) = received[1].value["messages"]
+        lease = f"/leases/{message['lease']}/complete"
+        assert [each.ask("POST", lease).status for each in (sender, receiver)] == [403, 204]
+    sender.close()
+    receiver.close()
+
+
+def test_permissions_count_from_the_next_request_on(
+    running: PrivateQueueManager, boss: Program, orders: str
+) -> None:
+    add(running, "nora")
+    nora = token(running, "of-nora", "--account", "nora")
+
+    def permit(sddl: str) -> None:
+        assert boss.ask("PUT", f"{orders}/permissions", {"sddl": sddl}).status == 204
+
+    for _ in range(3):
+        permit("D:(A;;GA;;;WD)")
+        assert [send(nora, orders) for _ in range(3)] == [201] * 3
+        taken = [nora.ask("POST", f"{orders}/receive") for _ in range(3)]
+        assert [each.status for each in taken] == [200] * 3
+        leases = [each.value["messages"][0]["lease"] for each in taken]
+        assert nora.ask("POST", f"/leases/{leases[0]}/complete").status == 204
+        permit("D:(A;;GA;;;BA)")
+        assert send(nora, orders) == 403
+        assert nora.ask("POST", f"{orders}/receive").status == 403
+        assert nora.ask("POST", f"/leases/{leases[1]}/complete").status == 403
+        permit("D:(A;;GA;;;WD)")
+        for lease in leases[1:]:
+            assert nora.ask("POST", f"/leases/{lease}/complete").status == 204
+    nora.close()
+    running.run("user", "remove", "nora")
+
+
 def test_an_account_of_the_same_name_is_another_one(
     running: PrivateQueueManager, orders: str
 ) -> None:

@@ -1,6 +1,8 @@
 """What a request over HTTP may look like, and what is refused with which status."""
 
 import http.client
+import re
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -241,3 +243,36 @@ def test_a_request_that_its_sender_does_not_finish_is_told_once(running: Running
         running.until(lambda: running.server.connections == 0)
     assert [line["reason"] for line in logs] == ["the connection ended before the request"]
     assert running.requests == []
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, b"x" * 100), (201, b'{"id":1}'), (204, b"")])
+@pytest.mark.parametrize("more", [b"", b"Connection: close\r\n", b"Connection: keep-alive\r\n"])
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+def test_an_answer_that_comes_often_has_the_octets_of_others(
+    running: RunningHttpServer, status: int, body: bytes, more: bytes, version: bytes
+) -> None:
+    headers = (("Content-Type", "text/plain"), ("X-Other", "a, b")) if body else ()
+    request = b"POST /q HTTP/%b\r\nHost: h\r\n%bContent-Length: 0\r\n\r\n" % (version, more)
+    told = []
+    for often in (False, True, True):
+        running.response = HttpResponse(status, body, headers, None, often)
+        with running.connect() as plain:
+            plain.sendall(request)
+            told.append(_without_date(_whole(plain, len(body))))
+    assert told[0] == told[1] == told[2]
+    assert told[0].endswith(body)
+
+
+def _whole(plain: socket.socket, length: int) -> bytes:
+    """An answer with a body of that length."""
+    came = b""
+    while len((parts := came.partition(b"\r\n\r\n"))[2]) < length or not parts[1]:
+        part = plain.recv(1 << 16)
+        assert part
+        came += part
+    return came
+
+
+def _without_date(answer: bytes) -> bytes:
+    assert answer.count(b"\r\nDate: ") == 1
+    return re.sub(rb"\r\nDate: [^\r]{29}\r\n", b"\r\n", answer)

@@ -1,0 +1,156 @@
+"""What programs are told of messages that they receive, filled into the text of one before.
+
+`operations.shapes.leased` stays the only definition of what is told. Messages of one form that have
+label, correlation and the like in common are told alike, but for their numbers, times and bodies.
+"""
+
+import binascii
+import functools
+from collections import OrderedDict
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from rpcqm.api.models import write_json
+from rpcqm.base.buckets import TokenBuckets
+from rpcqm.base.clock import Clock
+from rpcqm.base.text import iso_time
+from rpcqm.codec.bodies.described import described_body
+from rpcqm.codec.bodies.kinds import kind_and_value
+from rpcqm.codec.packet.form import Contents, PacketForm, Values
+from rpcqm.operations.messages import Message, TakenMessage
+from rpcqm.operations.shapes import leased, shown
+
+TEXTS, FORMS = 256, 4
+"""What is kept: about two kilobytes for each text."""
+LONGEST_VALUES = 1024
+"""Octets of label and extension that are kept; longer ones are seldom the same."""
+LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
+"""Learning costs as much as some receives: who reads ever new labels loses little by it."""
+
+_BEHIND = b',"delivery_count":%d,"lease":"%b","lease_expires":%b}'
+_VARYING = {
+    "lookup_id": b'"%d"',
+    "sent": b"%b",
+    "arrived": b"%b",
+    "body_size": b"%d",
+}
+"""What is filled in, in this order, with the number of the message behind the first."""
+_FROM_BODY = "value_type"
+"""The first of the members that the body tells."""
+
+
+def told_carefully(taken: TakenMessage) -> bytes:
+    """The answer with one message, as it is for any message."""
+    return write_json({"messages": [leased(taken.received)], "next": None})
+
+
+class ReceivedTexts:
+    """The texts of messages that were told, without what is their own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._forms: list[PacketForm] = []
+        self._texts: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+        self._random = Random()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def answer(self, taken: TakenMessage) -> bytes:
+        """The answer with one message."""
+        stored = taken.first.stored
+        for form in self._forms:
+            values = form.read(stored, 0)
+            if values is None:
+                continue
+            contents = form.contents(stored)
+            key = _key(values, contents)
+            text = self._texts.get(key)
+            if text is not None:
+                self._texts.move_to_end(key)
+                return _filled(text, taken, values, contents)
+        if self._learning.take(None, self._clock.monotonic()) is not None:
+            self._learn(taken.received.message)
+        return told_carefully(taken)
+
+    def _learn(self, message: Message) -> None:
+        attributes, packet = message.attributes, message.packet
+        form = PacketForm.of(attributes)
+        if form is None or form.transaction >= 0 or not form.is_proved(packet, self._random):
+            return
+        values, contents = form.read(packet, 0), form.contents(packet)
+        if values is None or len(contents.label) + len(contents.extension) > LONGEST_VALUES:
+            return
+        if form.properties not in [each.properties for each in self._forms]:
+            self._forms = [form, *self._forms[: FORMS - 1]]
+        told = shown(message)
+        if "soap_envelope" in told:
+            return
+        self._texts[_key(values, contents)] = _pattern(told)
+        if len(self._texts) > TEXTS:
+            self._texts.popitem(last=False)
+
+
+def _key(values: Values, contents: Contents) -> tuple[object, ...]:
+    correlation, body_type, tag, label, extension, _ = contents
+    return values.constants, correlation, body_type, tag, label, extension
+
+
+def _pattern(told: Mapping[str, Any]) -> bytes:
+    """What is told of a message up to its body, with a place for each value of its own."""
+    members = []
+    for name, value in told.items():
+        if name == _FROM_BODY:
+            break
+        text = _VARYING.get(name) or write_json(value).replace(b"%", b"%%")
+        if name == "id":
+            text = text[: text.rindex(b"\\") + 1] + b'%d"'
+        members.append(write_json(name) + b":" + text)
+    return b'{"messages":[{' + b",".join(members)
+
+
+def _filled(text: bytes, taken: TakenMessage, values: Values, contents: Contents) -> bytes:
+    first, lease = taken
+    head = text % (
+        first.key,
+        int.from_bytes(values.message_id, "little"),
+        _moment(values.sent_time),
+        _moment(first.arrival / 1000),
+        len(contents.body),
+    )
+    behind = _BEHIND % (
+        lease.delivery_count,
+        lease.identifier.encode("ascii"),
+        _moment(lease.expires / 1000),
+    )
+    return b"".join((head, told_body(contents.body, contents.body_type), behind, _END))
+
+
+_END = b'],"next":null}'
+
+
+def told_body(body: bytes, body_type: int) -> bytes:
+    """What `described_body` tells of a body, each member behind a comma."""
+    if body_type == 0:
+        kind, value = kind_and_value(body, 0)
+        if value is body:
+            return _told_octets(kind, body)
+    return b"," + write_json(described_body(body, body_type))[1:-1]
+
+
+def _told_octets(kind: str, body: bytes) -> bytes:
+    """The same for a body that is nothing but octets, which are told twice."""
+    octets = binascii.b2a_base64(body, newline=False)
+    try:
+        text = b',"body":' + write_json(body.decode().rstrip("\0"))
+    except UnicodeDecodeError:
+        text = b""
+    head = b',"value_type":"%b","value":"%b"' % (kind.encode("ascii"), octets)
+    return b'%b%b,"body_base64":"%b"' % (head, text, octets)
+
+
+@functools.lru_cache(maxsize=256)
+def _moment(seconds: float) -> bytes:
+    return write_json(iso_time(seconds))

@@ -1,0 +1,147 @@
+"""Receives under leases that need no wait, and the ends of leases, with others of their turn.
+
+`Leases` stays the only definition of what they do. Here is what it does with the first message of
+an ordinary queue to which nothing has happened since it came, and with the end of one lease from
+which nothing follows (docs/request-templates.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from rpcqm.adm.enums import QueueType
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.first_messages import FirstMessage, FirstMessages
+from rpcqm.qm.leases import LONGEST_LEASE, SHORTEST_LEASE, Lease, LeasedMessage, Leases
+from rpcqm.qm.opening import Opening, is_name_for
+from rpcqm.qm.registry import QueueRegistry, RepeatedName
+from rpcqm.qm.turn import Turn, gives_as_usual
+
+_RECEIVE = QueueAccessType.RECEIVE_ACCESS
+
+
+class RepeatedReceive:
+    """What is received again and again: one message of a queue, under a lease of `lease` ms."""
+
+    __slots__ = ("lease", "name")
+
+    def __init__(self, name: FormatName, lease: int) -> None:
+        self.name, self.lease = RepeatedName(name), lease
+
+    @classmethod
+    def of(cls, name: FormatName, lease: int) -> "RepeatedReceive | None":
+        """The same; None for what always goes the careful way."""
+        usual = SHORTEST_LEASE <= lease <= LONGEST_LEASE and is_name_for(name, _RECEIVE)
+        return cls(name, lease) if usual else None
+
+
+class TakenMessage(NamedTuple):
+    """A first message, and the lease that has it locked; it is delivered for the first time."""
+
+    first: FirstMessage
+    lease: Lease
+
+    @property
+    def received(self) -> LeasedMessage:
+        """The same as `Leases.receive` tells it."""
+        first, lease = self
+        message = Message.restored(first.stored, 0)
+        message.queue, message.lookup_identifier = lease.queue, first.key
+        message.arrival_time = first.arrival
+        return LeasedMessage(message, lease.delivery_count, lease)
+
+
+class LeaseEnd:
+    """The end of a lease whose message is removed (`turn.TemplatedRemoval`).
+
+    `alone` ends it the careful way, or raises before anything has happened.
+    """
+
+    __slots__ = ("_alone", "_leases", "descriptor", "outcome")
+
+    response = b""
+    """Its door answers by the outcome."""
+
+    def __init__(self, leases: Leases, lease: Lease, alone: Callable[[], Completion[None]]) -> None:
+        self._leases, self._alone = leases, alone
+        self.descriptor = lease
+        self.outcome: Completion[None] = Completion()
+
+    def removing(self) -> None:
+        """The lease has ended."""
+        self._leases.forget(self.descriptor)
+
+    def removed(self) -> None:
+        """The message is gone, durably."""
+        self.outcome.succeed(None)
+
+    def carefully(self) -> None:
+        """Go alone."""
+        try:
+            going = self._alone()
+        except Exception as error:  # whatever is wrong, its door knows what to say of it
+            self.outcome.fail(error)
+        else:
+            going.add_done_callback(self.outcome.follow)
+
+    def rehearse(self) -> bytes:
+        """Go alone up to the commit, for a comparison."""
+        self._alone()
+        return self.response
+
+
+@dataclass(eq=False, repr=False)
+class RepeatedLeases:
+    """Begins and ends leases."""
+
+    _registry: QueueRegistry
+    _opening: Opening
+    _access: AccessControl
+    _first_messages: FirstMessages
+    _leases: Leases
+    _turn: Turn
+
+    def receive(self, identity: Identity, again: RepeatedReceive) -> TakenMessage | None:
+        """The first message of a queue under a lease; None for the careful path.
+
+        Raises MQError as `Leases.receive` does if the caller may not receive.
+        """
+        if not self._turn.is_on:
+            return None
+        queue = again.name.find(self._registry)
+        first = None if queue is None else self._first(queue)
+        if queue is None or first is None or not self._leases.has_room(identity.sid):
+            return None
+        self._opening.check_to_receive(queue, identity)
+        held = Lease(identity, queue, first.key, 1)
+        self._first_messages.lock_for(queue, first, held)
+        self._leases.begin(held, again.lease)
+        self._turn.count_read()
+        return TakenMessage(first, held)
+
+    def _first(self, queue: Queue) -> FirstMessage | None:
+        """What may be received with nothing to be noted."""
+        if queue.parent is not None or queue.queue_type is QueueType.SYSTEM:
+            return None
+        return None if isinstance(queue, OutgoingQueue) else self._first_messages.find_in(queue)
+
+    def complete(self, identity: Identity, identifier: str) -> Completion[None]:
+        """Remove the message of a lease, if possible together with others of the turn.
+
+        What `Leases.complete` raises is raised here, or it is the error of the completion.
+        """
+        alone = partial(self._leases.complete, identity, (identifier,))
+        lease = self._leases.going_on(identity, identifier)
+        if lease is None or not self._turn.is_on or not gives_as_usual(lease.queue):
+            return alone()
+        self._access.check_open(lease.queue, identity, _RECEIVE)
+        end = LeaseEnd(self._leases, lease, alone)
+        self._turn.remove(lease.queue, lease.lookup_identifier, end)
+        return end.outcome

@@ -1,0 +1,291 @@
+"""Messages that programs send again and again, put into their queues with others of their turn.
+
+`ProgramWork.perform` stays the only definition of what sending one does. Here a message that is
+like others in all but few values is filled into the packet that was composed for them, once all
+that may have changed has been asked again (docs/request-templates.md).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.message import ON_ARRIVAL
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.buckets import TokenBuckets
+from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.opening import Opening, is_name_for
+from rpcqm.qm.program_work import ProgramWork, Sending
+from rpcqm.qm.registry import QueueRegistry, RepeatedName
+from rpcqm.qm.sent_keys import Identifiers
+from rpcqm.qm.timers import expiry_at
+from rpcqm.qm.turn import Kind, Turn
+
+TEMPLATES = 512
+"""Packets that are kept; each has about two kilobytes."""
+OF_SENDING = 8
+"""Senders whose packets are remembered with what they send, without looking among all."""
+LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
+"""Learning costs as much as some twenty sends: who sends ever new kinds gets nothing by it."""
+LONGEST_BODY = 1 << 20
+"""Longer ones go alone: whose packet is too large spoils no run."""
+
+_SEND, _SHARED = QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
+_MORE_THAN_NAMES = (
+    FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
+    FormatNameType.QUEUE_FORMAT_TYPE_DL,
+)
+"""Names whose packets follow from more than the name."""
+
+_Constant = tuple[object, ...]
+_Key = tuple[str, str, _Constant]
+"""The destination, the sender, and what else all packets of a template have in common."""
+
+
+class _Template(NamedTuple):
+    kind: Kind
+    packet: SentTemplate
+
+
+class RepeatedSend:
+    """What is sent again and again, with other bodies: where to, and what else it has.
+
+    `values` are those that are filled in: time to reach the queue, time to be received, priority,
+    tag, correlation and label.
+    """
+
+    __slots__ = ("_attributes", "constant", "name", "of_sender", "values")
+
+    def __init__(self, name: FormatName, attributes: MessageAttributes, label: bytes) -> None:
+        self.name, self._attributes = RepeatedName(name), attributes
+        self.values = (
+            attributes.time_to_reach_queue,
+            attributes.time_to_be_received,
+            attributes.priority,
+            attributes.application_tag,
+            attributes.correlation_identifier.encode(),
+            label,
+        )
+        self.constant: _Constant = (
+            attributes.body_type,
+            attributes.delivery_guarantee,
+            str(attributes.response_queue_format_name),
+            attributes.extension,
+            attributes.negative_journaling_requested,
+        )
+        self.of_sender: dict[str, _Template | None] = {}
+
+    @classmethod
+    def of(
+        cls, names: tuple[FormatName, ...], attributes: MessageAttributes
+    ) -> "RepeatedSend | None":
+        """What has such attributes, apart from its body; None for what always goes alone."""
+        label = label_octets(attributes.label.encode("utf-16-le", "surrogatepass"))
+        if len(names) != 1 or names[0].type in _MORE_THAN_NAMES:
+            return None
+        if not is_name_for(names[0], _SEND):
+            return None
+        if label is None or "\0" in attributes.label or _has_more(attributes):
+            return None
+        return cls(names[0], attributes, label)
+
+    @property
+    def extension(self) -> bytes:
+        """What each of them has beside its body."""
+        return self._attributes.extension
+
+    def sending(self, body: bytes) -> Sending:
+        """The same with a body, to be sent alone."""
+        attributes = self._attributes.copy()
+        attributes.body = body
+        return Sending(self.name.name, attributes)
+
+
+_WITHOUT_MORE = MessageAttributes()
+_PLAIN = {
+    name: getattr(_WITHOUT_MORE, name)
+    for name in (
+        "body",
+        "label",
+        "priority",
+        "time_to_reach_queue",
+        "time_to_be_received",
+        "application_tag",
+        "correlation_identifier",
+        "body_type",
+        "delivery_guarantee",
+        "response_queue_format_name",
+        "extension",
+        "negative_journaling_requested",
+    )
+}
+
+
+def _has_more(attributes: MessageAttributes) -> bool:
+    """Whether there is more than a template knows of: acknowledgements, encryption and the like."""
+    return replace(attributes, **_PLAIN) != _WITHOUT_MORE
+
+
+class RepeatedMessage:
+    """One of them, which waits for the end of the turn (`turn.TemplatedMessage`).
+
+    `alone` sends it the careful way, or raises before anything has happened. The `outcome` is its
+    identifier, once it is as durable as it asks for.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_body",
+        "_machine",
+        "_ordinal",
+        "_template",
+        "_values",
+        "outcome",
+        "priority",
+        "size",
+    )
+
+    beside = 0
+    changes = None
+    administration = None
+    """One that asks to be acknowledged goes alone."""
+
+    def __init__(
+        self,
+        machine: QueueManager,
+        again: RepeatedSend,
+        template: SentTemplate,
+        body: bytes,
+        alone: Callable[[], Completion[Identifiers]],
+    ) -> None:
+        self._machine, self._values, self._template = machine, again.values, template
+        self._body, self._ordinal, self._alone = body, 0, alone
+        self.priority, self.size = again.values[2], len(body)
+        self.outcome: Completion[Identifiers] = Completion()
+
+    def compose(self, ordinal: int, now: int) -> bytes:
+        """Its packet."""
+        self._ordinal = ordinal
+        return self._template.filled(ordinal, now, *self._values, self._body)
+
+    def expiry(self, now: int) -> int:
+        """When it expires, if it is sent now."""
+        return expiry_at(now // 1000, self._values[1], now)
+
+    def accepted(self) -> None:
+        """Keep nothing that is as long as the body: it waits for its sync in the store."""
+        self._body = b""
+        self._alone = _gone
+
+    def stored(self) -> None:
+        """Tell its identifier."""
+        self.outcome.succeed((MessageIdentifier(self._machine.identifier, self._ordinal),))
+
+    def carefully(self) -> None:
+        """Go alone."""
+        try:
+            going = self._alone()
+        except Exception as error:  # whatever is wrong, its door knows what to say of it
+            self.outcome.fail(error)
+        else:
+            going.add_done_callback(self.outcome.follow)
+
+    def rehearse(self) -> bytes:
+        """Go alone up to the commit, for a comparison; the number that it gets."""
+        going = self._alone()
+        (identifier,) = going.expected or ()
+        return identifier.ordinal.to_bytes(4, "little")
+
+    @property
+    def response(self) -> bytes:
+        """The number that it has got, which is all of its answer that is its own."""
+        return self._ordinal.to_bytes(4, "little")
+
+
+def _gone() -> Completion[Identifiers]:
+    raise RuntimeError("the message is on its way")
+
+
+@dataclass(eq=False, repr=False)
+class RepeatedSends:
+    """Sends them, and remembers packets: those of all programs."""
+
+    _queue_manager: QueueManager
+    _clock: Clock
+    _registry: QueueRegistry
+    _opening: Opening
+    _composer: Composer
+    _work: ProgramWork
+    _turn: Turn
+
+    def __post_init__(self) -> None:
+        self._learned: OrderedDict[_Key, _Template | None] = OrderedDict()
+        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+
+    def __len__(self) -> int:
+        return len(self._learned)
+
+    def send(self, identity: Identity, again: RepeatedSend, body: bytes) -> Completion[Identifiers]:
+        """Send one, if possible together with others of the turn.
+
+        What `ProgramWork.perform` raises is raised here, or it is the error of the completion.
+        """
+        alone = partial(self._send_alone, identity, again, body)
+        queue = again.name.find(self._registry)
+        if queue is None or not self._turn.is_on or len(body) > LONGEST_BODY:
+            return alone()
+        template = self._template(identity, again, queue)
+        if template is None or not self._turn.takes(queue, template.kind):
+            return alone()
+        self._opening.check_to_send(queue, identity)
+        message = RepeatedMessage(self._queue_manager, again, template.packet, body, alone)
+        self._turn.add(queue, template.kind, message)
+        return message.outcome
+
+    def _send_alone(
+        self, identity: Identity, again: RepeatedSend, body: bytes
+    ) -> Completion[Identifiers]:
+        return self._work.perform(identity, [again.sending(body)])
+
+    def _template(self, identity: Identity, again: RepeatedSend, queue: Queue) -> _Template | None:
+        known = again.of_sender
+        if identity.sid in known:
+            return known[identity.sid]
+        key = (str(again.name.name), identity.sid, again.constant)
+        if key in self._learned:
+            self._learned.move_to_end(key)
+        elif self._learning.take(None, self._clock.monotonic()) is None:
+            return None
+        else:
+            self._learned[key] = self._learn(identity, again, queue)
+            if len(self._learned) > TEMPLATES:
+                self._learned.popitem(last=False)
+        if len(known) >= OF_SENDING:
+            known.clear()
+        template = known[identity.sid] = self._learned[key]
+        return template
+
+    def _learn(self, identity: Identity, again: RepeatedSend, queue: Queue) -> _Template | None:
+        """Go the careful way up to the packet, which is sent to nobody."""
+        descriptor = OpenQueueDescriptor(0, 0, _SEND, _SHARED, again.name.name, queue)
+        try:
+            message = self._composer.rehearsed(descriptor, again.sending(b"").attributes, identity)
+        except MQError:
+            return None
+        packet, envelope = SentTemplate.learn(message.packet), message.envelope
+        kind = Kind(envelope.recoverable, message.position_flags(envelope))
+        if packet is None or envelope.transactional or kind.flags & ON_ARRIVAL:
+            return None
+        return _Template(kind, packet)

@@ -142,11 +142,13 @@ def _objects(path: Path) -> Iterator[Mapping[str, object]]:
 
 def _parsed(path: Path) -> Any:
     text = _text(path)
+    if not text.strip():
+        raise CommandError(f"{path} is empty: the command has found nothing, or has failed.")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise CommandError(f"{path} is no JSON ({place}: {error.msg}).") from error
+        raise CommandError(f"{path} is no JSON ({place}: {error.msg}); {PAGE}.") from error
     except (RecursionError, ValueError) as error:
         raise CommandError(f"{path} is no JSON that a queue manager prints.") from error
 

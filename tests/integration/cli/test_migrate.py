@@ -40,6 +40,7 @@ def test_a_dry_run_shows_differences_and_changes_nothing(
     migrate: Callable[..., Outcome], run: Command, attempt: Command
 ) -> None:
     told = migrate(*FILES)
+    assert r"label 'private$\prices'" in told.text
     assert told.lines[0].split() == ["QUEUE", "WHAT", "HERE", "WINDOWS", "THEN"]
     assert r".\private$\orders" in told.text
     assert "--apply does it" in told.text
@@ -148,6 +149,8 @@ def test_accounts_of_two_domains_are_not_one(
         (b'[{"QueueName": "a"},\n x]', "line 2, column 2"),
         (b"[" * 100_000, "no JSON"),
         (b"[7]", "object 1"),
+        (b"\xff\xfe\r\x00\n\x00", "is empty"),
+        (b"AccountName Access Right", "has the commands for Windows"),
         (json.dumps([{"Label": "x"}]).encode(), "object 1, QueueName"),
         (json.dumps([ORDERS, ORDERS | {"Transactional": 3}]).encode(), "object 2, Transactional"),
         (json.dumps(ORDERS | {"MaximumQueueSize": "x"}).encode(), "object 1, MaximumQueueSize"),

@@ -4,6 +4,7 @@ import argparse
 import html
 import os
 import stat
+import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -66,8 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
                 "table [console] of its configuration."
             )
         path = write_form(token, page)
-        if arguments.no_open or not webbrowser.open(path.as_uri()):
-            print(path)
+        if not arguments.no_open:
+            if webbrowser.open(path.as_uri()):
+                return
+            print("There is no browser to open; open this file within a minute:", file=sys.stderr)
+        print(path)
 
     return with_server(arguments, "open the console", work, administrators_only=True)
 

@@ -328,7 +328,7 @@ def _shown(name: str, value: object) -> str:
         return _PRIVACY[value]
     if name.endswith("quota"):
         return "unlimited" if value == INFINITE else f"{value} KB"
-    return repr(value) if isinstance(value, str) else str(value)
+    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 async def _apply(client: "QueueManagerClient", plan: Plan) -> None:

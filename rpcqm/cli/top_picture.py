@@ -90,15 +90,19 @@ class View:
         return sorted(wanted, key=ORDERS[self.order], reverse=self.reverse)
 
 
+def short_name(name: str, host: str) -> str:
+    """A private queue here, or one of the system, by the name that commands take."""
+    for prefix, kept in ((f"{host}\\private$\\", 0), (f"{host}\\system$;", len("system$;"))):
+        if folded(name).startswith(folded(prefix)):
+            return name[len(prefix) - kept :]
+    return name
+
+
 def cells(picture: Picture, row: QueueRates) -> list[str]:
-    """A queue as the cells of the table; queues here by the name that commands take."""
-    queue, host = row.queue, picture.overview["name"]
-    prefix = f"{host}\\private$\\"
-    name = queue.name
-    if folded(name).startswith(folded(prefix)):
-        name = name[len(prefix) :]
+    """A queue as the cells of the table."""
+    queue = row.queue
     return [
-        visible(name),
+        visible(short_name(queue.name, picture.overview["name"])),
         f"{queue.messages:,}",
         size_text(queue.bytes),
         f"{row.rate_in:.1f}",

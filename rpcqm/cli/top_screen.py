@@ -6,6 +6,7 @@ import contextlib
 import signal
 from typing import ClassVar, Literal
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -59,7 +60,8 @@ class TopScreen(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c", "quit", "Quit", key_display="q"),
-        Binding("slash", "filter", "Filter", key_display="/"),
+        # Before the table has it: keys that come with it in one piece belong to the filter.
+        Binding("slash", "filter", "Filter", key_display="/", priority=True),
         Binding("escape", "unfilter", "All", key_display="Esc"),
         Binding("s", "sort_next", "Sort"),
         Binding("r", "reverse", "Reverse"),
@@ -190,7 +192,12 @@ class TopScreen(App[None]):
         for row in cells_of(flight, tables, self._view.pattern):
             cells_and_columns = zip(row, columns, strict=True)
             table.add_row(
-                *(Text(text, justify=_side(each.is_number)) for text, each in cells_and_columns)
+                *(
+                    Text(text, justify="right")
+                    if each.is_number
+                    else Text(fitted(text, (each.width or width) - 1))
+                    for text, each in cells_and_columns
+                )
             )
 
     def _draw_queues(self) -> None:
@@ -201,7 +208,10 @@ class TopScreen(App[None]):
         chosen = self._view.chosen(self.picture)
         for row in chosen[:MOST_ROWS]:
             name, *numbers = cells(self.picture, row)
-            table.add_row(Text(name), *(Text(text, justify="right") for text in numbers))
+            shown = Text(fitted(name, width - 1))
+            table.add_row(shown, *(Text(text, justify="right") for text in numbers))
+        if len(chosen) > MOST_ROWS:
+            table.add_row(Text(f"… and {len(chosen) - MOST_ROWS:,} more: /"))
 
     def _heading(self, order: str, heading: str) -> Text:
         mark = ("▲" if self._view.reverse else "▼") if order == self._view.order else ""
@@ -249,6 +259,10 @@ class TopScreen(App[None]):
         self._held = not self._held
         self._draw()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Whether a key does something now: `/` belongs to the filter while that is written."""
+        return action != "filter" or not isinstance(self.focused, Input)
+
     def action_filter(self) -> None:
         """Ask which queues are wanted."""
         asked = self.query_one(Input)
@@ -273,6 +287,15 @@ class TopScreen(App[None]):
     def _leave_filter(self) -> None:
         self.query_one(Input).display = False
         self.screen.set_focus(self.table)
+
+
+def fitted(text: str, width: int) -> str:
+    """The text in so many cells: of a longer one its ends, by which long names differ."""
+    if cell_len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    first, last = set_cell_size(text, width - 1 - end), set_cell_size(text[::-1], end)[::-1]
+    return f"{first.rstrip()}…{last.lstrip()}"
 
 
 def _side(is_number: bool) -> Literal["left", "right"]:

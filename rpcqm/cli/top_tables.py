@@ -100,14 +100,14 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     ),
     "sessions": (
         Column("WITH", 0, _peer),
-        Column("PROTO", 6, _named("protocol")),
-        Column("OPENED", 6, _opened),
-        Column("STATE", 7, _named("state")),
+        Column("PROTO", 7, _named("protocol")),
+        Column("BY", 5, _opened),
+        Column("STATE", 8, _named("state")),
         Column("FOR", 11, _since("since"), _duration),
-        Column("SENT", 7, lambda row, now: row["sent"], _number),
-        Column("RECEIVED", 8, lambda row, now: row["received"], _number),
-        Column("NOT ACK", 7, lambda row, now: row["unacknowledged"], _number),
-        Column("WAITING", 7, lambda row, now: row["waiting"], _number),
+        Column("SENT", 8, lambda row, now: row["sent"], _number),
+        Column("RECVD", 8, lambda row, now: row["received"], _number),
+        Column("UNACKED", 8, lambda row, now: row["unacknowledged"], _number),
+        Column("WAIT", 6, lambda row, now: row["waiting"], _number),
     ),
 }
 """Their columns; those of names come first, the ages of what is held in the middle."""

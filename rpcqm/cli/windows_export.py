@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,14 @@ class WindowsExport:
 
     def read(self, path: Path) -> None:
         """Add what a file holds."""
-        for number, members in enumerate(_objects(path), 1):
-            place = _Place(f"{path}, object {number}", members)
+        places = [
+            _Place(f"{path}, object {number}", members)
+            for number, members in enumerate(_objects(path), 1)
+        ]
+        words = _access_words(places)
+        for place in places:
             if "accountname" in place.members:
-                entry = _entry(place)
+                entry = _entry(place, words)
                 self.entries.setdefault(entry.queue.casefold(), []).append(entry)
             else:
                 queue = _queue(place)
@@ -87,7 +91,7 @@ class _Place:
 
     def __init__(self, text: str, members: Mapping[str, object]) -> None:
         self.text = text
-        self.members = {name.casefold(): value for name, value in members.items()}
+        self.members = {name.casefold(): _plain(value) for name, value in members.items()}
 
     def wrong(self, member: str, text: str) -> CommandError:
         return CommandError(f"{self.text}, {member}: {text}.")
@@ -117,6 +121,14 @@ class _Place:
         return value
 
 
+def _plain(value: object) -> object:
+    """A value itself; PowerShell 7 writes what came by remoting with its number and its name."""
+    if not isinstance(value, dict):
+        return value
+    inner = [each for name, each in value.items() if name.casefold() == "value"]
+    return next((each for each in inner if isinstance(each, str)), *inner[:1] or [value])
+
+
 def _objects(path: Path) -> Iterator[Mapping[str, object]]:
     """The objects of a file, which PowerShell writes alone, as a list, or as a counted list."""
     value = _parsed(path)
@@ -130,11 +142,13 @@ def _objects(path: Path) -> Iterator[Mapping[str, object]]:
 
 def _parsed(path: Path) -> Any:
     text = _text(path)
+    if not text.strip():
+        raise CommandError(f"{path} is empty: the command has found nothing, or has failed.")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise CommandError(f"{path} is no JSON ({place}: {error.msg}).") from error
+        raise CommandError(f"{path} is no JSON ({place}: {error.msg}); {PAGE}.") from error
     except (RecursionError, ValueError) as error:
         raise CommandError(f"{path} is no JSON that a queue manager prints.") from error
 
@@ -188,10 +202,25 @@ def _privacy(place: _Place) -> int | None:
     return place.number("EncryptionRequired", 0, 2)
 
 
-def _entry(place: _Place) -> WindowsEntry:
+def _access_words(places: Sequence[_Place]) -> Mapping[object, str]:
+    """What numbers of `Access` mean in a file, none where that is not certain (G366).
+
+    Two enumerations of .NET have the number 1: beside 0 it means deny, beside 3 allow.
+    """
+    accesses = (place.members.get("access") for place in places)
+    numbers = {each for each in accesses if type(each) is int}
+    if 0 in numbers and 3 not in numbers:
+        return {0: "allow", 1: "deny"}
+    if 3 in numbers and 0 not in numbers:
+        return {1: "allow", 3: "deny"}
+    return {}
+
+
+def _entry(place: _Place, words: Mapping[object, str]) -> WindowsEntry:
     access = place.members.get("access")
+    is_number = isinstance(access, int) and not isinstance(access, bool)
+    access = words.get(access) if is_number else access
     if not isinstance(access, str) or access.casefold() not in ("allow", "deny"):
-        # Two enumerations of .NET have the number 1: one means allow, the other deny (G366).
         raise place.wrong("Access", f"`Allow` or `Deny` is expected, as a word ({PAGE})")
     account = place.text_of("AccountName")
     if not account:

@@ -67,11 +67,14 @@ class SpanSink(Protocol):
 
 
 class _Traced(NamedTuple):
-    """A message that is told of: its identifier's octets, its trace, its queue, its link."""
+    """A message that is told of: its identifier's octets, its trace, its queue, its link.
+
+    `queue` is the path name of one here, the format name of one elsewhere.
+    """
 
     octets: bytes
     trace: int
-    queue: Queue
+    queue: str
     link: TraceContext | None
 
 
@@ -201,20 +204,30 @@ class MessageSpans:
     def _arrived(self, queue: Queue, message: Message, begun: int) -> None:
         traced = self._traced(queue, message.packet)
         if traced is not None:
-            self._tell_entry(traced, message, begun)
+            self._tell_entry(queue, traced, message, begun)
 
     @_quiet
     def refused(self, queue: Queue, message: Message, status: str) -> None:
         """A queue does not take a message; `status` is the name of an HRESULT."""
         traced = self._traced(queue, message.packet)
         if traced is not None:
-            self._tell_entry(traced, message, self.now(), status)
+            self._tell_entry(queue, traced, message, self.now(), status)
 
-    def _tell_entry(self, traced: _Traced, message: Message, begun: int, error: str = "") -> None:
+    @_quiet
+    def rejected(self, message: Message, reason: MessageClass) -> None:
+        """A message of another queue manager is refused; there may be no queue of its name."""
+        name = str(message.attributes.destination_queue_format_name or "")
+        traced = self._traced(name, message.packet)
+        if traced is not None:
+            self._tell("arrive", "SERVER", traced, self.now(), error=_called(reason))
+
+    def _tell_entry(
+        self, queue: Queue, traced: _Traced, message: Message, begun: int, error: str = ""
+    ) -> None:
         """Tell `send` or `arrive`; of several queues of one message the first has the root."""
         own = traced.octets.startswith(self._own)
         root = own and self._roots.first(traced.octets)
-        if root or (own and (isinstance(traced.queue, OutgoingQueue) or _is_for_several(message))):
+        if root or (own and (isinstance(queue, OutgoingQueue) or _is_for_several(message))):
             self._tell("send", "PRODUCER", traced, begun, root=root, error=error)
         else:  # also one of here that has come back over the network
             self._tell("arrive", "SERVER", traced, begun, error=error)
@@ -242,7 +255,7 @@ class MessageSpans:
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
         """A message is removed by a commit: a reader has done with it, or it has left."""
-        error = "" if reason in _GOOD else reason.name.removeprefix("MQMSG_CLASS_")
+        error = "" if reason in _GOOD else _called(reason)
         if isinstance(queue, OutgoingQueue):
             change.call_after(partial(self._passed, queue, key, error))
             error = ""  # a reader that has it there has it, though it does not arrive
@@ -293,7 +306,7 @@ class MessageSpans:
 
     # Spans
 
-    def _traced(self, queue: Queue, packet: bytes) -> _Traced | None:
+    def _traced(self, queue: Queue | str, packet: bytes) -> _Traced | None:
         """Which trace a message belongs to; None if it is not told of."""
         octets = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
         share = self._own_share if octets.startswith(self._own) else self._others_share
@@ -301,9 +314,10 @@ class MessageSpans:
         trace = trace_of(octets)
         if trace & ((1 << _SAMPLED_BITS) - 1) >= self._threshold:
             return None
-        if _full_name(queue).lower().endswith(_ORDERS) or not share.spend():
+        name = queue if isinstance(queue, str) else _full_name(queue)
+        if name.lower().endswith(_ORDERS) or not share.spend():
             return None
-        return _Traced(octets, trace, queue, _link(packet))
+        return _Traced(octets, trace, name, _link(packet))
 
     def _tell(
         self,
@@ -350,13 +364,16 @@ def root_of(octets: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(octets, digest_size=8, person=b"rpcqm send").digest())
 
 
-def short_name(queue: Queue) -> str:
+def short_name(name: str) -> str:
     """The last part of a queue's name or URL, and of its queue's if it is a journal."""
-    name = _full_name(queue)
     if "://" in name:
         return name.rpartition("/")[2] or name
     head, _, last = name.rpartition("\\")
     return f"{head.rpartition(chr(92))[2]}\\{last}" if last.lower() == "journal$" else last
+
+
+def _called(reason: MessageClass) -> str:
+    return reason.name.removeprefix("MQMSG_CLASS_")
 
 
 def _is_for_several(message: Message) -> bool:
@@ -382,6 +399,6 @@ def _attributes(operation: str, message: _Traced) -> dict[str, str]:
         "messaging.system": "msmq",
         "messaging.operation.name": operation,
         "messaging.operation.type": _TYPES.get(operation, operation),
-        "messaging.destination.name": _full_name(message.queue),
+        "messaging.destination.name": message.queue,
         "messaging.message.id": str(MessageIdentifier.decode(message.octets)),
     }

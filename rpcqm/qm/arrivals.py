@@ -174,9 +174,19 @@ class Arrivals:
         return self._messages.enqueue_with_others(queue, message, store, changes)
 
     def reject(
-        self, message: Message, reason: MessageClass, changes: Changes | None = None
+        self,
+        message: Message,
+        reason: MessageClass,
+        changes: Changes | None = None,
+        because: MessageClass | None = None,
     ) -> Completion[None]:
-        """Refuse a message: acknowledge that and keep a dead letter, if the message asks for it."""
+        """Refuse a message: acknowledge that and keep a dead letter, if the message asks for it.
+
+        Where its sender is not to know why, `because` is the true reason.
+        """
+        because = because or reason
+        if because is not MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA:  # the queue has told that
+            self._messages.watch_rejected(message, because)
         return self._acknowledgements.message_refused(message, reason, changes)
 
     def transfer_info(

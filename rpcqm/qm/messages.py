@@ -113,6 +113,11 @@ class MessageEvents:
         if self._positions.watch is not None:
             self._positions.watch.refused(queue, message, error.status.name)
 
+    def watch_rejected(self, message: Message, reason: MessageClass) -> None:
+        """Tell who watches that a message of another queue manager is refused."""
+        if self._positions.watch is not None:
+            self._positions.watch.rejected(message, reason)
+
     def _watch_received(self, queue: Queue, message: Message, settles: bool) -> None:
         watch = self._positions.watch
         if watch is not None:

@@ -32,6 +32,9 @@ class MessageWatch(Protocol):
     def refused(self, queue: Queue, message: Message, status: str) -> None:
         """A queue does not take a message; `status` is the name of an HRESULT."""
 
+    def rejected(self, message: Message, reason: MessageClass) -> None:
+        """A message of another queue manager is refused before a queue is asked for room."""
+
     def received(self, queue: Queue, message: Message, begun: int, settles: bool = True) -> None:
         """A reader gets a message; it `settles` later whether it is removed or given back.
 

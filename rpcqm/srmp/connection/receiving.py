@@ -397,7 +397,8 @@ class Receiver:
                 # Before what makes it count: of the two this one may come twice, but not never.
                 with self._protocol.store.transaction("final stream receipt") as change:
                     receiver.send_final_receipt(change, arrived.envelope, told, arrived.peer)
-            return _answered(self._arrivals.reject(arrived.message, told, changes), undo)
+            refused = self._arrivals.reject(arrived.message, told, changes, reason)
+            return _answered(refused, undo)
         except Exception:
             if undo is not None:
                 undo()

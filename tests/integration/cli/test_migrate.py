@@ -13,6 +13,11 @@ from tests.unit.test_packaging import ROOT
 VECTORS = ROOT / "tests/vectors/windows"
 FILES = (str(VECTORS / "queues.json"), str(VECTORS / "permissions.json"))
 ORDERS = {"QueueName": r"private$\bad"}
+OPEN = {
+    "QueueName": r"private$\orders",
+    "AccountName": r"BUILTIN\Administrators",
+    "Right": "FullControl",
+}
 ENTRY = {"QueueName": "private$\\bad", "AccountName": "Everyone", "Access": "Allow", "Right": 4}
 
 
@@ -35,6 +40,7 @@ def test_a_dry_run_shows_differences_and_changes_nothing(
     migrate: Callable[..., Outcome], run: Command, attempt: Command
 ) -> None:
     told = migrate(*FILES)
+    assert r"label 'private$\prices'" in told.text
     assert told.lines[0].split() == ["QUEUE", "WHAT", "HERE", "WINDOWS", "THEN"]
     assert r".\private$\orders" in told.text
     assert "--apply does it" in told.text
@@ -143,6 +149,8 @@ def test_accounts_of_two_domains_are_not_one(
         (b'[{"QueueName": "a"},\n x]', "line 2, column 2"),
         (b"[" * 100_000, "no JSON"),
         (b"[7]", "object 1"),
+        (b"\xff\xfe\r\x00\n\x00", "is empty"),
+        (b"AccountName Access Right", "has the commands for Windows"),
         (json.dumps([{"Label": "x"}]).encode(), "object 1, QueueName"),
         (json.dumps([ORDERS, ORDERS | {"Transactional": 3}]).encode(), "object 2, Transactional"),
         (json.dumps(ORDERS | {"MaximumQueueSize": "x"}).encode(), "object 1, MaximumQueueSize"),
@@ -151,6 +159,10 @@ def test_accounts_of_two_domains_are_not_one(
         (json.dumps(ORDERS | {"Label": ["x"]}).encode(), "object 1, Label"),
         (json.dumps([ORDERS, ORDERS | {"Label": "y"}]).encode(), "there twice"),
         (json.dumps(ENTRY | {"Access": 1}).encode(), "object 1, Access"),
+        (json.dumps([ENTRY | {"Access": n} for n in (0, 1, 3)]).encode(), "object 1, Access"),
+        (json.dumps([ENTRY | {"Access": n} for n in (0, 2)]).encode(), "object 2, Access"),
+        (json.dumps([ENTRY | {"Access": n} for n in (False, True)]).encode(), "object 1, Access"),
+        (json.dumps([ENTRY | {"Access": n} for n in ([0], {"x": 0})]).encode(), "1, Access"),
         (json.dumps(ENTRY | {"Right": "Fly"}).encode(), "`Fly` is no right"),
         (json.dumps(ENTRY | {"Right": -1}).encode(), "object 1, Right"),
         (json.dumps(ENTRY | {"AccountName": ""}).encode(), "object 1, AccountName"),
@@ -162,6 +174,46 @@ def test_a_bad_file_is_told_with_the_place(
     path = tmp_path / "bad.json"
     path.write_bytes(octets)
     assert place in refused("migrate", "windows", str(path), "--apply").errors
+
+
+@pytest.mark.parametrize(("allow", "deny"), [(0, 1), (1, 3)])
+def test_numbers_of_access_are_read_where_they_are_certain(
+    migrate: Callable[..., Outcome], run: Command, tmp_path: Path, allow: int, deny: int
+) -> None:
+    path = tmp_path / "numbers.json"
+    entries = [
+        ENTRY | OPEN | {"Access": allow},
+        ENTRY | {"QueueName": r"private$\orders", "Access": allow, "Right": 0x2B},
+        ENTRY | {"QueueName": r"private$\orders", "Access": deny, "AccountName": "alice"},
+    ]
+    path.write_text(json.dumps(entries), "utf-16")
+    migrate(FILES[0], str(path), "--apply")
+    lines = [" ".join(each.split()) for each in run("queue", "acl", "show", "orders").lines]
+    assert "everyone receive, receive-journal, get-properties" in lines
+    assert "alice nothing send" in lines
+
+
+def test_what_powershell_7_got_by_remoting_is_read(
+    migrate: Callable[..., Outcome], run: Command, tmp_path: Path
+) -> None:
+    queue = {
+        "QueueName": {"value": r"private$\orders", "Length": 14},
+        "EncryptionRequired": {"value": 2, "Value": "Body"},
+        "CreateTime": "2017-03-09T01:00:00+01:00",
+        "PSComputerName": "localhost",
+        "RunspaceId": "e3b6ac7a-0000-0000-0000-000000000000",
+    }
+    entry = {
+        "QueueName": r"private$\orders",
+        "AccountName": "Everyone",
+        "Access": {"value": 1, "Value": "Allow"},
+        "Right": {"value": 4, "Value": "WriteMessage"},
+    }
+    path = tmp_path / "remoting.json"
+    path.write_text(json.dumps([queue, entry, ENTRY | OPEN]), "utf-8")
+    migrate(str(path), "--apply")
+    assert shown(run, "orders")["privacy"] == "body"
+    assert "send" in run("queue", "acl", "show", "orders").text
 
 
 def test_a_list_that_powershell_has_counted_is_read(

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
+from textual.events import Key
 from textual.widgets import DataTable, Input, Static
 
 from rpcqm.cli.main import build_parser
-from rpcqm.cli.top_picture import Looks, Picture, View
-from rpcqm.cli.top_screen import TopScreen
+from rpcqm.cli.top_picture import MOST_ROWS, Looks, Picture, View
+from rpcqm.cli.top_screen import TopScreen, fitted
 from rpcqm.cli.top_tables import Tables
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.programs import Program
@@ -79,7 +81,7 @@ async def until(pilot: Any, is_so: Callable[[], bool]) -> None:
 def test_the_keys_sort_filter_and_quit(served: PrivateQueueManager) -> None:
     async def walk() -> int | None:
         screen = screen_of(served)
-        async with screen.run_test(size=(80, 24)) as pilot:
+        async with screen.run_test(size=(100, 24)) as pilot:
             assert names(screen)[:2] == ["orders", "bills"]
             await pilot.press("n")
             assert names(screen) == sorted((*QUEUES, *HOSTILE), key=str.casefold)
@@ -108,6 +110,53 @@ def test_what_is_typed_fast_goes_into_the_filter(served: PrivateQueueManager) ->
     asyncio.run(walk())
 
 
+def test_keys_that_come_in_one_piece_go_into_the_filter(served: PrivateQueueManager) -> None:
+    async def walk() -> None:
+        screen = screen_of(served)
+        async with screen.run_test(size=(80, 24)) as pilot:
+            for key in "/bill/":  # as from a slow connection; only the first one is a command
+                screen.post_message(Key("slash" if key == "/" else key, key))
+            await until(pilot, lambda: screen.query_one(Input).value == "bill/")
+
+    asyncio.run(walk())
+
+
+def test_long_names_differ_in_a_small_terminal(served: PrivateQueueManager) -> None:
+    long = [f"orders-of-the-north-{number:02}" for number in range(2)]
+    for name in long:
+        served.run("queue", "create", name)
+
+    async def walk() -> list[str]:
+        screen = screen_of(served, "orders-of*")
+        async with screen.run_test(size=(80, 24)):
+            return names(screen)
+
+    shown = asyncio.run(walk())
+    for name in long:
+        served.run("queue", "delete", name)
+    assert shown == ["orders-of…-north-00", "orders-of…-north-01"]
+
+
+def test_a_long_name_is_as_wide_as_its_place() -> None:
+    assert fitted("待ち行列の名前", 14) == "待ち行列の名前"
+    assert fitted("待ち行列の名前", 13) == "待ち行…の名前"
+    assert fitted("待ち行列の名前", 10) == "待ち…名前"
+    assert max(cell_len(fitted("行x" * 20, width)) - width for width in range(3, 60)) <= 0
+
+
+def test_queues_that_are_not_shown_are_counted(served: PrivateQueueManager) -> None:
+    async def walk() -> list[str]:
+        screen = screen_of(served)
+        async with screen.run_test(size=(80, 24)) as pilot:
+            await pilot.press("space")
+            row = screen.picture.queues[0]
+            screen.picture.queues[:] = [row] * (MOST_ROWS + 1234)
+            await pilot.press("n")
+            return names(screen)
+
+    assert asyncio.run(walk())[MOST_ROWS:] == ["… and 1,234 more: /"]
+
+
 def test_escape_shows_all_queues_again(served: PrivateQueueManager) -> None:
     async def walk() -> None:
         screen = screen_of(served, "bill*")
@@ -125,7 +174,7 @@ def test_escape_shows_all_queues_again(served: PrivateQueueManager) -> None:
 def test_what_looks_like_markup_is_shown_as_it_is(served: PrivateQueueManager) -> None:
     async def walk() -> None:
         screen = screen_of(served)
-        async with screen.run_test(size=(80, 24)) as pilot:
+        async with screen.run_test(size=(100, 24)) as pilot:
             await pilot.pause()
             assert set(HOSTILE) <= set(names(screen))
 

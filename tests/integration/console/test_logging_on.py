@@ -2,6 +2,7 @@
 
 import re
 import stat
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,29 @@ def test_the_local_user_logs_on_without_a_password(
     assert ("meta", {"http-equiv": "refresh", "content": "0;url=/console/overview"}) in welcome.tags
     assert browser.get("/console/overview").title == "Overview"
     assert found[1] not in running.log
+
+
+def test_where_there_is_no_browser_the_file_is_named(
+    running: PrivateQueueManager, tmp_path: Path
+) -> None:
+    alone = {"PATH": str(tmp_path), "RPCQM_DATA_DIR": str(running.data_dir)}
+    said = running.run("console", env=alone)
+    path = Path(said.stdout.strip())
+    assert path.exists()
+    path.unlink()
+    assert "open this file within a minute" in said.stderr
+
+
+def test_the_browser_is_given_the_file(running: PrivateQueueManager, tmp_path: Path) -> None:
+    given, program = tmp_path / "given", tmp_path / "browser"
+    program.write_text(f'#!/bin/sh\necho "$1" >{given}\n')
+    program.chmod(0o700)
+    alone = {"BROWSER": f"{program} %s", "RPCQM_DATA_DIR": str(running.data_dir)}
+    said = running.run("console", env=alone)
+    assert (said.stdout, said.stderr) == ("", "")
+    path = Path(urllib.parse.urlsplit(given.read_text("utf-8").strip()).path)
+    assert "/console/one-time" in path.read_text("utf-8")
+    path.unlink()
 
 
 def test_a_command_says_where_no_pages_are() -> None:

@@ -74,6 +74,8 @@ def traced() -> Iterator[Traced]:
             private_queue_manager(configuration=f"http_port = {port}\n{told}")
         )
         there.run("queue", "create", "orders")
+        there.run("queue", "create", "strict")
+        there.run("queue", "acl", "deny", "strict", "anonymous", "send")
         objects = stack.enter_context(served_objects(f"http_port = {free_port()}\n{ENABLED}{told}"))
         yield Traced(objects, collector, f"DIRECT=HTTP://127.0.0.1:{port}/msmq/private$/orders")
 
@@ -129,6 +131,15 @@ def test_a_hop_by_http_lasts_until_it_is_answered(traced: Traced, status: int, e
     assert forward.error == error
     assert forward.name == "forward orders"
     assert "127.0.0.1" in forward.attributes["rpcqm.next_hop"]
+
+
+def test_a_message_that_is_refused_where_it_comes_by_http_has_a_span_there(traced: Traced) -> None:
+    there = traced.there.replace("orders", "strict")
+    identifier = traced.run("send", there, "--body", "x").strip()
+    send, _, arrive = traced.spans(identifier, "send", "forward", "arrive")
+    assert arrive.name == "arrive strict"
+    assert arrive.error == arrive.attributes["error.type"] == "NACK_ACCESS_DENIED"
+    assert (arrive.trace, arrive.parent) == (send.trace, send.span)
 
 
 # To several queues

@@ -83,6 +83,18 @@ def of_message(spans: list[TakenSpan], identifier: str) -> TakenSpan:
     return found
 
 
+def waited_for(collector: Collector, name: str, identifier: str) -> TakenSpan:
+    """The only span of a message with that name, once it has come."""
+
+    def told() -> list[TakenSpan]:
+        key = "messaging.message.id"
+        return [each for each in collector.named(name) if each.attributes[key] == identifier]
+
+    until(told)
+    (found,) = told()
+    return found
+
+
 def test_a_message_is_one_trace_over_two_queue_managers(two: Two) -> None:
     sent = two.sending.run(
         "send", two.there, "--body", "x", "--label", "secret label", "--traceparent", CONTEXT
@@ -271,6 +283,30 @@ def test_a_refused_message_is_an_error(two: Two) -> None:
     two.receiving.run("send", "exact", "--body", "x", check=False)
     (span,) = two.collector.wait_for("send exact")
     assert span.error == span.attributes["error.type"] == "MQ_ERROR_TRANSACTION_USAGE"
+
+
+@pytest.mark.parametrize(
+    ("queue", "words", "error"),
+    [
+        ("nowhere", (), "NACK_BAD_DST_Q"),
+        ("strict", (), "NACK_NOT_TRANSACTIONAL_MSG"),
+        ("strict", ("--transactional",), ""),
+        ("small", (), "MQ_ERROR_INSUFFICIENT_RESOURCES"),
+    ],
+)
+def test_a_message_that_is_refused_where_it_arrives_has_one_span_there(
+    two: Two, queue: str, words: tuple[str, ...], error: str
+) -> None:
+    two.receiving.run("queue", "create", "strict", "--transactional", check=False)
+    two.receiving.run("queue", "create", "small", "--quota", "1", check=False)
+    there = two.there.replace("orders", queue)
+    identifier = two.sending.run("send", there, "--body", "x" * 2000, *words).stdout.strip()
+    arrive = waited_for(two.collector, f"arrive {queue}", identifier)
+    assert arrive.error == arrive.attributes.get("error.type", "") == error
+    send = waited_for(two.collector, f"send {queue}", identifier)
+    assert (arrive.trace, arrive.parent) == (send.trace, send.span)
+    destination = arrive.attributes["messaging.destination.name"]
+    assert destination.endswith(rf"private$\{queue}")
 
 
 def test_a_dead_collector_costs_spans_and_no_messages() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
-from rpcqm.api import metrics, models, openapi, page, routes
+from rpcqm.api import metrics, openapi, page, reading, routes
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
@@ -108,7 +108,7 @@ class Api:
             identity,
             self.settings.longest_wait,
             names,
-            models.read_texts(route.parameters, _query(query)),
+            reading.read_texts(route.parameters, _query(query)),
             None if route.content is None else _content(route, request),
             request.body,
             functools.partial(log_on_again, request, self._accounts, self.settings, identity),
@@ -156,7 +156,7 @@ class Api:
 
     def _description(self) -> bytes:
         if not self._openapi:
-            self._openapi = models.write_json(openapi.document(self._version))
+            self._openapi = reading.write_json(openapi.document(self._version))
         return self._openapi
 
     def _check_host(self, request: HttpRequest) -> None:
@@ -267,7 +267,7 @@ def _content(route: routes.Route, request: HttpRequest) -> object:
     if kind.strip().lower() != "application/json":
         raise bad_request("Content-Type: application/json is wanted")
     assert route.content is not None
-    return models.read_json(route.content, request.body)
+    return reading.read_json(route.content, request.body)
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:
@@ -286,7 +286,7 @@ def _headers(request: HttpRequest) -> Mapping[str, str]:
 
 
 def _body(reply: Reply) -> bytes:
-    return models.write_json(reply.value) if reply.octets is None else reply.octets
+    return reading.write_json(reply.value) if reply.octets is None else reply.octets
 
 
 @functools.cache

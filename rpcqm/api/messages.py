@@ -10,9 +10,10 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from urllib.parse import unquote_to_bytes
 
-from rpcqm.api import models
+from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
+from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.names.written import HERE, format_name, format_names
 from rpcqm.operations.drafts import Draft, message_identifier
 from rpcqm.operations.messages import LONGEST_KEY, Message, RequestKey
@@ -23,13 +24,13 @@ PREFIX = "rpcqm-"
 
 async def send_message(asked: Asked) -> Reply:
     """Send the request's body, with the properties in `Rpcqm-…` headers."""
-    properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
+    properties = reading.read_texts(models.MessageProperties, _properties(asked.headers))
     draft = _draft(asked, properties, asked.body)
     sent = asked.operations.messages.send(
         asked.identity, asked.destinations, [draft], _key(asked, properties)
     )
     (identifier,) = await settled(sent)
-    return Reply(201, octets=b'{"id":%s}' % models.write_json(str(identifier)))
+    return Reply(201, octets=b'{"id":%s}' % reading.write_json(str(identifier)))
 
 
 async def send_messages(asked: Asked) -> Reply:
@@ -95,17 +96,22 @@ async def peek_messages(asked: Asked) -> Reply:
         asked.identity, asked.queue, after, wanted.limit, wait, asked.still
     )
     following = None if page.next is None else str(page.next)
-    return Reply(200, {"messages": [shown(each) for each in page.messages], "next": following})
+    told = [_peeked(each, wanted) for each in page.messages]
+    return Reply(200, {"messages": told, "next": following})
 
 
 async def peek_message(asked: Asked) -> Reply:
     """Look at one message."""
-    return Reply(200, shown(_looked_up(asked)))
+    return Reply(200, _peeked(_looked_up(asked), asked.parameters))
 
 
 async def peek_body(asked: Asked) -> Reply:
-    """The body of one message, as it is."""
-    return Reply(200, octets=_looked_up(asked).attributes.body, content_type=_OCTETS)
+    """The body of one message: as it is, or as what it says, where that can be read."""
+    wanted: models.PeekBody = asked.parameters
+    attributes = _looked_up(asked).attributes
+    if wanted.decode:
+        return Reply(200, described_body(attributes.body, attributes.body_type))
+    return Reply(200, octets=attributes.body, content_type=_OCTETS)
 
 
 async def export_message(asked: Asked) -> Reply:
@@ -175,6 +181,13 @@ _OCTETS = "application/octet-stream"
 def _looked_up(asked: Asked) -> Message:
     key = lookup_id_of(asked.path["lookup_id"])
     return asked.operations.messages.look_up(asked.identity, asked.queue, key)
+
+
+def _peeked(message: Message, wanted: models.Peek) -> dict[str, object]:
+    told = shown(message)
+    if not wanted.decode:
+        told |= {"value_type": "bytes", "value": told["body_base64"]}
+    return told
 
 
 def lookup_id_of(text: str) -> int:

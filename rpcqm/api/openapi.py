@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from rpcqm.api import models
+from rpcqm.api import models, reading
 from rpcqm.api.problems import WITH_RETRY
 from rpcqm.api.routes import BASE, OCTETS, ROUTES, Route
 
@@ -124,11 +124,9 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, model in route.gives.items():
         told: dict[str, Any] = {"description": "done"}
-        if isinstance(model, str):
-            schema: dict[str, Any] = {}  # octets, and events, which some tools read one by one
-            told["content"] = {model: {"schema": schema}}
-        elif isinstance(model, type):
-            told["content"] = {"application/json": {"schema": _schema(model, schemas)}}
+        if model is not None:
+            either = model if isinstance(model, tuple) else (model,)
+            told["content"] = dict(_content(each, schemas) for each in either)
         responses[str(status)] = told
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(model="Problem")}}}
     for number, text in REFUSALS.items():
@@ -143,9 +141,16 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
+def _content(model: type | str, schemas: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The type of an answer, with its schema."""
+    if isinstance(model, type):
+        return "application/json", {"schema": _schema(model, schemas)}
+    return model, {"schema": {}}  # octets, and events, which some tools read one by one
+
+
 def _described(model: type, schemas: dict[str, Any]) -> dict[str, Any]:
     """The schema of a model; those that it refers to are among the others then."""
-    schema: dict[str, Any] = models.adapter(model).json_schema(ref_template=_REF)
+    schema: dict[str, Any] = reading.adapter(model).json_schema(ref_template=_REF)
     schemas |= schema.pop("$defs", {})
     return schema
 

@@ -27,14 +27,15 @@ class Route:
     """A method and a path, whose segments in braces are names.
 
     `content` is the model of a JSON body, `takes` the type of another one. `gives` are the models
-    of successful answers by status; None has no body, a text is the type of another one.
+    of successful answers by status; None has no body, a text is the type of another one, and of
+    several it depends on the parameters which one is given.
     `keyed` and `resumes` are those with Idempotency-Key and with Last-Event-ID.
     """
 
     method: str
     path: str
     function: Callable[[Asked], Awaitable[Reply]]
-    gives: Mapping[int, type | str | None]
+    gives: Mapping[int, type | str | tuple[type | str, ...] | None]
     parameters: type = models.Nothing
     content: type | None = None
     takes: str = ""
@@ -63,6 +64,7 @@ _MESSAGE = f"{_MESSAGES}/{{lookup_id}}"
 _OUTGOING = "/outgoing-queues/{name}"
 _ONE = {200: models.Message}
 _PAGE = {200: models.Messages}
+_BODY = {200: (OCTETS, models.Body)}
 
 ROUTES = (
     Route("GET", "/queue-manager", administration.show_machine, {200: models.Machine}),
@@ -159,9 +161,9 @@ ROUTES = (
     ),
     Route("GET", _MESSAGES, messages.peek_messages, _PAGE, models.PageOfMessages),
     Route("DELETE", _MESSAGES, messages.purge_queue, {200: models.Affected}, models.Named),
-    Route("GET", _MESSAGE, messages.peek_message, _ONE, models.Named),
+    Route("GET", _MESSAGE, messages.peek_message, _ONE, models.Peek),
     Route("DELETE", _MESSAGE, messages.remove_message, _ONE, models.Named),
-    Route("GET", f"{_MESSAGE}/body", messages.peek_body, {200: OCTETS}, models.Named),
+    Route("GET", f"{_MESSAGE}/body", messages.peek_body, _BODY, models.PeekBody),
     Route("GET", f"{_MESSAGE}/packet", messages.export_message, {200: OCTETS}, models.Named),
     Route(
         "POST",

@@ -220,10 +220,25 @@ def _route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
     return (_remembered_route if short else _find_route)(method, target)
 
 
-def _find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
+def methods_of(target: str) -> str:
+    """The methods by which a target is asked for, as `Allow` names them; all for what is none."""
+    if target in _OPEN or target in (_ICON, metrics.PATH):
+        return "GET"
+    try:
+        found = _routes_of(target)
+    except Refusal:
+        found = []
+    return ", ".join([route.method for route, _ in found] or routes.METHODS)
+
+
+def _routes_of(target: str) -> list[tuple[routes.Route, dict[str, str]]]:
     base = f"{routes.BASE}/"
     parts = target.removeprefix(base).split("/") if target.startswith(base) else []
-    found = routes.find(tuple(map(_decoded, parts))) if 0 < len(parts) <= MOST_SEGMENTS else []
+    return routes.find(tuple(map(_decoded, parts))) if 0 < len(parts) <= MOST_SEGMENTS else []
+
+
+def _find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
+    found = _routes_of(target)
     if not found:
         code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
         raise Refusal(HTTPStatus.NOT_FOUND, code, "there is nothing of that name")

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from rpcqm.api.application import HEADERS, Api, ApiSettings
+from rpcqm.api.application import HEADERS, Api, ApiSettings, methods_of
 from rpcqm.api.problems import explained
 from rpcqm.api.routes import METHODS
 from rpcqm.base.identity import Identity, folded_name
@@ -65,6 +65,7 @@ class ConsoleServer:
             http_limits(parts.configuration.limits),
             parts.metrics,
             methods=METHODS,
+            allowed=_allowed,
             headers=HEADERS,
             explain=explained,
             cancels=True,
@@ -73,9 +74,7 @@ class ConsoleServer:
         self._server.listen_on(listening, parts.context)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        path = request.target.partition("?")[0]
-        is_page = path in ("/", PAGES) or path.startswith(f"{PAGES}/")
-        if is_page and self._parts.is_ready():
+        if _is_page(request.target.partition("?")[0]) and self._parts.is_ready():
             return await (await self._pages()).answer(request)
         return await self._api.answer(request)
 
@@ -102,6 +101,14 @@ class ConsoleServer:
     async def stop(self) -> None:
         """Answer what is in flight, and close all connections."""
         await self._server.stop()
+
+
+def _is_page(path: str) -> bool:
+    return path in ("/", PAGES) or path.startswith(f"{PAGES}/")
+
+
+def _allowed(path: str) -> str:
+    return "GET, POST" if _is_page(path) else methods_of(path)
 
 
 class LogOns:

@@ -13,6 +13,11 @@ Number = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Seconds = Annotated[int, Field(ge=0, le=0xFFFF_FFFE)]
 Count = Annotated[int, Field(ge=1, le=1000)]
 LookupId = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
+IDENTIFIER = r"^(\{?[0-9A-Fa-f-]{36}\}?\\[0-9]{1,10}|[0-9A-Fa-f]{40})$"
+Identifier = Annotated[
+    str, Field(min_length=1, max_length=64, json_schema_extra={"pattern": IDENTIFIER})
+]
+"""Of a message; what is none is refused in better words than by the pattern."""
 Base64 = Annotated[str, Field(max_length=6 << 20, json_schema_extra={"contentEncoding": "base64"})]
 Name = Annotated[str, Field(min_length=1, max_length=512)]
 Acknowledgement = Literal["arrival", "receive", "no-arrival", "no-receive"]
@@ -108,7 +113,7 @@ class MessageProperties:
     transactional: bool = False
     ttbr: Seconds | None = None
     ttrq: Seconds | None = None
-    correlation_id: Annotated[str, Field(max_length=64)] | None = None
+    correlation_id: Identifier | None = None
     response_queue: Name | None = None
     admin_queue: Name | None = None
     acknowledgements: Annotated[list[Acknowledgement], Field(max_length=4)] = field(
@@ -508,7 +513,7 @@ class Receive(Named):
     max: Count = 1
     wait: Annotated[int, Field(ge=0, le=86_400)] = 0
     lease: Annotated[int, Field(ge=0, le=3600)] = 30
-    correlation_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    correlation_id: Identifier | None = None
 
 
 @dataclass(frozen=True)

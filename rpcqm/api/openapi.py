@@ -74,7 +74,7 @@ def _summary(route: Route) -> str:
 
 def _parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
     found = [
-        {"name": each[1:-1], "in": "path", "required": True, "schema": _OF_PATHS}
+        {"name": each[1:-1], "in": "path", "required": True, "schema": _of_path(each[1:-1])}
         for each in route.segments
         if each.startswith("{")
     ]
@@ -90,7 +90,13 @@ def _parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-_OF_PATHS = {"type": "string", "minLength": 1}
+_PATTERNS = {"lookup_id": "^[0-9]{1,20}$", "id": models.IDENTIFIER}
+"""Of names in paths that are no free texts."""
+
+
+def _of_path(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string", "minLength": 1}
+    return schema | {"pattern": _PATTERNS[name]} if name in _PATTERNS else schema
 
 
 def _each(model: type, place: str, schemas: dict[str, Any]) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import unquote_to_bytes
 
 from rpcqm.api import metrics, openapi, page, reading, routes
 from rpcqm.api.asked import Asked, Reply
@@ -253,12 +252,10 @@ _remembered_route = functools.lru_cache(REMEMBERED)(_find_route)
 
 def _decoded(text: str) -> str:
     """A part of a target, which has a character for each octet."""
-    if "%" not in text and text.isascii():
-        return text
     try:
-        return unquote_to_bytes(text.encode("latin-1")).decode()
-    except UnicodeDecodeError:
-        raise bad_request("the path is not percent-encoded UTF-8") from None
+        return reading.percent_decoded(text)
+    except ValueError:
+        raise bad_request("the path or the query is not percent-encoded UTF-8") from None
 
 
 def _query(text: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from operator import attrgetter
-from urllib.parse import unquote_to_bytes
 
 from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply, settled
@@ -233,8 +232,8 @@ def _properties(headers: Mapping[str, str]) -> dict[str, object]:
 
 def _text(name: str, value: str) -> str:
     try:
-        return unquote_to_bytes(value.encode("latin-1")).decode()
-    except UnicodeDecodeError:
+        return reading.percent_decoded(value)
+    except ValueError:
         raise bad_request(f"{name}: not percent-encoded UTF-8") from None
 
 

@@ -5,12 +5,25 @@ import json
 import re
 from collections.abc import Hashable, Mapping
 from typing import Any, TypeVar, cast
+from urllib.parse import unquote_to_bytes
 
 from pydantic import TypeAdapter, ValidationError
 
 from rpcqm.api.problems import bad_request
 
 T = TypeVar("T")
+
+_NO_OCTET = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+def percent_decoded(text: str) -> str:
+    """Percent-encoded UTF-8, which has a character for each octet; raises ValueError."""
+    if "%" not in text and text.isascii():
+        return text
+    if _NO_OCTET.search(text):
+        raise ValueError("a % without two hexadecimal digits")
+    return unquote_to_bytes(text.encode("latin-1")).decode()
+
 
 _adapters: dict[type, Any] = {}
 

@@ -34,7 +34,7 @@ async def send_message(asked: Asked) -> Reply:
 
 async def send_messages(asked: Asked) -> Reply:
     """Send several messages to one queue, all or none."""
-    wanted: models.NewMessages = asked.content
+    wanted: models.MessagesDraft = asked.content
     drafts = [_draft(asked, each, _decoded(each.body_base64)) for each in wanted.messages]
     sent = asked.operations.messages.send(asked.identity, asked.destinations, drafts, _key(asked))
     return Reply(201, {"ids": [str(identifier) for identifier in await settled(sent)]})
@@ -42,7 +42,7 @@ async def send_messages(asked: Asked) -> Reply:
 
 async def work(asked: Asked) -> Reply:
     """Complete leases and send messages in one commit, all or none."""
-    wanted: models.NewTransaction = asked.content
+    wanted: models.TransactionDraft = asked.content
     sendings = [
         (format_names(each.queue, HERE), _draft(asked, each, _decoded(each.body_base64)))
         for each in wanted.send

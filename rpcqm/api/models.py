@@ -25,7 +25,7 @@ Privacy = Literal["none", "optional", "body"]
 
 
 @dataclass(frozen=True)
-class NewQueue:
+class QueueDraft:
     """A queue to be made; quotas are KB, null for none."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -128,29 +128,29 @@ class MessageProperties:
 
 
 @dataclass(frozen=True)
-class NewMessage(MessageProperties):
+class MessageDraft(MessageProperties):
     """A message to be sent among several."""
 
     body_base64: Base64 = ""
 
 
 @dataclass(frozen=True)
-class NewMessages:
+class MessagesDraft:
     """Messages to be sent in one transaction."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    messages: Annotated[list[NewMessage], Field(min_length=1, max_length=1000)]
+    messages: Annotated[list[MessageDraft], Field(min_length=1, max_length=1000)]
 
 
 @dataclass(frozen=True)
-class AddressedMessage(NewMessage):
+class AddressedMessage(MessageDraft):
     """A message with the queue that it goes to, as commands name queues."""
 
     queue: Name = "-"
 
 
 @dataclass(frozen=True)
-class NewTransaction:
+class TransactionDraft:
     """Leases to complete and messages to send, all or none."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -368,7 +368,7 @@ class OutgoingQueues:
 
 
 @dataclass(frozen=True)
-class NewAccount:
+class AccountDraft:
     """An account to be made; groups are administrators, users and guests."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT

@@ -21,6 +21,8 @@ REFUSALS = {
     429: "too many wrong passwords",
     503: "try again later",
 }
+_BINARY = {"type": "string", "format": "binary"}
+"""Octets, as makers of clients know them."""
 _OTHER_REQUEST = 422
 """Only where a key is taken."""
 
@@ -38,6 +40,7 @@ def document(version: str) -> dict[str, Any]:
             "title": "rpcqm",
             "version": version,
             "description": "The interface for programs of an MSMQ-compatible queue manager.",
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
         "security": [{"basic": []}, {"bearer": []}],
@@ -63,7 +66,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         content = {"application/json": {"schema": _schema(route.content, schemas)}}
         told["requestBody"] = {"required": True, "content": content}
     elif route.takes:
-        told["requestBody"] = {"content": {OCTETS: {"schema": {}}}}
+        told["requestBody"] = {"content": {OCTETS: {"schema": _BINARY}}}
     return told
 
 
@@ -151,7 +154,8 @@ def _content(model: type | str, schemas: dict[str, Any]) -> tuple[str, dict[str,
     """The type of an answer, with its schema."""
     if isinstance(model, type):
         return "application/json", {"schema": _schema(model, schemas)}
-    return model, {"schema": {}}  # octets, and events, which some tools read one by one
+    # events have none, because some tools read them one by one
+    return model, {"schema": _BINARY if model == OCTETS else {}}
 
 
 def _described(model: type, schemas: dict[str, Any]) -> dict[str, Any]:

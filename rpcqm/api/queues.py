@@ -68,7 +68,7 @@ _texts = _Texts()
 
 async def create_queue(asked: Asked) -> Reply:
     """Make a queue; its owner is the caller."""
-    wanted: models.NewQueue = asked.content
+    wanted: models.QueueDraft = asked.content
     path = path_name(wanted.name, HERE)
     if path.suffix:
         raise bad_request("name: a subqueue comes into being by moving a message to it")

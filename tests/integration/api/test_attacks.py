@@ -462,3 +462,19 @@ def test_the_description_has_what_is_answered_and_nothing_else_about_keys(boss: 
     assert keyed == [True] * 3
     assert sum("422" in each["responses"] for each in operations) == 3
     assert all("WWW-Authenticate" in each["responses"]["401"]["headers"] for each in operations)
+
+
+def test_the_description_is_one_that_makers_of_clients_for_go_and_java_understand(
+    boss: Program,
+) -> None:
+    """In Go `NewX` makes an `X`; octets without a type become objects, which no client can send."""
+    document = boss.ask("GET", "/openapi.json").value
+    assert not [each for each in document["components"]["schemas"] if each.startswith("New")]
+    octets = [
+        content["application/octet-stream"]["schema"]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for each in (operation.get("requestBody", {}), *operation["responses"].values())
+        if "application/octet-stream" in (content := each.get("content", {}))
+    ]
+    assert octets == [{"type": "string", "format": "binary"}] * 4

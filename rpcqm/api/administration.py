@@ -84,7 +84,7 @@ async def list_accounts(asked: Asked) -> Reply:
 
 async def add_account(asked: Asked) -> Reply:
     """Make an account; only the NT hash of its password is kept."""
-    wanted: models.NewAccount = asked.content
+    wanted: models.AccountDraft = asked.content
     operations, identity = asked.operations.accounts, asked.identity
     hashed = nt_hash(wanted.password)
     await settled(operations.add(identity, wanted.name, hashed, wanted.groups))

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
-from rpcqm.api import metrics, models, openapi, page, routes
+from rpcqm.api import metrics, openapi, page, reading, routes
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of, show_token
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
@@ -130,7 +129,7 @@ class Api:
         identity = self._log_on(request, told)
         address, _ = origin_of(request, self.settings.trusted_proxy)
         ORIGIN.set(Origin(address, HTTP))
-        parameters: Any = models.read_texts(route.parameters, _query(query))
+        parameters: Any = reading.read_texts(route.parameters, _query(query))
         content = None if route.content is None else _content(route, request)
         parts = (names, parameters, content, _headers(request))
         asked = self._asked(request, identity, *parts)
@@ -211,7 +210,7 @@ class Api:
 
     def _description(self) -> bytes:
         if not self._openapi:
-            self._openapi = models.write_json(openapi.document(self._version))
+            self._openapi = reading.write_json(openapi.document(self._version))
         return self._openapi
 
     def _check_host(self, request: HttpRequest) -> None:
@@ -275,10 +274,25 @@ def _route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
     return (_remembered_route if short else _find_route)(method, target)
 
 
-def _find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
+def methods_of(target: str) -> str:
+    """The methods by which a target is asked for, as `Allow` names them; all for what is none."""
+    if target in _OPEN or target in (_ICON, metrics.PATH):
+        return "GET"
+    try:
+        found = _routes_of(target)
+    except Refusal:
+        found = []
+    return ", ".join([route.method for route, _ in found] or routes.METHODS)
+
+
+def _routes_of(target: str) -> list[tuple[routes.Route, dict[str, str]]]:
     base = f"{routes.BASE}/"
     parts = target.removeprefix(base).split("/") if target.startswith(base) else []
-    found = routes.find(tuple(map(_decoded, parts))) if 0 < len(parts) <= MOST_SEGMENTS else []
+    return routes.find(tuple(map(_decoded, parts))) if 0 < len(parts) <= MOST_SEGMENTS else []
+
+
+def _find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
+    found = _routes_of(target)
     if not found:
         code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
         raise Refusal(HTTPStatus.NOT_FOUND, code, "there is nothing of that name")
@@ -293,12 +307,10 @@ _remembered_route = functools.lru_cache(REMEMBERED)(_find_route)
 
 def _decoded(text: str) -> str:
     """A part of a target, which has a character for each octet."""
-    if "%" not in text and text.isascii():
-        return text
     try:
-        return unquote_to_bytes(text.encode("latin-1")).decode()
-    except UnicodeDecodeError:
-        raise bad_request("the path is not percent-encoded UTF-8") from None
+        return reading.percent_decoded(text)
+    except ValueError:
+        raise bad_request("the path or the query is not percent-encoded UTF-8") from None
 
 
 def _query(text: str) -> dict[str, str]:
@@ -322,7 +334,7 @@ def _content(route: routes.Route, request: HttpRequest) -> object:
     if kind.strip().lower() != "application/json":
         raise bad_request("Content-Type: application/json is wanted")
     assert route.content is not None
-    return models.read_json(route.content, request.body)
+    return reading.read_json(route.content, request.body)
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:
@@ -341,7 +353,7 @@ def _headers(request: HttpRequest) -> Mapping[str, str]:
 
 
 def _body(reply: Reply) -> bytes:
-    return models.write_json(reply.value) if reply.octets is None else reply.octets
+    return reading.write_json(reply.value) if reply.octets is None else reply.octets
 
 
 def _response(reply: Reply, told: Sequence[tuple[str, str]]) -> HttpResponse:

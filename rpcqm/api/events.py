@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from rpcqm.api import models
+from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.problems import Refusal, bad_request
 from rpcqm.base.identity import Identity
@@ -90,6 +90,6 @@ class EventStream:
 
 
 def _written(event: Event) -> bytes:
-    told = models.write_json(described_happening(event))
+    told = reading.write_json(described_happening(event))
     number = b"id: %d\n" % event.number if event.number else b""
     return number + b"event: %s\ndata: %s\n\n" % (event.kind.encode(), told)

@@ -5,7 +5,7 @@ import binascii
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
-from rpcqm.api.problems import Refusal
+from rpcqm.api.problems import Refusal, bad_request
 from rpcqm.base.errors import HResult
 from rpcqm.base.identity import Identity
 from rpcqm.http import origins
@@ -182,7 +182,7 @@ def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
     try:
         return origins.origin_of(request, trusted_proxy)
     except ValueError:
-        raise Refusal(HTTPStatus.BAD_REQUEST, _DENIED, "X-Forwarded-For is no address") from None
+        raise bad_request("X-Forwarded-For is no address") from None
 
 
 def _name_and_password(credentials: str) -> tuple[str, str]:

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from operator import attrgetter
-from urllib.parse import unquote_to_bytes
 
-from rpcqm.api import models
+from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
+from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.names.written import HERE, format_name, format_names
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.operations.drafts import Draft, message_identifier
@@ -24,7 +24,7 @@ PREFIX = "rpcqm-"
 
 async def send_message(asked: Asked) -> Reply:
     """Send the request's body, with the properties in `Rpcqm-…` headers."""
-    properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
+    properties = reading.read_texts(models.MessageProperties, _properties(asked.headers))
     draft = _draft(asked, properties, asked.body)
     sent = asked.operations.messages.send(
         asked.identity, asked.destinations, [draft], _key(asked, properties)
@@ -35,19 +35,19 @@ async def send_message(asked: Asked) -> Reply:
 
 def told_identifier(identifier: MessageIdentifier) -> bytes:
     """What is told of a message that was sent."""
-    return b'{"id":%b}' % models.write_json(str(identifier))
+    return b'{"id":%b}' % reading.write_json(str(identifier))
 
 
 def repeated_send(asked: Asked) -> RepeatedSend | None:
     """What is sent by requests like one, apart from their bodies; None if it always goes alone."""
-    properties = models.read_texts(models.MessageProperties, _properties(asked.headers))
+    properties = reading.read_texts(models.MessageProperties, _properties(asked.headers))
     draft = _draft(asked, properties, b"")
     return asked.operations.messages.repeated(asked.destinations, draft)
 
 
 async def send_messages(asked: Asked) -> Reply:
     """Send several messages to one queue, all or none."""
-    wanted: models.NewMessages = asked.content
+    wanted: models.MessagesDraft = asked.content
     drafts = [_draft(asked, each, _decoded(each.body_base64)) for each in wanted.messages]
     sent = asked.operations.messages.send(asked.identity, asked.destinations, drafts, _key(asked))
     return Reply(201, {"ids": [str(identifier) for identifier in await settled(sent)]})
@@ -55,7 +55,7 @@ async def send_messages(asked: Asked) -> Reply:
 
 async def work(asked: Asked) -> Reply:
     """Complete leases and send messages in one commit, all or none."""
-    wanted: models.NewTransaction = asked.content
+    wanted: models.TransactionDraft = asked.content
     sendings = [
         (format_names(each.queue, HERE), _draft(asked, each, _decoded(each.body_base64)))
         for each in wanted.send
@@ -108,17 +108,22 @@ async def peek_messages(asked: Asked) -> Reply:
         asked.identity, asked.queue, after, wanted.limit, wait, asked.still
     )
     following = None if page.next is None else str(page.next)
-    return Reply(200, {"messages": [shown(each) for each in page.messages], "next": following})
+    told = [_peeked(each, wanted) for each in page.messages]
+    return Reply(200, {"messages": told, "next": following})
 
 
 async def peek_message(asked: Asked) -> Reply:
     """Look at one message."""
-    return Reply(200, shown(_looked_up(asked)))
+    return Reply(200, _peeked(_looked_up(asked), asked.parameters))
 
 
 async def peek_body(asked: Asked) -> Reply:
-    """The body of one message, as it is."""
-    return Reply(200, octets=_looked_up(asked).attributes.body, content_type=_OCTETS)
+    """The body of one message: as it is, or as what it says, where that can be read."""
+    wanted: models.PeekBody = asked.parameters
+    attributes = _looked_up(asked).attributes
+    if wanted.decode:
+        return Reply(200, described_body(attributes.body, attributes.body_type))
+    return Reply(200, octets=attributes.body, content_type=_OCTETS)
 
 
 async def export_message(asked: Asked) -> Reply:
@@ -190,6 +195,13 @@ def _looked_up(asked: Asked) -> Message:
     return asked.operations.messages.look_up(asked.identity, asked.queue, key)
 
 
+def _peeked(message: Message, wanted: models.Peek) -> dict[str, object]:
+    told = shown(message)
+    if not wanted.decode:
+        told |= {"value_type": "bytes", "value": told["body_base64"]}
+    return told
+
+
 def lookup_id_of(text: str) -> int:
     """A lookup identifier as it is told; raises Refusal."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64):
@@ -233,8 +245,8 @@ def _properties(headers: Mapping[str, str]) -> dict[str, object]:
 
 def _text(name: str, value: str) -> str:
     try:
-        return unquote_to_bytes(value.encode("latin-1")).decode()
-    except UnicodeDecodeError:
+        return reading.percent_decoded(value)
+    except ValueError:
         raise bad_request(f"{name}: not percent-encoded UTF-8") from None
 
 

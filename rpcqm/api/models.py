@@ -1,17 +1,10 @@
 """What travels as JSON, and in parameters and headers: the OpenAPI is made of these."""
 
-import functools
-import json
-import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
-
-from rpcqm.api.problems import bad_request
-
-T = TypeVar("T")
+from pydantic import Field
 
 _STRICT = {"extra": "forbid"}
 """A member that nobody knows is a mistake that should be told."""
@@ -20,6 +13,11 @@ Number = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Seconds = Annotated[int, Field(ge=0, le=0xFFFF_FFFE)]
 Count = Annotated[int, Field(ge=1, le=1000)]
 LookupId = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
+IDENTIFIER = r"^(\{?[0-9A-Fa-f-]{36}\}?\\[0-9]{1,10}|[0-9A-Fa-f]{40})$"
+Identifier = Annotated[
+    str, Field(min_length=1, max_length=64, json_schema_extra={"pattern": IDENTIFIER})
+]
+"""Of a message; what is none is refused in better words than by the pattern."""
 Base64 = Annotated[str, Field(max_length=6 << 20, json_schema_extra={"contentEncoding": "base64"})]
 Name = Annotated[str, Field(min_length=1, max_length=512)]
 Acknowledgement = Literal["arrival", "receive", "no-arrival", "no-receive"]
@@ -27,7 +25,7 @@ Privacy = Literal["none", "optional", "body"]
 
 
 @dataclass(frozen=True)
-class NewQueue:
+class QueueDraft:
     """A queue to be made; quotas are KB, null for none."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -115,7 +113,7 @@ class MessageProperties:
     transactional: bool = False
     ttbr: Seconds | None = None
     ttrq: Seconds | None = None
-    correlation_id: Annotated[str, Field(max_length=64)] | None = None
+    correlation_id: Identifier | None = None
     response_queue: Name | None = None
     admin_queue: Name | None = None
     acknowledgements: Annotated[list[Acknowledgement], Field(max_length=4)] = field(
@@ -130,29 +128,29 @@ class MessageProperties:
 
 
 @dataclass(frozen=True)
-class NewMessage(MessageProperties):
+class MessageDraft(MessageProperties):
     """A message to be sent among several."""
 
     body_base64: Base64 = ""
 
 
 @dataclass(frozen=True)
-class NewMessages:
+class MessagesDraft:
     """Messages to be sent in one transaction."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    messages: Annotated[list[NewMessage], Field(min_length=1, max_length=1000)]
+    messages: Annotated[list[MessageDraft], Field(min_length=1, max_length=1000)]
 
 
 @dataclass(frozen=True)
-class AddressedMessage(NewMessage):
+class AddressedMessage(MessageDraft):
     """A message with the queue that it goes to, as commands name queues."""
 
     queue: Name = "-"
 
 
 @dataclass(frozen=True)
-class NewTransaction:
+class TransactionDraft:
     """Leases to complete and messages to send, all or none."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -213,6 +211,16 @@ class Message:
     lease: str | None = None
     lease_expires: str | None = None
     delivery_count: int | None = None
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a body says, as a message tells it; `body` is there if it is text."""
+
+    value_type: str
+    value: Any
+    body_base64: str
+    body: str | None = None
 
 
 @dataclass(frozen=True)
@@ -360,7 +368,7 @@ class OutgoingQueues:
 
 
 @dataclass(frozen=True)
-class NewAccount:
+class AccountDraft:
     """An account to be made; groups are administrators, users and guests."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -455,7 +463,21 @@ class PageOfQueues:
 
 
 @dataclass(frozen=True)
-class PageOfMessages(Named):
+class Peek(Named):
+    """How a message is shown; unless it is to `decode`, `value` is the octets of its body."""
+
+    decode: bool = True
+
+
+@dataclass(frozen=True)
+class PeekBody(Named):
+    """How a body is shown: as it is, or as what it says, if it is to `decode`."""
+
+    decode: bool = False
+
+
+@dataclass(frozen=True)
+class PageOfMessages(Peek):
     """Which messages are looked at; it waits so many seconds for the first one."""
 
     after: LookupId | None = None
@@ -491,7 +513,7 @@ class Receive(Named):
     max: Count = 1
     wait: Annotated[int, Field(ge=0, le=86_400)] = 0
     lease: Annotated[int, Field(ge=0, le=3600)] = 30
-    correlation_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    correlation_id: Identifier | None = None
 
 
 @dataclass(frozen=True)
@@ -515,86 +537,3 @@ class Nothing:
     """No parameters."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-
-
-_adapters: dict[type, Any] = {}
-
-
-def adapter(model: type) -> Any:
-    """What reads and describes a model; it is made when it is needed first."""
-    found = _adapters.get(model)
-    if found is None:
-        found = _adapters[model] = TypeAdapter(model)
-    return found
-
-
-def read_json(model: type[T], body: bytes) -> T:
-    """A body as its model; raises Refusal."""
-    try:
-        read = cast("T", adapter(model).validate_json(body, strict=True))
-    except ValidationError as error:
-        raise bad_request(_sentence(error)) from None
-    json.loads(body, object_pairs_hook=_once)  # which would take the last of two (G321)
-    return read
-
-
-def _once(members: list[tuple[str, object]]) -> None:
-    names = [name for name, _ in members]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise bad_request(f"{twice[:64]}: this member is there twice")
-
-
-def read_texts(model: type[T], given: Mapping[str, object]) -> T:
-    """Parameters or headers, which are texts, as their model; raises Refusal.
-
-    The model is not to be changed: those without any are one.
-    """
-    try:
-        if not given:
-            return cast("T", _without_any(cast("Hashable", model)))
-        _check_numbers(model, given)
-        return cast("T", adapter(model).validate_python(dict(given)))
-    except ValidationError as error:
-        raise bad_request(_sentence(error)) from None
-
-
-def _check_numbers(model: type, given: Mapping[str, object]) -> None:
-    """Numbers are written as in JSON, not in all the ways that Python reads; raises Refusal."""
-    for name in _numbers(cast("Hashable", model)) & given.keys():
-        if not _INTEGER.fullmatch(str(given[name])):
-            raise bad_request(f"{name}: a whole number in decimal digits is wanted")
-
-
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,19})", re.ASCII)
-
-
-@functools.cache
-def _numbers(model: Hashable) -> frozenset[str]:
-    """The members of a model that are numbers, null or not."""
-    members = adapter(cast("type", model)).json_schema().get("properties", {})
-    return frozenset(
-        name
-        for name, schema in members.items()
-        if any(each.get("type") == "integer" for each in (schema, *schema.get("anyOf", ())))
-    )
-
-
-@functools.cache
-def _without_any(model: Hashable) -> object:
-    return adapter(cast("type", model)).validate_python({})
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
-def write_json(value: object) -> bytes:
-    """An answer's body; half a surrogate pair is told as `?`, as JSON has none."""
-    return _encode(value).encode("utf-8", "replace")
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first mistake, with its place."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from rpcqm.api import models
+from rpcqm.api import models, reading
 from rpcqm.api.problems import WITH_RETRY
 from rpcqm.api.routes import BASE, OCTETS, ROUTES, Route
 
@@ -21,6 +21,8 @@ REFUSALS = {
     429: "too many wrong passwords",
     503: "try again later",
 }
+_BINARY = {"type": "string", "format": "binary"}
+"""Octets, as makers of clients know them."""
 _OTHER_REQUEST = 422
 """Only where a key is taken."""
 
@@ -38,6 +40,7 @@ def document(version: str) -> dict[str, Any]:
             "title": "rpcqm",
             "version": version,
             "description": "The interface for programs of an MSMQ-compatible queue manager.",
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
         "security": [{"basic": []}, {"bearer": []}],
@@ -63,7 +66,7 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         content = {"application/json": {"schema": _schema(route.content, schemas)}}
         told["requestBody"] = {"required": True, "content": content}
     elif route.takes:
-        told["requestBody"] = {"content": {OCTETS: {"schema": {}}}}
+        told["requestBody"] = {"content": {OCTETS: {"schema": _BINARY}}}
     return told
 
 
@@ -74,7 +77,7 @@ def _summary(route: Route) -> str:
 
 def _parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
     found = [
-        {"name": each[1:-1], "in": "path", "required": True, "schema": _OF_PATHS}
+        {"name": each[1:-1], "in": "path", "required": True, "schema": _of_path(each[1:-1])}
         for each in route.segments
         if each.startswith("{")
     ]
@@ -90,7 +93,13 @@ def _parameters(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-_OF_PATHS = {"type": "string", "minLength": 1}
+_PATTERNS = {"lookup_id": "^[0-9]{1,20}$", "id": models.IDENTIFIER}
+"""Of names in paths that are no free texts."""
+
+
+def _of_path(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string", "minLength": 1}
+    return schema | {"pattern": _PATTERNS[name]} if name in _PATTERNS else schema
 
 
 def _each(model: type, place: str, schemas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -124,11 +133,9 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, model in route.gives.items():
         told: dict[str, Any] = {"description": "done"}
-        if isinstance(model, str):
-            schema: dict[str, Any] = {}  # octets, and events, which some tools read one by one
-            told["content"] = {model: {"schema": schema}}
-        elif isinstance(model, type):
-            told["content"] = {"application/json": {"schema": _schema(model, schemas)}}
+        if model is not None:
+            either = model if isinstance(model, tuple) else (model,)
+            told["content"] = dict(_content(each, schemas) for each in either)
         responses[str(status)] = told
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(model="Problem")}}}
     for number, text in REFUSALS.items():
@@ -143,9 +150,17 @@ def _responses(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
+def _content(model: type | str, schemas: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The type of an answer, with its schema."""
+    if isinstance(model, type):
+        return "application/json", {"schema": _schema(model, schemas)}
+    # events have none, because some tools read them one by one
+    return model, {"schema": _BINARY if model == OCTETS else {}}
+
+
 def _described(model: type, schemas: dict[str, Any]) -> dict[str, Any]:
     """The schema of a model; those that it refers to are among the others then."""
-    schema: dict[str, Any] = models.adapter(model).json_schema(ref_template=_REF)
+    schema: dict[str, Any] = reading.adapter(model).json_schema(ref_template=_REF)
     schemas |= schema.pop("$defs", {})
     return schema
 

@@ -2,11 +2,13 @@
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
 from rpcqm.base.look import style
+from rpcqm.http.statuses import status_table
 
 STYLE = style()
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -29,12 +31,39 @@ def page_of(document: Mapping[str, Any]) -> bytes:
             f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>",
             f"<h1>{escape(title)}</h1><p>{escape(info['description'])} ",
             'The same for programs: <a href="/api/v1/openapi.json">openapi.json</a>.</p>',
+            _contents(document),
             *_operations(document),
-            "<h2>Models</h2>",
+            *_refusals(),
+            "<h2 id=models>Models</h2>",
             *_models(document),
             "</main></body></html>\n",
         )
     ).encode()
+
+
+def _contents(document: Mapping[str, Any]) -> str:
+    """Where on the page what is."""
+    subjects = {
+        operation["tags"][0]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+    }
+    links = "".join(
+        f"<li><a href=#{escape(each)}>{escape(each)}</a></li>"
+        for each in (*sorted(subjects), "refusals", "models")
+    )
+    return f"<nav aria-label=Contents><ul>{links}</ul></nav>"
+
+
+def _refusals() -> Iterator[str]:
+    """With which statuses and codes something is refused, and when."""
+    yield "<h2 id=refusals>Refusals</h2><p>They are <code>application/problem+json</code> "
+    yield '<a href="#Problem">Problem</a>; every code that is not here has the status 400.</p>'
+    yield "<table>"
+    for status, code, meaning in status_table():
+        yield f"<tr><th scope=row>{status.value} <code>{code.name}</code></th>"
+        yield f"<td>{escape(meaning)}</td></tr>"
+    yield "</table>"
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[str]:
@@ -44,8 +73,9 @@ def _operations(document: Mapping[str, Any]) -> Iterator[str]:
         for method, operation in methods.items():
             if operation["tags"][0] != subject:
                 subject = operation["tags"][0]
-                yield f"<h2>{escape(subject)}</h2>"
-            yield f"<h3><code>{method.upper()} {escape(path)}</code></h3>"
+                yield f"<h2 id={escape(subject)}>{escape(subject)}</h2>"
+            yield f"<h3 id={escape(operation['operationId'])}>"
+            yield f"<code>{method.upper()} {escape(path)}</code></h3>"
             yield f"<p>{escape(operation['summary'])}</p>"
             yield _parameters(operation["parameters"])
             yield _body(operation)
@@ -55,7 +85,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[str]:
 def _parameters(parameters: list[dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><th scope=row><code>{escape(each['name'])}</code></th><td>{escape(each['in'])}</td>"
-        f"<td>{_type(each['schema'])}</td></tr>"
+        f"<td>{_type(each['schema'])}{_bounds(each['schema'])}</td></tr>"
         for each in parameters
     )
     return f"<table><caption>Parameters</caption>{rows}</table>" if rows else ""
@@ -83,10 +113,26 @@ def _models(document: Mapping[str, Any]) -> Iterator[str]:
         told = escape(schema.get("description", ""))
         yield f"<h3 id={escape(name)}>{escape(name)}</h3><p>{told}</p>"
         rows = "".join(
-            f"<tr><th scope=row><code>{escape(member)}</code></th><td>{_type(each)}</td></tr>"
+            f"<tr><th scope=row><code>{escape(member)}</code></th>"
+            f"<td>{_type(each)}{_bounds(each)}</td></tr>"
             for member, each in schema.get("properties", {}).items()
         )
         yield f"<table>{rows}</table>"
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    """What a value may be, and what it is if it is left out."""
+    limits = next((each for each in schema.get("anyOf", ()) if len(each) > 1), schema)
+    told = []
+    if "minimum" in limits:
+        told.append(f"from {limits['minimum']} to {limits['maximum']}")
+    if "maxLength" in limits:
+        told.append(f"at most {limits['maxLength']} characters")
+    if "maxItems" in limits:
+        told.append(f"at most {limits['maxItems']}")
+    if schema.get("default") not in (None, ""):
+        told.append(f"{json.dumps(schema['default'])} if it is left out")
+    return escape("".join(f", {each}" for each in told))
 
 
 def _type(schema: Mapping[str, Any]) -> str:

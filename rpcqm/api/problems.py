@@ -7,7 +7,7 @@ from http import HTTPStatus
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import visible
 from rpcqm.http.exchange import HttpResponse
-from rpcqm.http.statuses import status_of
+from rpcqm.http.statuses import code_of_request, status_of
 
 RETRY_SECONDS = 5
 """When a program tries again that was told to come later: disks and networks take that long."""
@@ -66,10 +66,6 @@ def headers_of(refusal: Refusal) -> tuple[tuple[str, str], ...]:
 def explained(status: int) -> HttpResponse:
     """What is answered to a request that the listener refuses before anybody has seen it."""
     phrase = HTTPStatus(status)
-    code = (
-        HResult.MQ_ERROR
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        else HResult.MQ_ERROR_INVALID_PARAMETER
-    )
-    refusal = Refusal(phrase, code.name, phrase.description or phrase.phrase)
+    name = code_of_request(phrase).name
+    refusal = Refusal(phrase, name, phrase.description or phrase.phrase)
     return HttpResponse(status, body_of(refusal), headers_of(refusal))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from rpcqm.api import models
+from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
 from rpcqm.api.slices import in_parts, in_slices
@@ -39,7 +39,7 @@ async def list_queues(asked: Asked) -> Reply:
     written = (b",".join([_texts.of(*each) for each in piece]) for piece in told)
     found = [b",".join(filter(None, made)) async for made in in_slices(written)]
     parts = [part for each in filter(None, found) for part in (b",", each)][1:]
-    parts = [b'{"queues":[', *parts, b'],"next":', models.write_json(told.next), b"}"]
+    parts = [b'{"queues":[', *parts, b'],"next":', reading.write_json(told.next), b"}"]
     return in_parts(parts)
 
 
@@ -59,7 +59,7 @@ class _Texts:
         if known is None or known[0] != facts:
             if len(self._known) >= MOST_TEXTS:
                 self._known.clear()
-            known = self._known[number] = facts, models.write_json(described_queue(facts))
+            known = self._known[number] = facts, reading.write_json(described_queue(facts))
         return known[1]
 
 
@@ -68,7 +68,7 @@ _texts = _Texts()
 
 async def create_queue(asked: Asked) -> Reply:
     """Make a queue; its owner is the caller."""
-    wanted: models.NewQueue = asked.content
+    wanted: models.QueueDraft = asked.content
     path = path_name(wanted.name, HERE)
     if path.suffix:
         raise bad_request("name: a subqueue comes into being by moving a message to it")

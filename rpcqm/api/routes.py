@@ -27,14 +27,15 @@ class Route:
     """A method and a path, whose segments in braces are names.
 
     `content` is the model of a JSON body, `takes` the type of another one. `gives` are the models
-    of successful answers by status; None has no body, a text is the type of another one.
+    of successful answers by status; None has no body, a text is the type of another one, and of
+    several it depends on the parameters which one is given.
     `keyed` and `resumes` are those with Idempotency-Key and with Last-Event-ID.
     """
 
     method: str
     path: str
     function: Callable[[Asked], Awaitable[Reply]]
-    gives: Mapping[int, type | str | None]
+    gives: Mapping[int, type | str | tuple[type | str, ...] | None]
     parameters: type = models.Nothing
     content: type | None = None
     takes: str = ""
@@ -63,6 +64,7 @@ _MESSAGE = f"{_MESSAGES}/{{lookup_id}}"
 _OUTGOING = "/outgoing-queues/{name}"
 _ONE = {200: models.Message}
 _PAGE = {200: models.Messages}
+_BODY = {200: (OCTETS, models.Body)}
 
 ROUTES = (
     Route("GET", "/queue-manager", administration.show_machine, {200: models.Machine}),
@@ -111,7 +113,7 @@ ROUTES = (
         "/queues",
         queues.create_queue,
         {201: models.QueueInformation},
-        content=models.NewQueue,
+        content=models.QueueDraft,
     ),
     Route("GET", _QUEUE, queues.show_queue, {200: models.QueueInformation}, models.Named),
     Route(
@@ -154,14 +156,14 @@ ROUTES = (
         messages.send_messages,
         {201: models.SentMessages},
         models.Named,
-        models.NewMessages,
+        models.MessagesDraft,
         keyed=True,
     ),
     Route("GET", _MESSAGES, messages.peek_messages, _PAGE, models.PageOfMessages),
     Route("DELETE", _MESSAGES, messages.purge_queue, {200: models.Affected}, models.Named),
-    Route("GET", _MESSAGE, messages.peek_message, _ONE, models.Named),
+    Route("GET", _MESSAGE, messages.peek_message, _ONE, models.Peek),
     Route("DELETE", _MESSAGE, messages.remove_message, _ONE, models.Named),
-    Route("GET", f"{_MESSAGE}/body", messages.peek_body, {200: OCTETS}, models.Named),
+    Route("GET", f"{_MESSAGE}/body", messages.peek_body, _BODY, models.PeekBody),
     Route("GET", f"{_MESSAGE}/packet", messages.export_message, {200: OCTETS}, models.Named),
     Route(
         "POST",
@@ -195,7 +197,7 @@ ROUTES = (
         "/transactions",
         messages.work,
         {201: models.SentMessages},
-        content=models.NewTransaction,
+        content=models.TransactionDraft,
         keyed=True,
     ),
     Route("GET", "/transactions", network.list_transactions, {200: network_models.Transactions}),
@@ -250,7 +252,7 @@ ROUTES = (
         "/accounts",
         administration.add_account,
         {201: models.Account},
-        content=models.NewAccount,
+        content=models.AccountDraft,
     ),
     Route(
         "PUT",
@@ -274,7 +276,7 @@ ROUTES = (
         "/tokens",
         tokens.create_token,
         {201: tokens.MadeToken},
-        content=tokens.NewToken,
+        content=tokens.TokenDraft,
     ),
     Route("DELETE", "/tokens/{name}", tokens.delete_token, {204: None}),
     Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),

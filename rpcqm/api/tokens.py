@@ -19,7 +19,7 @@ Right = Literal["peek", "send", "receive", "manage"]
 
 
 @dataclass(frozen=True)
-class NewToken:
+class TokenDraft:
     """A token to be made: `rights` and `queues` narrow its account; it ends after `life` seconds.
 
     Without `rights` it has all, without `queues` it is for all, without `life` it does not end.
@@ -68,7 +68,7 @@ async def list_tokens(asked: Asked) -> Reply:
 
 async def create_token(asked: Asked) -> Reply:
     """Make a token of an account; its text is told this once."""
-    wanted: NewToken = asked.content
+    wanted: TokenDraft = asked.content
     rights = ALL_RIGHTS if wanted.rights is None else [TokenRight(each) for each in wanted.rights]
     life = (wanted.life or 0) * 1000
     made = asked.operations.tokens.create(

@@ -14,7 +14,7 @@ from rpcqm.cli.session import with_server
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.http.statuses import STATUSES, status_of_code
+from rpcqm.http.statuses import status_of_code, status_table
 from rpcqm.operations.codes import Code, find_codes, similar_names
 
 if TYPE_CHECKING:
@@ -196,12 +196,13 @@ def _for_people(code: Code) -> dict[str, object]:
 def _print_statuses(as_json: bool) -> int:
     """The table by which /api/v1 answers refusals."""
     if as_json:
-        print_json([{"code": code.name, "http_status": int(s)} for code, s in STATUSES.items()])
+        rows = status_table()
+        print_json([{"code": row.code.name, "http_status": int(row.status)} for row in rows])
         return ExitStatus.OK
     table = Table(["STATUS", "CODE", "MEANING"])
-    for code, status in STATUSES.items():
-        table.add(f"{status.value} {status.phrase}", code.name, code.meaning)
     table.add("400 Bad Request", "every other one", "The request asks for what cannot be.")
+    for status, code, meaning in status_table():
+        table.add(f"{status.value} {status.phrase}", code.name, meaning)
     table.print()
     return ExitStatus.OK
 

@@ -56,20 +56,7 @@ def message_identifier(text: str) -> MessageIdentifier:
 
     Raises ValueError if the text is neither.
     """
-    try:
-        return MessageIdentifier.parse(text)
-    except ValueError:
-        pass  # it may be written in digits
-    try:
-        octets = bytes.fromhex(text)
-    except ValueError:
-        octets = b""
-    if len(octets) != MessageIdentifier.size():
-        raise ValueError(
-            rf"`{cut(text)}` is neither a message identifier like {{GUID}}\1 nor "
-            f"{2 * MessageIdentifier.size()} hexadecimal digits"
-        )
-    return MessageIdentifier.decode(octets)
+    return MessageIdentifier.read(text)
 
 
 def _converted(given: Mapping[str, object], host: str) -> dict[str, Any]:

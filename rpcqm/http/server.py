@@ -59,6 +59,7 @@ class Refused(Exception):
 class HttpServer:
     """Serves requests of some `methods` on any number of ports; all of them go to one handler.
 
+    `allowed` are those of a path, as `Allow` names them, unless they are the same for all.
     `admission` says who may connect; listeners of other protocols share it. Every answer has
     `headers`, unless it has others of these names; `explain` says what is answered to requests that
     are refused here. With `cancels` a handler whose client has gone is cancelled.
@@ -73,6 +74,7 @@ class HttpServer:
         metrics: Metrics | None = None,
         *,
         methods: Sequence[str] = ("POST",),
+        allowed: Callable[[str], str] | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         explain: Explain = HttpResponse,
         cancels: bool = False,
@@ -84,6 +86,7 @@ class HttpServer:
         self._heads: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
         self._explain = explain
         self._methods = methods
+        self._allowed = allowed or (lambda path: ", ".join(methods))
         self.limits = limits or HttpLimits()
         self.metrics = metrics if metrics is not None else Metrics()
         self._handler = handler
@@ -255,7 +258,7 @@ class HttpServer:
         if request.version not in (HttpVersion10, HttpVersion11):
             raise Refused(505, "not HTTP/1.0 or HTTP/1.1")
         if request.method not in self._methods:
-            allowed = ", ".join(self._methods)
+            allowed = self._allowed(_octets_of(request.raw_path).partition("?")[0])
             raise Refused(405, f"{request.method} is not served", ("Allow", allowed))
         headers = request.headers
         if headers.get("Content-Encoding", "identity").lower() != "identity":

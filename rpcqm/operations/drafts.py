@@ -105,11 +105,11 @@ def check_size(body: bytes, extension: bytes = b"") -> None:
 
 
 def message_identifier(text: str) -> MessageIdentifier:
-    r"""Read `{GUID}\7`; MQ_ERROR_INVALID_PARAMETER."""
+    r"""Read `{GUID}\7` or the 40 hexadecimal digits of one; MQ_ERROR_INVALID_PARAMETER."""
     try:
-        return MessageIdentifier.parse(text)
-    except ValueError:
-        raise MQError(_INVALID, rf"`{text[:80]}` is no identifier like {{GUID}}\1") from None
+        return MessageIdentifier.read(text)
+    except ValueError as error:
+        raise MQError(_INVALID, str(error)) from None
 
 
 def _number(name: str, value: int, highest: int) -> int:

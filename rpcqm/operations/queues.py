@@ -155,7 +155,9 @@ class QueueOperations:
         if known is None or known[0] != queue.pathname or known[1] != published:
             if len(self._names) > 2 * len(self._engine.queue_manager.queue_collection):
                 self._names.clear()
-            names = QueueNames(short_name(queue), str(self._queues.format_name_of(queue)))
+            told = str(self._queues.format_name_of(queue))
+            # one to elsewhere has no path here
+            names = QueueNames(short_name(queue) if queue.pathname else told, told)
             known = self._names[queue.queue_id] = queue.pathname, published, names
         return known[2]
 

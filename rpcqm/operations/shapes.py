@@ -6,7 +6,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.described import Place, described
-from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.names.written import shown_name
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
 from rpcqm.operations.trail import Event
 from rpcqm.qm.leases import Lease, LeasedMessage
@@ -31,11 +31,12 @@ class QueueNames(NamedTuple):
 
 def short_name(queue: Queue) -> str:
     """The name by which commands and this interface call a queue."""
-    private = queue.pathname.partition("\\")[2]
+    name = queue.pathname.partition("\\")[2]
     prefix = "private$\\"
-    if private.casefold().startswith(prefix):
-        return private[len(prefix) :]
-    return f".\\{PathName.parse(queue.pathname).queue}"
+    if name.casefold().startswith(prefix):
+        return name[len(prefix) :]
+    known = shown_name(queue.pathname)
+    return f".\\{name}" if known == queue.pathname else known
 
 
 QueueFacts = tuple[object, ...]

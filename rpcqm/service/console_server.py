@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from rpcqm.api.application import HEADERS, Api, ApiSettings
+from rpcqm.api.application import HEADERS, Api, ApiSettings, methods_of
 from rpcqm.api.problems import explained
 from rpcqm.api.routes import BASE, METHODS
 from rpcqm.base.identity import Identity, folded_name
@@ -66,6 +66,7 @@ class ConsoleServer:
             http_limits(parts.configuration.limits),
             parts.metrics,
             methods=METHODS,
+            allowed=_allowed,
             headers=HEADERS,
             explain=explained,
             cancels=True,
@@ -77,8 +78,7 @@ class ConsoleServer:
         if request.target.startswith(_BELOW_API):
             return self._api.answer(request)
         path = request.target.partition("?")[0]
-        is_page = path in ("/", PAGES) or path.startswith(_BELOW_PAGES)
-        if is_page and self._parts.is_ready():
+        if _is_page(path) and self._parts.is_ready():
             return self._page(request)
         return self._api.answer(request)
 
@@ -108,6 +108,14 @@ class ConsoleServer:
     async def stop(self) -> None:
         """Answer what is in flight, and close all connections."""
         await self._server.stop()
+
+
+def _is_page(path: str) -> bool:
+    return path in ("/", PAGES) or path.startswith(_BELOW_PAGES)
+
+
+def _allowed(path: str) -> str:
+    return "GET, POST" if _is_page(path) else methods_of(path)
 
 
 class LogOns:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
+from rpcqm.base.text import cut
 from rpcqm.codec.layout import (
     NULL_GUID,
     Guid,
@@ -18,6 +19,7 @@ SEQUENTIAL_BITS = 56
 """A lookup identifier is 7 - priority in its high byte over a sequential identifier (G1)."""
 SEQUENTIAL_MASK = (1 << SEQUENTIAL_BITS) - 1
 
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 _MESSAGE_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 
 
@@ -69,6 +71,21 @@ class MessageIdentifier(Structure):
         if not match or int(match[2]) > 0xFFFFFFFF:
             raise ValueError(f"{text!r} is no message identifier")
         return cls(UUID(match[1]), int(match[2]))
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        r"""Read {GUID}\ordinal or the 40 hexadecimal digits of one; raises ValueError."""
+        try:
+            return cls.parse(text)
+        except ValueError:
+            pass  # it may be written in digits
+        digits = 2 * cls.size()
+        if len(text) != digits or not set(text) <= _HEXADECIMAL:
+            raise ValueError(
+                rf"`{cut(text)}` is neither a message identifier like {{GUID}}\1 nor "
+                f"{digits} hexadecimal digits"
+            )
+        return cls.decode(bytes.fromhex(text))
 
     def __str__(self) -> str:
         return f"{{{guid_text(self.queue_manager_guid)}}}\\{self.ordinal}"

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -261,6 +262,11 @@ def test_people_read_the_description_as_a_page_without_scripts(
         document = nobody.ask("GET", "/openapi.json").value
         for name in document["paths"]:
             assert f" {name}</code>" in text
+        places = set(re.findall(r'href="?#([\w-]+)', text))
+        assert {"queues", "refusals", "models", "Messages"} <= places
+        assert all(f" id={each}>" in text for each in places)
+        assert "integer, from 0 to 3600, 30 if it is left out" in text
+        assert "<th scope=row>422 <code>MQ_ERROR_PROPERTIES_CONFLICT</code></th>" in text
         for model in document["components"]["schemas"]:
             assert f"<h3 id={model}>" in text
         style = text.partition("<style>")[2].partition("</style>")[0]

@@ -32,12 +32,16 @@ def _written(name: str, *command: str) -> tuple[str, Run]:
     return command[0], run
 
 
+_MONO = 'mcs -r:System.Net.Http,System.Runtime.Serialization -out:"$0.exe" "$0" && mono "$0.exe"'
 RUNS = {
     "sh-program": _written("orders.sh", "bash", "-e"),
+    "csharp-framework": _written("Orders.cs", "sh", "-c", _MONO),
     "java": _written("Orders.java", "java"),
     "javascript": _written("orders.mjs", "node"),
     "go": _written("orders.go", "go", "run"),
 }
+NEEDED = {"sh-program": ("curl", "jq"), "csharp-framework": ("mcs", "mono")}
+"""Programs that some need beside what runs them."""
 REPLAYED = {"csharp": "csharp", "powershell": "powershell"}
 
 
@@ -72,7 +76,7 @@ def test_a_program_answers_a_request(
     running: PrivateQueueManager, language: str, tmp_path: Path
 ) -> None:
     tool, run = RUNS[language]
-    needed = (tool, "curl", "jq") if language == "sh-program" else (tool,)
+    needed = (tool, *NEEDED.get(language, ()))
     missing = [each for each in needed if shutil.which(each) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} is not installed (scripts/install-peers)")

@@ -101,8 +101,9 @@ def trace_picture(journey: Journey) -> TracePicture:
     )
 
 
-def _order(stop: Stop) -> tuple[int, str, int]:
-    return _ROLES.index(stop.machine.role), stop.machine.name, _KINDS.index(stop.kind)
+def _order(stop: Stop) -> tuple[int, int, str, int]:
+    machine = stop.machine
+    return _ROLES.index(machine.role), machine.number, machine.name, _KINDS.index(stop.kind)
 
 
 def _bands(at: Mapping[Stop, int]) -> Iterator[Band]:
@@ -149,13 +150,16 @@ def stop_words(stop: Stop) -> str:
         return text("trace.sender")
     if stop.kind is Kind.READER:
         return text("trace.reader")
-    return _queue_words(stop.place, stop.machine.role is Role.HERE)
+    return _queue_words(stop.place, stop.machine)
 
 
-def _queue_words(name: str, here: bool) -> str:
+def _queue_words(name: str, machine: Machine) -> str:
     """A queue without the name of its computer, where that stands beside it."""
     path = name[len(DIRECT) :] if is_direct(name) else name
-    if (here and is_format_name(name)) or "\\" not in path or is_url(path):
+    leaves = is_format_name(name) and (machine.role is Role.HERE or machine.told)
+    if path.casefold().startswith(f"os:{machine.name.casefold()}\\"):
+        leaves = False  # it is for that very computer
+    if leaves or "\\" not in path or is_url(path):
         return path
     return shown_name(path).partition("\\")[2] or shown_name(path)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from rpcqm.api.models import write_json
+from rpcqm.api.reading import write_json
 from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.text import iso_time

@@ -978,6 +978,20 @@ BOUNDS: tuple[Bound, ...] = (
         "objects",
     ),
     Bound(
+        "traces.asked",
+        "what others know of the message is not told",
+        "Other queue managers that are asked about one message.",
+        "rpcqm.operations.traces:MOST_ASKED",
+        "queue managers",
+    ),
+    Bound(
+        "traces.answers",
+        "the oldest one is asked for again",
+        "Answers of other queue managers about messages that are kept.",
+        "rpcqm.service.remote_traces:MOST_ANSWERS",
+        "answers",
+    ),
+    Bound(
         "events.kept",
         "the oldest of its kind is forgotten",
         "Events of each kind that are kept in memory, and acts of operators.",

@@ -14,7 +14,9 @@ from rpcqm.operations.journeys import FINALLY, Journey, Kind, Machine, Role, Ste
 COLUMN, STEP, TOP = 200, 34, 72
 MOST_STEPS, MOST_COLUMNS = 60, 12
 MOST_SITES = 40
-RADIUS, CENTRE = 260, 330
+LARGEST_RADIUS = 320
+BESIDE, ABOVE = 130, 60
+"""Room for words around a graph."""
 LONGEST_WORDS = 28
 _IDENTIFIER_SHOWN = 14
 _ROLES, _KINDS = tuple(Role), tuple(Kind)
@@ -101,8 +103,9 @@ def trace_picture(journey: Journey) -> TracePicture:
     )
 
 
-def _order(stop: Stop) -> tuple[int, str, int]:
-    return _ROLES.index(stop.machine.role), stop.machine.name, _KINDS.index(stop.kind)
+def _order(stop: Stop) -> tuple[int, int, str, int]:
+    machine = stop.machine
+    return _ROLES.index(machine.role), machine.number, machine.name, _KINDS.index(stop.kind)
 
 
 def _bands(at: Mapping[Stop, int]) -> Iterator[Band]:
@@ -149,13 +152,16 @@ def stop_words(stop: Stop) -> str:
         return text("trace.sender")
     if stop.kind is Kind.READER:
         return text("trace.reader")
-    return _queue_words(stop.place, stop.machine.role is Role.HERE)
+    return _queue_words(stop.place, stop.machine)
 
 
-def _queue_words(name: str, here: bool) -> str:
+def _queue_words(name: str, machine: Machine) -> str:
     """A queue without the name of its computer, where that stands beside it."""
     path = name[len(DIRECT) :] if is_direct(name) else name
-    if (here and is_format_name(name)) or "\\" not in path or is_url(path):
+    leaves = is_format_name(name) and (machine.role is Role.HERE or machine.told)
+    if path.casefold().startswith(f"os:{machine.name.casefold()}\\"):
+        leaves = False  # it is for that very computer
+    if leaves or "\\" not in path or is_url(path):
         return path
     return shown_name(path).partition("\\")[2] or shown_name(path)
 
@@ -168,14 +174,24 @@ def cut(words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """What is drawn of a site; `routers` are the queue managers that messages pass through."""
+
+    identifier: str
+    name: str
+    machines: int
+    routers: Sequence[str]
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Dot:
-    """A site, with how many queue managers are in it."""
+    """A site, with lines of words above or below it, each at its own height."""
 
     x: int
     y: int
-    words: str
-    machines: int
     here: bool
+    lines: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,24 +219,38 @@ class GraphPicture:
     lines: tuple[Line, ...]
 
 
-def graph_picture(
-    sites: Sequence[tuple[str, str, int, bool]], links: Sequence[tuple[str, str, int]]
-) -> GraphPicture:
-    """A picture of sites (identifier, name, queue managers, whether it is ours) and links."""
+def graph_picture(sites: Sequence[Site], links: Sequence[tuple[str, str, int]]) -> GraphPicture:
+    """A picture of sites and of links (two identifiers, and the cost)."""
+    radius = _radius(len(sites))
+    centre = radius + BESIDE, radius + ABOVE
     dots = {
-        identifier: Dot(*_around(number, len(sites)), cut(name), machines, here)
-        for number, (identifier, name, machines, here) in enumerate(sites)
+        site.identifier: _dot(site, *_around(number, len(sites), radius, centre), centre[1])
+        for number, site in enumerate(sites)
     }
     lines = [
         Line(dots[first].x, dots[first].y, dots[second].x, dots[second].y, cost)
         for first, second, cost in links
         if first in dots and second in dots
     ]
-    return GraphPicture(2 * CENTRE + 140, 2 * CENTRE, tuple(dots.values()), tuple(lines))
+    return GraphPicture(2 * centre[0], 2 * centre[1], tuple(dots.values()), tuple(lines))
 
 
-def _around(number: int, count: int) -> tuple[int, int]:
+def _radius(sites: int) -> int:
+    """So that words of neighbours have room, and few sites have no empty field around them."""
+    return 0 if sites == 1 else min(LARGEST_RADIUS, 50 + 30 * sites)
+
+
+def _dot(site: Site, x: int, y: int, middle: int) -> Dot:
+    """A site whose words are on the outer side, away from the lines."""
+    words = [cut(text("routing.label", name=site.name, number=site.machines))]
+    if site.here:
+        words[0] = text("routing.label_here", label=words[0])
+    if site.routers:
+        words.append(cut(text("routing.through", names=", ".join(site.routers))))
+    first = y + 32 if y >= middle else y - 24 - 16 * (len(words) - 1)
+    return Dot(x, y, site.here, tuple((first + 16 * at, each) for at, each in enumerate(words)))
+
+
+def _around(number: int, count: int, radius: int, centre: tuple[int, int]) -> tuple[int, int]:
     angle = 2 * pi * number / max(1, count) - pi / 2
-    x = CENTRE + 70 + RADIUS * cos(angle) * (count > 1)
-    y = CENTRE + RADIUS * sin(angle) * (count > 1)
-    return round(x), round(y)
+    return round(centre[0] + radius * cos(angle)), round(centre[1] + radius * sin(angle))

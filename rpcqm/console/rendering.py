@@ -35,6 +35,8 @@ def environment() -> Environment:
         octets=octets,
         age=age,
         moment=moment,
+        clock=clock,
+        amount=amount,
         instant=instant,
         count=count,
         exactly=exactly,
@@ -91,6 +93,16 @@ def moment(milliseconds: float) -> str:
     if not milliseconds:
         return text("never")
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def clock(milliseconds: float) -> str:
+    """A time of this day in UTC, for people."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%H:%M UTC")
+
+
+def amount(number: float) -> str:
+    """A number of any kind, with a tenth where it is none that is whole."""
+    return f"{number:,.1f}".removesuffix(".0")
 
 
 def instant(milliseconds: int) -> str:

@@ -12,7 +12,7 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name
+from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name, shown_name
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, refusals
@@ -45,11 +45,38 @@ class Resent:
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A queue of dead letters, and how many of its messages nobody has looked at.
+
+    Those are the ones with a greater number than `looked_at` in their lookup identifiers.
+    """
+
+    name: str
+    messages: int
+    unread: int
+    looked_at: int
+
+
 class DeadLetterOperations:
     """Who may peek at and receive from a dead-letter queue may look at it and send again."""
 
     def __init__(self, engine: QueueManagerEngine) -> None:
         self._engine = engine
+
+    def queues(self, identity: Identity) -> list[Unread]:
+        """Those of this queue manager, for administrators; looking at this is no look at them."""
+        require_administrator(identity)
+        letters = self._engine.dead_letters
+        return [
+            Unread(
+                shown_name(queue.pathname),
+                queue.message_count,
+                letters.unread_in(queue),
+                letters.looked_at(queue),
+            )
+            for queue in letters.queues()
+        ]
 
     def acknowledge(self, identity: Identity) -> int:
         """Somebody has looked at all that are there now (G361); tells how many were new."""

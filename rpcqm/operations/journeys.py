@@ -2,7 +2,8 @@
 
 Events tell what was written down here. The message tells the rest: its identifier names the queue
 manager where it was sent, its packet when, how many routing servers have had it and for which queue
-it is. What no event confirms is a step that is not `written`. Nobody else is asked.
+it is. What no event confirms is a step that is not `written`. Nobody else is asked: `ways` puts
+together what several queue managers tell.
 """
 
 import enum
@@ -25,6 +26,7 @@ class Role(enum.StrEnum):
 
     SOURCE = "source"
     BETWEEN = "between"
+    BEFORE = "before"
     HERE = "here"
     NEXT_HOP = "next_hop"
     DESTINATION = "destination"
@@ -44,11 +46,14 @@ class Kind(enum.StrEnum):
 class Machine:
     """A queue manager; `name` is what is known: a name, else an address or its identifier.
 
-    Those `between` are several, of which the name says how many.
+    Those `between` are several, of which the name says how many. One that has `told` its part
+    itself has its number in the order of the way.
     """
 
     role: Role
     name: str
+    number: int = 0
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class DeadLetters:
 
     def unread(self) -> int:
         """How many nobody has looked at."""
-        return sum(self._unread(queue) for queue in self.queues())
+        return sum(self.unread_in(queue) for queue in self.queues())
 
     def unread_by_reason(self) -> dict[str, int]:
         """How many nobody has looked at, for each reason."""
@@ -63,8 +63,13 @@ class DeadLetters:
                 counts.update(self._store.index(queue.queue_id).moved.unread)
         return _reasons(counts, self.unread())
 
-    def _unread(self, queue: Queue) -> int:
+    def unread_in(self, queue: Queue) -> int:
+        """How many of one queue nobody has looked at."""
         return 0 if _is_open(queue) else self._store.index(queue.queue_id).unread()
+
+    def looked_at(self, queue: Queue) -> int:
+        """The last number in lookup identifiers up to which somebody has looked at all."""
+        return self._store.index(queue.queue_id).moved.looked_at
 
     def _look(self, queue: Queue) -> None:
         """Somebody begins to read a queue, or ends that.

@@ -6,7 +6,7 @@ that may have changed has been asked again (docs/request-templates.md).
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from rpcqm.qm.program_work import ProgramWork, Sending
 from rpcqm.qm.registry import QueueRegistry, RepeatedName
 from rpcqm.qm.sent_keys import Identifiers
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn import Kind, Turn
+from rpcqm.qm.turn import Composed, Kind, Turn, composed_each
 
 TEMPLATES = 512
 """Packets that are kept; each has about two kilobytes."""
@@ -154,7 +154,6 @@ class RepeatedMessage:
         "_values",
         "outcome",
         "priority",
-        "size",
     )
 
     beside = 0
@@ -172,8 +171,15 @@ class RepeatedMessage:
     ) -> None:
         self._machine, self._values, self._template = machine, again.values, template
         self._body, self._ordinal, self._alone = body, 0, alone
-        self.priority, self.size = again.values[2], len(body)
+        self.priority = again.values[2]
         self.outcome: Completion[Identifiers] = Completion()
+
+    @staticmethod
+    def composed(
+        messages: "Sequence[RepeatedMessage]", ordinals: Sequence[int], now: int
+    ) -> Composed:
+        """What messages tell."""
+        return composed_each(messages, ordinals, now)
 
     def compose(self, ordinal: int, now: int) -> bytes:
         """Its packet."""
@@ -251,7 +257,7 @@ class RepeatedSends:
             return alone()
         self._opening.check_to_send(queue, identity)
         message = RepeatedMessage(self._queue_manager, again, template.packet, body, alone)
-        self._turn.add(queue, template.kind, message)
+        self._turn.add(queue, template.kind, message, len(body))
         return message.outcome
 
     def _send_alone(

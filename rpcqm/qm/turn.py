@@ -88,8 +88,7 @@ class TemplatedMessage(Protocol):
 
     @staticmethod
     def composed(messages: "Sequence[Any]", ordinals: Sequence[int], now: int) -> "Composed":
-        """What `compose`, `priority` and `expiry` tell of messages of this class that come `now`,
-        in milliseconds since 1970."""
+        """As `composed_each`, of messages of this class."""
 
     def accepted(self) -> None:
         """It is on its way, and will not go the careful one."""
@@ -303,7 +302,9 @@ class Turn:
         if not kind.composed:
             taken = self._store.counters.message_ordinal.take_many(count)
             ordinals = [ordinal & 0xFFFF_FFFF for ordinal in taken]
-        composed = messages[0].composed(messages, ordinals, now)
+        are_alike = len(set(map(type, messages))) == 1
+        compose = messages[0].composed if are_alike else composed_each
+        composed = compose(messages, ordinals, now)
         return ArrivalRun(
             run.queue,
             kind.recoverable,
@@ -350,7 +351,7 @@ class Turn:
 def composed_each(
     messages: Sequence[TemplatedMessage], ordinals: Sequence[int], now: int
 ) -> Composed:
-    """What messages tell, asked one by one."""
+    """What messages that come `now`, in milliseconds since 1970, tell one by one."""
     return Composed(
         [
             message.compose(ordinal, now // 1000)

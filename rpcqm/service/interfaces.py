@@ -12,7 +12,9 @@ from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.qmmgmt import QmMgmt
 from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.interfaces.sending import Sending
+from rpcqm.interfaces.trace import Trace
 from rpcqm.mqac.machine import Machine
+from rpcqm.operations.operations import Operations
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.management import Management
 from rpcqm.qm.remote_management import RemoteManagement
@@ -134,6 +136,11 @@ def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -
 def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
     """The handlers of rpcqm_sending."""
     return Sending(engine.opening, handles)
+
+
+def trace(operations: Operations, admission: CallAdmission) -> Trace:
+    """The handlers of rpcqm_trace."""
+    return Trace(operations.traces, admission)
 
 
 def machine(

@@ -30,7 +30,7 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.otel_files import check_otel
 from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
-from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
+from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending, trace
 from rpcqm.operations.operations import Operations
 from rpcqm.qm import shadow
 from rpcqm.qm.engine import QueueManagerEngine
@@ -56,6 +56,7 @@ from rpcqm.service.recording.rpc import Recorder
 from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
+from rpcqm.service.remote_traces import RemoteTraces
 from rpcqm.service.start_error import StartError
 from rpcqm.service.tokens import tokens_of
 from rpcqm.store.errors import StoreError
@@ -408,6 +409,9 @@ class QueueManagerService:
         self._undo.push_async_callback(remote.stop)
         if self._configuration.dcom.enabled:
             self._make_dcom_door(server, engine, remote)
+        self._operations.traces.elsewhere = RemoteTraces(
+            remote, engine.clock, self._may_ask, self._remote_target
+        )
         handles = interfaces.client_handles(engine, remote.open, admission)
         server.register(load("remoteread"), reading, remote_read.POLICY)
         comm = interfaces.qmcomm(engine, handles, *ports)
@@ -418,10 +422,16 @@ class QueueManagerService:
         other_side = interfaces.qm2qm(engine, handles, *ports)
         server.register(load("qm2qm"), other_side, qm2qm.POLICY)
         server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)
+        server.register(
+            load("rpcqm_trace"), interfaces.trace(self._operations, admission), trace.POLICY
+        )
         server.register(load("rpcqm_admin"), admin.Admin(self._operations), admin.POLICY)
 
     def _log_on_at(self, address: str) -> "Credentials | None":
         return self._remote_targets.at_address(address)
+
+    def _may_ask(self, machine: str) -> bool:
+        return self._engine.directory.lists(machine) or self._remote_targets.has_peer(machine)
 
     def _remote_target(self, machine: str) -> RemoteServer:
         listed = self._engine.directory.lists(machine)

@@ -42,6 +42,10 @@ class RemoteTargets:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, text)
         return RemoteServer(host, port, credentials)
 
+    def has_peer(self, machine: str) -> bool:
+        """Whether `remote.peers` tells where a queue manager is."""
+        return machine.lower() in self._peers
+
     def at_address(self, address: str) -> Credentials | None:
         """Who we log on as at an address that has called us; None: nobody (G264).
 

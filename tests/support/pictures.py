@@ -1,18 +1,23 @@
-"""Makes the pictures of docs/console.md: four pages of a queue manager with examples.
+"""Makes the pictures of docs/console.md: pages of queue managers with examples.
 
 `python -m tests.support.pictures` needs Debian's Chromium and its driver (`scripts/document
 --pictures`).
 """
 
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 from selenium.webdriver.common.by import By
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.browser import open_browser
 from tests.support.chromium import Person, person
+from tests.support.neighbours import accounts_file, neighbours
 from tests.support.waiting import until
 
+ADD_ADA = ("user", "add", "ada", "--group", "administrators", "--password-stdin")
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 HEIGHT = 720
 SHOWN = (
@@ -26,8 +31,7 @@ SHOWN = (
 
 def fill(running: PrivateQueueManager) -> None:
     """Queues and messages that tell something."""
-    words = ("user", "add", "ada", "--group", "administrators", "--password-stdin")
-    running.run(*words, input="secret\n")
+    running.run(*ADD_ADA, input="secret\n")
     for name, label in (
         ("orders", "Orders of today"),
         ("answers", "What customers are told"),
@@ -64,7 +68,31 @@ def take(someone: Person) -> None:
         someone.driver.save_screenshot(str(PICTURES / f"{name}.png"))
 
 
+def take_trace() -> None:
+    """That of a message over two queue managers."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        accounts = accounts_file(directory, "ada")
+        shop, warehouse = neighbours(stack, "shop", "warehouse", accounts=accounts)
+        for each in (shop, warehouse):
+            each.run(*ADD_ADA, input="secret\n")
+        shop.run("queue", "create", "told")
+        shop.run("queue", "acl", "grant", "told", "anonymous", "send")
+        warehouse.run("queue", "create", "orders")
+        warehouse.run("queue", "set", "orders", "--trail")
+        words = ("--label", "fruit", "--ack", "full-receive", "--admin-queue", "told")
+        sent = shop.run("send", r"DIRECT=OS:warehouse\private$\orders", "--body", "x", *words)
+        warehouse.run("receive", "orders", "--timeout", "20000")
+        shop.run("receive", "told", "--timeout", "20000")
+        someone = stack.enter_context(person(open_browser(shop).home))
+        someone.log_on("ada")
+        someone.look(1100, "light")
+        someone.driver.get(f"{someone.home}/console/trace?id={quote(sent.stdout.strip(), safe='')}")
+        someone.driver.save_screenshot(str(PICTURES / "trace.png"))
+
+
 def main() -> None:
+    take_trace()
     with private_queue_manager(("--console-port", "0")) as running:
         fill(running)
         with person(open_browser(running).home) as someone:

@@ -19,6 +19,7 @@ NAMES = (
     "mgmt",
     "rpcqm_admin",
     "rpcqm_sending",
+    "rpcqm_trace",
 )
 """The files of idl/ that declare an interface."""
 

@@ -48,6 +48,7 @@ async def show(asked: Asked) -> Shown:
             "incoming": incoming.rows,
             "incoming_paged": incoming,
             "names": names,
+            "now": asked.now,
         }
     )
 

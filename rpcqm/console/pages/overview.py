@@ -1,6 +1,7 @@
 """What the queue manager does, and what needs attention first."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from rpcqm.base.settling import settled
@@ -10,13 +11,14 @@ from rpcqm.console.forms import link
 from rpcqm.console.pages.outgoing import state_in_words
 from rpcqm.console.texts import text
 from rpcqm.operations.attention import Attention
+from rpcqm.operations.codes import CLASSES
+from rpcqm.operations.dead_letters import Unread
 from rpcqm.operations.history import Point
 from rpcqm.operations.overview import Overview
 
 ROWS = 12
 """Of the table that says the same as the pictures: one for five minutes of an hour."""
 _PAGES_OF = {
-    "dead_letters_unread": "/console/queues",
     "old_transaction": "/console/flight",
     "failed_logons": "/console/accounts",
 }
@@ -28,11 +30,18 @@ async def show(asked: Asked) -> Shown:
     if not asked.identity.is_administrator:
         return Shown({"machine": None})
     found = await settled(asked.operations.overview.overview(asked.identity))
+    letters = [
+        (each, _letters_page(each)) for each in asked.operations.dead_letters.queues(asked.identity)
+    ]
     values = {name: [getattr(each, name) for each in found.history] for name in _PICTURES}
     return Shown(
         {
             "machine": found,
-            "attention": [(each, _page_of(each, found)) for each in found.attention],
+            "attention": [(each, _page_of(each, found, letters)) for each in found.attention],
+            "reasons": _reasons(found),
+            "dead_queues": letters,
+            "began": found.history[0].time if found.history else 0,
+            "ended": found.history[-1].time if found.history else 0,
             "pictures": [
                 (text(f"overview.{name}"), name, line(values[name])) for name in _PICTURES
             ],
@@ -49,8 +58,36 @@ def _state(name: str) -> str:
     return state_in_words("need validation" if name == "NeedValidation" else name)
 
 
-def _page_of(each: Attention, overview: Overview) -> str:
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why messages are dead letters, and how many; `code` can be explained, "" cannot."""
+
+    words: str
+    code: str
+    number: int
+    unread: int
+
+
+def _reasons(overview: Overview) -> list[Reason]:
+    found = []
+    for reason, number in overview.dead_letters_by_reason.items():
+        name = f"NACK_{reason.upper()}"
+        words, code = (CLASSES[name], name) if name in CLASSES else (reason, "")
+        unread = overview.dead_letters_unread_by_reason.get(reason, 0)
+        found.append(Reason(words.rstrip("."), code, number, unread))
+    return found
+
+
+def _letters_page(letters: Unread) -> str:
+    """The page of a queue of dead letters, which marks those that nobody has looked at."""
+    new = letters.looked_at + 1 if letters.unread else None
+    return link("/console/queue", queue=letters.name, new=new)
+
+
+def _page_of(each: Attention, overview: Overview, letters: Sequence[tuple[Unread, str]]) -> str:
     """Where one looks after it; "" where no page does that."""
+    if each.code == "dead_letters_unread":
+        return next((page for queue, page in letters if queue.unread), "/console/queues")
     if each.code == "old_message":
         return link("/console/queue", queue=overview.oldest_queue)
     if each.code.startswith("outgoing_"):

@@ -1,13 +1,14 @@
 """One queue: its properties, its permissions in words, its messages; and one message."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
+from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
@@ -68,6 +69,7 @@ async def show(asked: Asked) -> Shown:
             "held": asked.operations.queues.held(queue) if may_peek else 0,
             "links": messages.links,
             "reasons": [_reason(each) for each in messages.rows] if is_dead_letters else [],
+            "new": _new(asked, messages.rows) if is_dead_letters else (),
             "may_peek": may_peek,
             "subqueues": [f"{called.link};{each}" for each in _texts(described["subqueues"])],
             "journal": _journal(described, called),
@@ -98,6 +100,13 @@ def _reason(message: Message) -> tuple[str, str]:
     """Why a message is a dead letter: the name of its class, and what that means."""
     name = class_name(message.attributes.message_class)
     return name, CLASSES.get(name, "")
+
+
+def _new(asked: Asked, messages: Sequence[Message]) -> frozenset[int]:
+    """Which of the messages nobody had looked at, as the overview has told by its link."""
+    first = asked.query.number("new")
+    keys = (each.lookup_identifier for each in messages)
+    return frozenset(key for key in keys if first and key & SEQUENTIAL_MASK >= first)
 
 
 def _journal(described: Mapping[str, object], called: Named) -> str:
@@ -145,11 +154,14 @@ def _page(asked: Asked, name: FormatName, called: Named) -> Messages:
     if later:
         around.append(("next", "paging.after", {"after": rows[-1].lookup_identifier}))
         around.append(("last", "paging.last", {"last": 1}))
-    return Messages(rows, [(rel, _link(called, to), text(words)) for rel, words, to in around])
+    return Messages(
+        rows, [(rel, _link(asked, called, to), text(words)) for rel, words, to in around]
+    )
 
 
-def _link(called: Named, to: dict[str, int]) -> str:
-    return link("/console/queue", queue=called.link, **to)
+def _link(asked: Asked, called: Named, to: dict[str, int]) -> str:
+    new = asked.query.number("new") or None
+    return link("/console/queue", queue=called.link, new=new, **to)
 
 
 def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:
@@ -163,13 +175,19 @@ def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | 
     rights = [
         Allowed(
             _who(each.sid, known),
-            words_of(each.allowed) if each.allowed else "",
-            words_of(each.denied) if each.denied else "",
+            _rights(each.allowed),
+            _rights(each.denied),
         )
         for each in permissions(descriptor)
     ]
     owner = "" if descriptor.owner is None else _who(descriptor.owner, known)
     return owner, rights
+
+
+def _rights(mask: int) -> str:
+    """What a mask lets somebody do."""
+    words = words_of(mask).split(", ") if mask else []
+    return ", ".join(text(f"right.{each.replace('-', '_')}") for each in words)
 
 
 def _names(asked: Asked) -> dict[str, str]:

@@ -51,7 +51,7 @@ async def show(asked: Asked) -> Shown:
     queues = asked.operations.queues.list(asked.identity)
     if find:
         wanted = find.casefold()
-        queues = [each for each in queues if wanted in each.pathname.casefold()]
+        queues = [each for each in queues if _has(each, wanted)]
     if sort in _KEYS:
         key, largest = _KEYS[sort]
         queues.sort(key=key, reverse=largest)
@@ -68,6 +68,10 @@ async def show(asked: Asked) -> Shown:
             "now": asked.now,
         }
     )
+
+
+def _has(queue: Any, words: str) -> bool:
+    return words in queue.pathname.casefold() or words in queue.label.casefold()
 
 
 def _row(asked: Asked, queue: Any) -> Row:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from rpcqm.console.asked import Asked, Page, Shown
-from rpcqm.console.drawing import MOST_SITES, graph_picture
+from rpcqm.console.drawing import MOST_SITES, Site, graph_picture
 from rpcqm.console.paging import paged
 
 PATH = "/console/routing"
@@ -23,7 +23,17 @@ async def show(asked: Asked) -> Shown:
     if 0 < len(graph.sites) <= MOST_SITES:
         picture = graph_picture(
             [
-                (str(each.identifier), each.name, inside[each.identifier], each.here)
+                Site(
+                    str(each.identifier),
+                    each.name,
+                    inside[each.identifier],
+                    [
+                        machine.name
+                        for machine in graph.machines
+                        if machine.routing_server and each.identifier in machine.sites
+                    ],
+                    each.here,
+                )
                 for each in graph.sites
             ],
             [(str(each.site1), str(each.site2), each.cost) for each in graph.links],

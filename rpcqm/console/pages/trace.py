@@ -2,15 +2,22 @@
 
 from dataclasses import dataclass
 
+from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.console.asked import Asked, Page, Shown
 from rpcqm.console.drawing import class_of, machine_words, place_words, stop_words, trace_picture
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 from rpcqm.operations.drafts import message_identifier
-from rpcqm.operations.journeys import BY_NEXT_HOP, FINALLY, IN_ORDER, Journey, Role, Step, Stop
+from rpcqm.operations.journeys import BY_NEXT_HOP, FINALLY, IN_ORDER, Step, Stop
 
 PATH = "/console/trace"
 LONGEST = 64
+_WHY: dict[HResult | NtStatus, str] = {
+    HResult.MQ_ERROR_MACHINE_NOT_FOUND: "trace.untold_unlisted",
+    HResult.MQ_ERROR_ACCESS_DENIED: "trace.untold_denied",
+    HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE: "trace.untold_silent",
+}
+"""Words for why a queue manager has told nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,8 @@ async def show(asked: Asked) -> Shown:
     if not wanted:
         return Shown({"wanted": "", "paged": None})
     identifier = message_identifier(wanted)
-    journey = await asked.operations.traces.journey(asked.identity, identifier)
+    way = await asked.operations.traces.way(asked.identity, identifier)
+    journey = way.journey
     shown = paged(asked, PATH, journey.steps, keep=("id",))
     return Shown(
         {
@@ -39,7 +47,8 @@ async def show(asked: Asked) -> Shown:
             "paged": shown,
             "rows": [_row(each) for each in shown.rows],
             "picture": trace_picture(journey) if journey.steps else None,
-            "others": _others(journey),
+            "told": way.told,
+            "untold": [_untold(name, error) for name, error in way.untold],
             "places": [
                 (place, _at(stop), place_words(place.whereabouts)) for place, stop in journey.places
             ],
@@ -66,12 +75,12 @@ def _at(stop: Stop) -> str:
     return text("trace.at", place=stop_words(stop), machine=machine)
 
 
-def _others(journey: Journey) -> list[str]:
-    """Queue managers whose own pages tell more; the identifier names the first one."""
-    stops = [stop for step in journey.steps for stop in (step.source, step.target)]
-    machines = [journey.source, *(each.machine for each in stops)]
-    named = (Role.SOURCE, Role.NEXT_HOP, Role.DESTINATION)
-    return list(dict.fromkeys(each.name for each in machines if each.role in named))
+def _untold(name: str, error: MQError) -> str:
+    """Who has not told its part, and why."""
+    if name.startswith("{"):
+        return text("trace.untold_unnamed", name=name)
+    known = _WHY.get(error.status)
+    return text(known or "trace.untold", name=name, why=error.detail or error.status.meaning)
 
 
 PAGES = (

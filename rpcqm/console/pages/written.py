@@ -16,8 +16,9 @@ from rpcqm.operations.shapes import PRIVACY
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 
 
-def _form(page: str, fields: list[Field], title: str, back: str) -> Shown:
-    values = {"title": title, "fields": fields, "back": back, "words": text(f"{page}.submit")}
+def _form(page: str, fields: list[Field], title: str, back: str, lead: str = "") -> Shown:
+    words = text(f"{page}.submit")
+    values = {"title": title, "fields": fields, "back": back, "words": words, "lead": lead}
     return Shown(values, "form.html")
 
 
@@ -38,7 +39,8 @@ async def ask_send(asked: Asked) -> Shown:
         field("send", "dead_letter", True, "check"),
         field("send", "journal", False, "check"),
     ]
-    return _form("send", fields, text("send.to", name=called), called)
+    lead = text("send.sure", name=called)
+    return _form("send", fields, text("send.to", name=called), called, lead)
 
 
 async def send(asked: Asked) -> Redirect:

@@ -83,7 +83,7 @@ def send(machine: PrivateQueueManager, to: FormatName = OWN, **options: Any) -> 
     asyncio.run(story())
 
 
-ASKING = {
+ASKING: dict[str, Any] = {
     "acknowledgements": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "administration_queue": FormatName.parse(r"DIRECT=OS:here\private$\answers"),
 }

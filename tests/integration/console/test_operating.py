@@ -151,7 +151,7 @@ def test_of_a_message_that_is_unknown_here_no_way_is_told(browser: Browser) -> N
     page = browser.get(f"/console/trace?id={quote(stranger)}%5C5")
     assert "Nothing is known of it here" in page.words
     assert "handed over" not in page.words
-    assert f"ask the pages or rpcqm explain of {stranger}" in page.words
+    assert f"The queue manager {stranger} was not asked" in page.words
 
 
 def test_a_dead_letter_tells_why_without_a_trail(boss: Program, browser: Browser) -> None:

@@ -1,33 +1,17 @@
 """A message's way over two queue managers, at the pages of both."""
 
-import socket
+from collections.abc import Iterator
 from contextlib import ExitStack
 from urllib.parse import quote
 
-from rpcqm.testing import PrivateQueueManager, private_queue_manager
+import pytest
+
+from rpcqm.testing import PrivateQueueManager
 from tests.support.browser import Answer, open_browser
+from tests.support.neighbours import accounts_file, neighbours
 from tests.support.waiting import until
 
 ADD_BOSS = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
-
-
-def pair(stack: ExitStack, *names: str) -> list[PrivateQueueManager]:
-    """Queue managers that know each other's ports."""
-    with ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in names]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        ports = [str(each.getsockname()[1]) for each in sockets]
-    peers = ", ".join(f"{name}=127.0.0.1:{port}" for name, port in zip(names, ports, strict=True))
-    return [
-        stack.enter_context(
-            private_queue_manager(
-                ("--console-port", "0", "--binary-port", port),
-                f'name = "{name}"\n[binary]\npeers = "{peers}"\n',
-            )
-        )
-        for name, port in zip(names, ports, strict=True)
-    ]
 
 
 def page(queue_manager: PrivateQueueManager, path: str) -> Answer:
@@ -39,7 +23,7 @@ def page(queue_manager: PrivateQueueManager, path: str) -> Answer:
 
 def test_the_way_of_a_message_leads_over_queue_managers() -> None:
     with ExitStack() as stack:
-        here, there = pair(stack, "shop", "warehouse")
+        here, there = neighbours(stack, "shop", "warehouse")
         there.run("queue", "create", "orders")
         there.run("queue", "set", "orders", "--trail")
         here.run("queue", "create", "told")
@@ -56,3 +40,78 @@ def test_the_way_of_a_message_leads_over_queue_managers() -> None:
     for words in ("where it was sent", "warehouse this queue manager", "arrived", "reader"):
         assert words in of_reader.words
     assert sent.partition("\\")[0] in of_reader.words, "the identifier tells who has sent it"
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateQueueManager, ...]]:
+    """Two that may ask each other, as boss."""
+    accounts = accounts_file(tmp_path_factory.mktemp("accounts"), "boss")
+    with ExitStack() as stack:
+        both = neighbours(stack, "shop", "warehouse", accounts=accounts)
+        for each in both:
+            each.run(*ADD_BOSS, input="secret\n")
+        both[1].run("queue", "create", "orders")
+        both[1].run("queue", "set", "orders", "--trail")
+        yield tuple(both)
+
+
+def received(here: PrivateQueueManager, there: PrivateQueueManager) -> str:
+    """The page of a message that was sent here and received there."""
+    sent = here.run("send", r"DIRECT=OS:warehouse\private$\orders", "--body", "x").stdout.strip()
+    there.run("receive", "orders", "--timeout", "20000")
+    return f"/console/trace?id={quote(sent, safe='')}"
+
+
+def looked_at(queue_manager: PrivateQueueManager, path: str) -> Answer:
+    browser = open_browser(queue_manager)
+    browser.log_on("boss")
+    return browser.get(path)
+
+
+def test_the_page_of_the_sender_shows_the_reader_elsewhere(
+    asking: tuple[PrivateQueueManager, ...],
+) -> None:
+    here, there = asking
+    answer = looked_at(here, received(here, there))
+    assert "told by their own clocks: warehouse." in answer.words
+    assert "received private$\\orders, warehouse reader, warehouse" in answer.words
+    assert "by the message itself" in answer.words, "no trail tells who has sent it"
+
+
+def test_who_is_no_administrator_there_is_told_so(
+    asking: tuple[PrivateQueueManager, ...],
+) -> None:
+    here, there = asking
+    path = received(here, there)
+    there.run("user", "remove", "boss")
+    there.run("user", "add", "boss", "--password-stdin", input="secret\n")
+    try:
+        answer = looked_at(here, path)
+    finally:
+        there.run("user", "remove", "boss")
+        there.run(*ADD_BOSS, input="secret\n")
+    assert "warehouse refuses to tell" in answer.words
+    assert "reader" not in answer.words
+
+
+def test_who_has_gone_is_waited_for_no_longer_than_a_moment(
+    asking: tuple[PrivateQueueManager, ...],
+) -> None:
+    here, there = asking
+    path = received(here, there)
+    there.stop()
+    try:
+        answer = looked_at(here, path)
+    finally:
+        there.start()
+    assert "warehouse has not answered" in answer.words
+    assert "sent OS:warehouse" in answer.words, "what is known here is told nevertheless"
+
+
+def test_nobody_is_asked_whom_the_settings_do_not_name() -> None:
+    with ExitStack() as stack:
+        here, there = neighbours(stack, "shop", "warehouse")
+        there.run("queue", "create", "orders")
+        answer = page(here, received(here, there))
+    assert "warehouse was not asked" in answer.words
+    assert "remote.peers" in answer.words

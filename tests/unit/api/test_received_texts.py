@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.adm.queue import Queue
-from rpcqm.api.models import write_json
+from rpcqm.api.reading import write_json
 from rpcqm.api.received_texts import LONGEST_VALUES, TEXTS, ReceivedTexts, told_body, told_carefully
 from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.names.format_name import FormatName

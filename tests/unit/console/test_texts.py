@@ -6,6 +6,7 @@ from pathlib import Path
 
 import rpcqm.console
 from rpcqm.codec.bodies import described
+from rpcqm.codec.security.permissions import RIGHTS
 from rpcqm.console.texts import text, texts
 
 ROOM = Path(rpcqm.console.__file__).parent
@@ -69,6 +70,10 @@ def test_one_thing_has_words_of_its_own() -> None:
     assert text("flight.total", number=1) == "1 lease"
     ones = [each.removesuffix("_one") for each in texts() if each.endswith("_one")]
     assert {each for each in ones if "{number}" not in texts()[each]} == set()
+
+
+def test_every_right_is_told_in_plain_words() -> None:
+    assert {f"right.{word.replace('-', '_')}" for word in RIGHTS} <= set(texts())
 
 
 def test_every_property_of_a_message_has_a_name() -> None:

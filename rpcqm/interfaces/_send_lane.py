@@ -21,7 +21,7 @@ from rpcqm.interfaces._sent_values import (
     values_of,
 )
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn import Composed, composed_each
+from rpcqm.qm.turn_requests import Composed, composed_each
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.call import ABANDONED, Call
 from rpcqm.rpc.context_handle import ContextHandle

@@ -31,7 +31,8 @@ from rpcqm.interfaces._sent_buffer import message_attributes
 from rpcqm.interfaces._sent_values import SendTemplate, values_of
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
-from rpcqm.qm.turn import Kind, Turn
+from rpcqm.qm.turn import Turn
+from rpcqm.qm.turn_requests import Kind
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath

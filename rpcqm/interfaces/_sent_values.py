@@ -7,7 +7,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
 from rpcqm.interfaces._sent_buffer import MAXIMUM_PRIORITY
-from rpcqm.qm.turn import Kind
+from rpcqm.qm.turn_requests import Kind
 
 _NOTHING = bytes(20)
 

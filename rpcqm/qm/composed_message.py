@@ -12,7 +12,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn import Composed, Kind, composed_each
+from rpcqm.qm.turn_requests import Composed, Kind, composed_each
 
 
 class ComposedMessage:

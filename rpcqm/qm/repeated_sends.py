@@ -31,7 +31,8 @@ from rpcqm.qm.program_work import ProgramWork, Sending
 from rpcqm.qm.registry import QueueRegistry, RepeatedName
 from rpcqm.qm.sent_keys import Identifiers
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn import Composed, Kind, Turn, composed_each
+from rpcqm.qm.turn import Turn
+from rpcqm.qm.turn_requests import Composed, Kind, composed_each
 
 TEMPLATES = 512
 """Packets that are kept; each has about two kilobytes."""

@@ -1,0 +1,114 @@
+"""What waits for the end of a turn: messages on their way, ends of reads (`qm.turn`)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.qm.protocol_records import Changes
+
+
+class Kind(NamedTuple):
+    """What the messages of one run have in common.
+
+    `flags` are the FLAG_... bits of their positions. Those that are `composed` have their packets,
+    and so their numbers, already (G305).
+    """
+
+    recoverable: bool
+    flags: int
+    composed: bool = False
+
+
+class Composed(NamedTuple):
+    """Columns of messages: what is kept of each, their priorities, when they expire."""
+
+    packets: list[bytes]
+    priorities: list[int]
+    expiries: list[int]
+
+
+class TemplatedMessage(Protocol):
+    """A message on its way into a queue, and the request that brought it.
+
+    Others are `composed_message.ComposedMessage`, whatever door they have come by.
+    """
+
+    @property
+    def priority(self) -> int: ...
+
+    @property
+    def beside(self) -> int:
+        """The octets that are kept behind its packet."""
+
+    @property
+    def changes(self) -> Changes | None:
+        """Records of a protocol that belong to the same commit."""
+
+    @property
+    def administration(self) -> FormatName | None:
+        """Where acknowledgements go, if the message asks for any."""
+
+    def compose(self, ordinal: int, now: int) -> bytes:
+        """What is kept of it: its packet, sent `now` (seconds since 1970) with a number of this
+        queue manager; 0 for one that is composed."""
+
+    def expiry(self, now: int) -> int:
+        """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""
+
+    @staticmethod
+    def composed(messages: Sequence[Any], ordinals: Sequence[int], now: int) -> Composed:
+        """As `composed_each`, of messages of this class."""
+
+    def accepted(self) -> None:
+        """It is on its way, and will not go the careful one."""
+
+    def stored(self) -> None:
+        """It is as durable as it asks for, and visible."""
+
+    def carefully(self) -> None:
+        """Go the careful way: nothing has happened yet."""
+
+    def rehearse(self) -> bytes:
+        """Go the careful way up to the commit, for a comparison; its answer."""
+
+    @property
+    def response(self) -> bytes:
+        """The answer, known once it is composed."""
+
+
+class TemplatedRemoval(Protocol):
+    """The end of a read that removes its message, and the request that asks for it."""
+
+    @property
+    def descriptor(self) -> object:
+        """What has the message locked: an open queue, or a lease."""
+
+    def removing(self) -> None:
+        """The removal is on its way: the read is over."""
+
+    def removed(self) -> None:
+        """The message is gone, durably."""
+
+    def carefully(self) -> None:
+        """Go the careful way: nothing has happened yet."""
+
+    def rehearse(self) -> bytes:
+        """Go the careful way up to the commit, for a comparison; its answer."""
+
+    @property
+    def response(self) -> bytes:
+        """The answer."""
+
+
+def composed_each(
+    messages: Sequence[TemplatedMessage], ordinals: Sequence[int], now: int
+) -> Composed:
+    """What messages that come `now`, in milliseconds since 1970, tell one by one."""
+    return Composed(
+        [
+            message.compose(ordinal, now // 1000)
+            for message, ordinal in zip(messages, ordinals, strict=True)
+        ],
+        [message.priority for message in messages],
+        [message.expiry(now) for message in messages],
+    )

@@ -346,9 +346,10 @@ def test_a_send_that_is_cancelled_is_answered(lane: Lane) -> None:
 def test_a_send_whose_connection_breaks_is_carried_out(lane: Lane) -> None:
     caller = lane.client.caller
     lane.send(b"its client has gone")
-    caller.association.connection_lost()
+    sent = caller.association.pdus_out
+    caller.lose()
     assert caller.association.idle
-    lane.qm.settle()
+    assert caller.association.pdus_out == sent
     assert lane.qm.bodies(lane.queue)[-1] == b"its client has gone"
     assert caller.association.pending == lane.server.dispatcher.pending == 0
 

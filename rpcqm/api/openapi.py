@@ -107,12 +107,12 @@ def _each(model: type, place: str, schemas: dict[str, Any]) -> list[dict[str, An
     found = []
     for name, schema in _described(model, schemas).get("properties", {}).items():
         shown = dict(schema)
-        for choice in shown.pop("anyOf", ()):
-            if choice.get("type") != "null":
-                shown |= choice
+        if isinstance(shown.get("type"), list):
+            shown["type"] = shown["type"][0]
+        if "enum" in shown:
+            shown["enum"] = [known for known in shown["enum"] if known is not None]
         if shown.get("default", 0) is None:
             del shown["default"]
-        shown.pop("title", None)
         if place == "header":
             name = f"Rpcqm-{name.title().replace('_', '-')}"  # as it is sent
             shown = _as_text(shown)
@@ -160,9 +160,33 @@ def _content(model: type | str, schemas: dict[str, Any]) -> tuple[str, dict[str,
 
 def _described(model: type, schemas: dict[str, Any]) -> dict[str, Any]:
     """The schema of a model; those that it refers to are among the others then."""
-    schema: dict[str, Any] = reading.adapter(model).json_schema(ref_template=_REF)
+    schema: dict[str, Any] = _plain(reading.adapter(model).json_schema(ref_template=_REF))
     schemas |= schema.pop("$defs", {})
     return schema
+
+
+_NULL = {"type": "null"}
+
+
+def _plain(schema: Any) -> Any:
+    """Without titles, of which makers of clients make models, as of choices between it and null."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {name: _plain(each) for name, each in schema.items() if not _is_title(name, each)}
+    choices = plain.get("anyOf", ())
+    if len(choices) == 2 and choices[1] == _NULL and isinstance(choices[0].get("type"), str):
+        plain |= choices[0] | {"type": [choices[0]["type"], "null"]}
+        del plain["anyOf"]
+        if "enum" in plain:
+            plain["enum"] = [*plain["enum"], None]
+    return plain
+
+
+def _is_title(name: str, value: object) -> bool:
+    """Whether it is one and no member of that name, which has a schema."""
+    return name == "title" and isinstance(value, str)
 
 
 def _schema(model: type, schemas: dict[str, Any]) -> dict[str, str]:

@@ -122,14 +122,13 @@ def _models(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _bounds(schema: Mapping[str, Any]) -> str:
     """What a value may be, and what it is if it is left out."""
-    limits = next((each for each in schema.get("anyOf", ()) if len(each) > 1), schema)
     told = []
-    if "minimum" in limits:
-        told.append(f"from {limits['minimum']} to {limits['maximum']}")
-    if "maxLength" in limits:
-        told.append(f"at most {limits['maxLength']} characters")
-    if "maxItems" in limits:
-        told.append(f"at most {limits['maxItems']}")
+    if "minimum" in schema:
+        told.append(f"from {schema['minimum']} to {schema['maximum']}")
+    if "maxLength" in schema:
+        told.append(f"at most {schema['maxLength']} characters")
+    if "maxItems" in schema:
+        told.append(f"at most {schema['maxItems']}")
     if schema.get("default") not in (None, ""):
         told.append(f"{json.dumps(schema['default'])} if it is left out")
     return escape("".join(f", {each}" for each in told))
@@ -142,6 +141,11 @@ def _type(schema: Mapping[str, Any]) -> str:
         return f'<a href="#{name}">{name}</a>'
     if "anyOf" in schema:
         return " or ".join(map(_type, schema["anyOf"]))
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        known = [each for each in schema.get("enum", ()) if each is not None]
+        choices = {**schema, "type": kind[0]} | ({"enum": known} if known else {})
+        return " or ".join((_type(choices), *kind[1:]))
     if "enum" in schema:
         return escape(", ".join(map(str, schema["enum"])))
     if schema.get("type") == "array":

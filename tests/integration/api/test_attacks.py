@@ -467,8 +467,26 @@ def test_the_description_has_what_is_answered_and_nothing_else_about_keys(boss: 
 def test_the_description_is_one_that_makers_of_clients_for_go_and_java_understand(
     boss: Program,
 ) -> None:
-    """In Go `NewX` makes an `X`; octets without a type become objects, which no client can send."""
+    """In Go `NewX` makes an `X`; octets without a type become objects, which no client can send.
+
+    In Java choices and titles become classes, some of which do not compile.
+    """
     document = boss.ask("GET", "/openapi.json").value
+    assert b'"anyOf"' not in boss.ask("GET", "/openapi.json").body
+    quota = document["components"]["schemas"]["QueueDraft"]["properties"]["quota"]
+    assert quota == {"default": None, "maximum": 0xFFFF_FFFF, "minimum": 0} | {
+        "type": ["integer", "null"]
+    }
+    privacy = document["components"]["schemas"]["QueueChanges"]["properties"]["privacy"]
+    assert privacy["enum"] == ["none", "optional", "body", None]
+    parameters = [
+        each["schema"]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for each in operation["parameters"]
+    ]
+    assert all(isinstance(each["type"], str) for each in parameters)
+    assert not [each for each in parameters if None in each.get("enum", ())]
     assert not [each for each in document["components"]["schemas"] if each.startswith("New")]
     octets = [
         content["application/octet-stream"]["schema"]

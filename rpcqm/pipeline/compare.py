@@ -103,8 +103,8 @@ def _report(report: Report, output: Path, different: "DataFrame", only: "DataFra
 
     counted = jobs.rows_of(different.groupBy("name").count().orderBy(f.desc("count")))
     report.plot("Requests answered differently, by method", jobs.bars(counted, "name", "count"))
-    report.table("differences", "Same requests, differing answers", jobs.rows_of(different))
-    report.table("only", "Requests on one side only", jobs.rows_of(only.limit(1000)))
+    report.table("differences", "Same requests, differing answers", jobs.first_rows(different))
+    report.table("only", "Requests on one side only", jobs.first_rows(only))
     report.write(output)
 
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpcqm.client.remote_read import RECEIVE_ACTIONS
 from rpcqm.pipeline import jobs
-from rpcqm.pipeline.html import Report, Row
+from rpcqm.pipeline.html import Report
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -210,12 +210,12 @@ def _report(
     points = sorted({str(row["conformance_point"]) for row in rows if row["conformance_point"]})
     exercised = [{"point": point} for point in points]
     report.table("conformance_points", "Conformance points that the traffic exercises", exercised)
-    report.table("disagreements", "Disagreements with the specification", _first(wrong))
+    report.table(
+        "disagreements",
+        "Disagreements with the specification",
+        jobs.first_rows(wrong.orderBy("time")),
+    )
     report.write(output)
-
-
-def _first(frame: "DataFrame", most: int = 1000) -> Sequence[Row]:
-    return jobs.rows_of(frame.orderBy("time").limit(most))
 
 
 if __name__ == "__main__":

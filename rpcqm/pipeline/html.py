@@ -34,6 +34,9 @@ _BAR, _LABELS, _WIDTH, _LETTER = 22, 300, 900, 7
 _WORDS = {"rows_in": "Read", "rows_out": "Written", "rejected": "Rejected", "seconds": "Seconds"}
 """What the parts of a run's summary are called on the page."""
 
+MOST_ROWS = 1_000
+"""Of a table: a page of more is no report. What was asked for should be one more."""
+
 Row = Mapping[str, object]
 
 
@@ -80,10 +83,15 @@ class Report:
         )
         self._parts.append(f"<h2>{_text(title)}</h2>{_scrolling(title, picture)}")
 
-    def table(self, name: str, title: str, rows: Sequence[Row]) -> None:
-        """A table; its rows are `name` in the JSON."""
+    def table(self, name: str, title: str, rows: Sequence[Row], most: int = MOST_ROWS) -> None:
+        """A table; its rows are `name` in the JSON. It has the first `most`, and says so."""
+        more = len(rows) > most
+        rows = rows[:most]
         self.values[name] = [dict(row) for row in rows]
         self._parts.append(f"<h2>{_text(title)}</h2>")
+        if more:
+            note = f"The first {most:,} are shown; the tables that the job has written have all."
+            self._parts.append(f'<p class="quiet">{note}</p>')
         if not rows:
             self._parts.append("<p>None.</p>")
             return
@@ -154,4 +162,13 @@ def _is_number(value: object) -> bool:
 def _cell(value: object) -> str:
     if _is_number(value):
         return f'<td{_kind(value)} data-value="{value!r}">{_number(value)}</td>'
-    return f"<td>{_text(value)}</td>"
+    return f"<td>{_words(value)}</td>"
+
+
+def _words(value: object) -> str:
+    """A value of a cell: what has parts is told by them."""
+    if isinstance(value, Mapping):
+        return _told(value) if value else ""
+    if isinstance(value, list | tuple):
+        return _text(", ".join(map(str, value)))
+    return _text(value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, SupportsFloat
 
-from rpcqm.pipeline.html import Report, Row
+from rpcqm.pipeline.html import MOST_ROWS, Report, Row
 from rpcqm.pipeline.java import JavaMissingError
 from rpcqm.pipeline.session import DEFAULT_MASTER, spark_session
 
@@ -109,6 +109,11 @@ def main(add: Callable[[argparse.ArgumentParser], None], work: Work, name: str) 
 def rows_of(frame: "DataFrame") -> list[Row]:
     """A small data frame as rows."""
     return [row.asDict() for row in frame.collect()]
+
+
+def first_rows(frame: "DataFrame", most: int = MOST_ROWS) -> list[Row]:
+    """The rows of a table of a report, and one more if there are more."""
+    return rows_of(frame.limit(most + 1))
 
 
 def required_table(spark: "SparkSession", directory: str, name: str) -> "DataFrame":

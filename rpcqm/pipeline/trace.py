@@ -11,6 +11,9 @@ from rpcqm.pipeline.html import Report
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MOST_EVENTS = 5_000
+"""Of the table of the report."""
+
 _BARE = str.maketrans("", "", "{}")
 
 
@@ -61,12 +64,12 @@ def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Sum
 
 
 def _report(report: Report, output: Path, trace: "DataFrame", lives: "DataFrame") -> None:
-    rows = jobs.rows_of(lives.limit(1000))
+    rows = jobs.first_rows(lives)
     report.plot("Events by message", jobs.bars(rows[:25], "message_id", "events"))
     report.table("lives", "Messages", rows)
     columns = ("message_id", "step", "time", "queue", "interface", "name", "status_name")
-    shown = trace.select(*columns, "client", "server").limit(5000)
-    report.table("trace", "Events", jobs.rows_of(shown))
+    shown = jobs.first_rows(trace.select(*columns, "client", "server"), MOST_EVENTS)
+    report.table("trace", "Events", shown, MOST_EVENTS)
     report.write(output)
 
 

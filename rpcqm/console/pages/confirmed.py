@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.settling import settled
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, subqueue_name
 from rpcqm.console.asked import Asked, Download, Fields, Page, Redirect, Shown, whole_number
 from rpcqm.console.fields import Field, field
@@ -43,6 +44,15 @@ def _amount(told: object) -> str:
     return text("unknown") if told is None else f"{told:,}"
 
 
+def _asks_all(asked: Asked, key: str, queue: FormatName, told: object, shown: str) -> str:
+    """A question about all messages of a queue; those that are held are out of reach."""
+    if not isinstance(told, int):
+        return text(key, name=shown, number=_amount(told))
+    held = asked.operations.queues.held(asked.operations.queues.find(queue))
+    question = text(key, name=shown, number=_amount(told - held))
+    return f"{question} {text('queue.held_too', number=f'{held:,}')}" if held else question
+
+
 def _chosen(fields: Fields) -> list[int]:
     keys = _keys(fields)
     if not keys:
@@ -65,9 +75,9 @@ def _back(asked: Asked, said: str) -> Redirect:
 
 async def ask_purge(asked: Asked) -> Shown:
     """How many messages a purge would remove."""
-    _, told, name = look(asked, asked.query)
-    number = _amount(told["messages"])
-    return _sure(asked, "purge", name, text("purge.sure", name=name.shown, number=number))
+    queue, told, name = look(asked, asked.query)
+    question = _asks_all(asked, "purge.sure", queue, told["messages"], name.shown)
+    return _sure(asked, "purge", name, question)
 
 
 async def purge(asked: Asked) -> Redirect:
@@ -81,8 +91,8 @@ async def ask_export(asked: Asked) -> Shown:
     """How many messages a file would have."""
     queue, told, name = look(asked, asked.query)
     asked.operations.messages.peek(asked.identity, queue)  # so that nobody asks in vain
-    number = _amount(told["messages"])
-    return _sure(asked, "export", name, text("export.sure", name=name.shown, number=number))
+    question = _asks_all(asked, "export.sure", queue, told["messages"], name.shown)
+    return _sure(asked, "export", name, question)
 
 
 async def export(asked: Asked) -> Download:
@@ -148,10 +158,12 @@ async def move(asked: Asked) -> Redirect:
 
 async def ask_resend(asked: Asked) -> Shown:
     """Which dead letters would be sent again: those that were chosen, or all."""
-    _, told, name = look(asked, asked.query)
+    queue, told, name = look(asked, asked.query)
     keys = _keys(asked.query)
-    number = f"{len(keys):,}" if keys else _amount(told["messages"])
-    question = text("resend.sure" if keys else "resend.sure_all", name=name.shown, number=number)
+    if keys:
+        question = text("resend.sure", name=name.shown, number=f"{len(keys):,}")
+    else:
+        question = _asks_all(asked, "resend.sure_all", queue, told["messages"], name.shown)
     return _sure(asked, "resend", name, question, keys, [field("resend", "to", hint=True)])
 
 

@@ -74,6 +74,16 @@ def test_leases_and_who_holds_them_are_shown_and_ones_own_given_back(
     page = browser.get("/console/flight")
     assert "boss" in page.words
     assert message["lookup_id"] in page.words
+    boss.ask("POST", "/queues/orders/messages", b"y")
+    for page_of_all in ("purge", "export"):
+        asked = browser.get(f"/console/queue/{page_of_all}?queue=orders")
+        assert "1 now" in asked.words
+        assert "1 more is held by a lease, a transaction or a reader, and is not meant" in (
+            asked.words
+        )
+    assert "1 message was removed" in (
+        browser.submit("/console/queue/purge", {"queue": "orders"}).words
+    )
     asked = browser.get(f"/console/flight/release?lease={quote(message['lease'])}")
     assert "that boss has received is given back" in asked.words
     browser.submit("/console/flight/release", {"lease": message["lease"]})

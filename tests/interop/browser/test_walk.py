@@ -119,7 +119,7 @@ def test_what_happens_takes_nothing_from_who_is_there(
 ) -> None:
     make(running, "busy")
     running.run("send", "busy", "--label", "there before", "--body", "x")
-    someone.look(NARROW)
+    someone.look(NARROW - 95)
     someone.open("/console/queue", queue="busy")
     script = "const e = document.querySelector('.scroll'); e.focus(); e.scrollLeft = 60"
     someone.driver.execute_script(script)
@@ -139,10 +139,11 @@ def test_what_happens_takes_nothing_from_who_is_there(
 
 @pytest.mark.soak
 def test_what_was_opened_stays_open(running: PrivateQueueManager, someone: Person) -> None:
+    make(running, "opened")
     until(lambda: _has_details(someone))
     someone.driver.execute_script("document.querySelector('summary').focus()")
     someone.type(Keys.ENTER)
-    running.run("send", "busy", "--body", "x", "--label", "y")
+    running.run("send", "opened", "--body", "x", "--label", "y")
     before = _region(someone)
     until(lambda: _region(someone) != before)
     script = "return [document.querySelector('details').open, document.activeElement.tagName]"

@@ -1,6 +1,7 @@
 """The parts of the pipeline that need no Spark."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,19 @@ def test_a_report_tells_what_was_read_in_words_and_looks_like_the_console(tmp_pa
     assert '<th scope="col" class="number">p50 ms</th>' in page
     assert r"left\u202eright" in page
     assert style() in page
+
+
+def test_a_report_has_no_raw_values_and_says_when_a_table_is_cut(tmp_path: Path) -> None:
+    report = Report("Traffic")
+    cells = {"statuses": {"MQ_OK": 1200, "MQ_ERROR": 1}, "none": {}, "queues": ["a", "<b>"]}
+    report.table("rows", "Rows", [{"name": str(number), **cells} for number in range(3)], most=2)
+    report.write(tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "<td>1,200 MQ_OK, 1 MQ_ERROR</td><td></td><td>a, &lt;b&gt;</td>" in page
+    assert "{" not in re.sub("(?s)<style.*?</style>|<script.*?</script>", "", page)
+    assert "The first 2 are shown" in page
+    told = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert [row["name"] for row in told["rows"]] == ["0", "1"]
 
 
 @given(st.lists(st.integers(-(1 << 62), (1 << 62) - 1), min_size=1))

@@ -76,10 +76,13 @@ def _sends() -> Iterator[rpc_ACSendMessageExRequest]:
 
 
 def _receives() -> Iterator[rpc_ACReceiveMessageExRequest]:
-    for more in ({}, {"action": 0x80000000, "timeout": 9}):
-        yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=receiving_buffer(**more))
+    for action, timeout in ((0, 0), (0x80000000, 9)):
+        buffer = receiving_buffer(action=action, timeout=timeout)
+        yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=buffer)
     own = XACTUOW(rgb=bytes(16))
-    sizes = dict.fromkeys(("ulTitleBufferSizeInWCHARs", "pulTitleBufferSizeInWCHARs"), 20)
+    sizes: dict[str, Any] = dict.fromkeys(
+        ("ulTitleBufferSizeInWCHARs", "pulTitleBufferSizeInWCHARs"), 20
+    )
     buffer = receiving_buffer(16, pUow=own, pPriority=0, pClass=0, ppTitle="\0" * 20, **sizes)
     yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=buffer)
 

@@ -83,7 +83,7 @@ def send(machine: PrivateQueueManager, to: FormatName = OWN, **options: Any) -> 
     asyncio.run(story())
 
 
-ASKING = {
+ASKING: dict[str, Any] = {
     "acknowledgements": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "administration_queue": FormatName.parse(r"DIRECT=OS:here\private$\answers"),
 }
@@ -217,6 +217,11 @@ RECEIVER: dict[str, tuple[Wrong, SendTo, str]] = {
 OTHERWISE = "self.packets += [each[:-1] + b'!' for each in taken]"
 SENDER: dict[str, tuple[Wrong, SendTo, str]] = {
     "messages leave": (Wrong(LEAVING, "self.packets += taken", OTHERWISE), send, "orders"),
+    "messages leave in order": (
+        Wrong("binary.connection.stamped_messages", "stamp.number, stamp.previous", "1, 0"),
+        send_in_order,
+        "stream",
+    ),
     "what has left is removed": (
         Wrong("binary.connection.outgoing_runs", "queue, keys, look=", "queue, keys[1:], look="),
         send,

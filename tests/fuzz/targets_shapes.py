@@ -76,9 +76,9 @@ def _sends() -> Iterator[rpc_ACSendMessageExRequest]:
 
 
 def _receives() -> Iterator[rpc_ACReceiveMessageExRequest]:
-    usual: tuple[dict[str, Any], ...] = ({}, {"action": 0x80000000, "timeout": 9})
-    for more in usual:
-        yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=receiving_buffer(**more))
+    for action, timeout in ((0, 0), (0x80000000, 9)):
+        buffer = receiving_buffer(action=action, timeout=timeout)
+        yield rpc_ACReceiveMessageExRequest(hQMContext=7, ptb=buffer)
     own = XACTUOW(rgb=bytes(16))
     sizes: dict[str, Any] = dict.fromkeys(
         ("ulTitleBufferSizeInWCHARs", "pulTitleBufferSizeInWCHARs"), 20

@@ -8,14 +8,27 @@ from rpcqm.binary.connection.known_shapes import Shape
 from rpcqm.codec.packet.form import Alike, Values
 from rpcqm.qm.transfer import WaitingRun
 
+FOREVER = 1 << 63
+
 
 class Leaving:
     """The first ones of those that wait, as far as they may leave; `now` is seconds since 1970.
 
-    `packets` are what is sent of them, `identifiers` the octets of their identifiers.
+    `packets` are what is sent of them, `identifiers` the octets of their identifiers, `shapes` what
+    they were recognised by, `latest` when they may leave. `to_be_stamped` are transactional ones of
+    our own.
     """
 
-    __slots__ = ("_mixed", "_now", "_waiting", "identifiers", "packets")
+    __slots__ = (
+        "_mixed",
+        "_now",
+        "_waiting",
+        "identifiers",
+        "latest",
+        "packets",
+        "shapes",
+        "to_be_stamped",
+    )
 
     def __init__(self, waiting: WaitingRun, now: int) -> None:
         self._waiting, self._now = waiting, now
@@ -23,6 +36,9 @@ class Leaving:
         """Whether neighbours were not alike, so that no more are looked for."""
         self.packets: list[bytes] = []
         self.identifiers: list[bytes] = []
+        self.shapes: list[Shape] = []
+        self.latest: list[int] = []
+        self.to_be_stamped = False
 
     def __len__(self) -> int:
         return len(self.packets)
@@ -43,9 +59,13 @@ class Leaving:
             return False
         alike = None if self._mixed else self._alike(shape)
         numbers = [values.message_id] if alike is None else alike.message_ids
+        sent_times = [values.sent_time] if alike is None else alike.sent_times
         at = len(self.packets)
         taken = self._waiting.stored[at : at + len(numbers)]
         self.identifiers += shape.identifiers(numbers)
+        self.shapes += [shape] * len(numbers)
+        limit = shape.time_to_reach_queue
+        self.latest += [FOREVER if limit == NEVER else sent + limit for sent in sent_times]
         if len(taken[0]) == values.size:
             self.packets += taken
         else:  # where they came from is kept behind them

@@ -21,6 +21,7 @@ from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
 from rpcqm.binary.connection.outgoing_run import Leaving
 from rpcqm.binary.connection.outgoing_shadow import ChangesOf, Look, OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection, tokens_of
+from rpcqm.binary.connection.stamped_messages import Recognised
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.qm.protocol_records import Changes
@@ -51,25 +52,25 @@ class OutgoingRuns:
         self.sent = 0
         """Messages that were sent together with others."""
 
+    def next(self, transfer: "OutgoingTransfer", limit: int) -> Leaving | None:
+        """The next messages of a transfer that can leave together, up to `limit`; or None.
+
+        The first that is not among them goes the careful way.
+        """
+        if limit < FEWEST or not self._protocol.takes_together:
+            return None
+        run = self._next(transfer.queue, transfer.name, limit)
+        return run if len(run) >= FEWEST else None
+
     def send(
         self,
         transfer: "OutgoingTransfer",
         connection: PeerConnection,
         in_flight: dict[int, None],
-        limit: int,
+        run: Leaving,
     ) -> bool:
-        """Send the next messages of a transfer together, up to `limit`; False if none can be.
-
-        They are in flight then, which locks them. The first that is missing goes the careful way.
-        """
-        if limit < FEWEST or not self._protocol.takes_together:
-            return False
-        queue = transfer.queue
-        run = self._next(queue, transfer.name, limit)
-        if len(run) < FEWEST:
-            return False
-        keys = run.keys
-        shadow = self.shadow
+        """Send a run; they are in flight then, which locks them. False if that cannot be."""
+        queue, keys, shadow = transfer.queue, run.keys, self.shadow
         with nullcontext() if shadow is None else shadow.sending(transfer, connection, keys):
             if not self._transfer.lock_run(queue, keys, transfer):
                 return False
@@ -77,12 +78,28 @@ class OutgoingRuns:
             connection.session.send_many(run.packets, tokens_of(transfer, keys))
             trace = self._protocol.message_trace
             trace.sent_together(queue, keys, run.identifiers, run.packets, connection.address)
-        self.sent += len(run)
-        self._protocol.store.metrics.count("templates.left", len(run))
+        self.count_sent(len(run))
         return True
 
+    def count_sent(self, count: int) -> None:
+        """So many messages have been sent together with others."""
+        self.sent += count
+        self._protocol.store.metrics.count("templates.left", count)
+
+    def lock_to_be_stamped(
+        self, transfer: "OutgoingTransfer", in_flight: dict[int, None], run: Leaving
+    ) -> list[Recognised]:
+        """Lock a run whose messages get their stamps first; nothing if that cannot be."""
+        keys = run.keys
+        if self.shadow is not None:
+            self.shadow.compare_locked(transfer, keys)
+        if not self._transfer.lock_run(transfer.queue, keys, transfer):
+            return []
+        in_flight.update(dict.fromkeys(keys))
+        return list(map(Recognised, keys, run.identifiers, run.packets, run.shapes, run.latest))
+
     def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> Leaving:
-        """The next messages that leave unchanged, and with nothing to be noted."""
+        """The next messages that leave unchanged but for a stamp, with nothing to be noted."""
         asked: dict[Shape, bool] = {}
         run = Leaving(self._transfer.next_run(queue, limit), self._clock.now() // 1000)
         while (stored := run.following) is not None:
@@ -92,18 +109,27 @@ class OutgoingRuns:
                 break
             shape, values = found
             if shape not in asked:
-                asked[shape] = self._leaves_unchanged(name, stored[: values.size])
+                asked[shape] = self._belongs_to(run, name, shape, stored[: values.size])
             if not asked[shape] or not run.take(shape, values):
                 break
         return run
 
-    def _leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
-        """Whether messages of a shape leave as they are, as one of them is told."""
-        message = Message(packet)
-        if is_stamped_here(message, self._queue_manager.identifier):
-            return False
+    def _belongs_to(self, run: Leaving, name: FormatName, shape: Shape, packet: bytes) -> bool:
+        """Whether messages of a shape can be in a run: those that need stamps with others that do.
+
+        One of them is told.
+        """
+        stamped = shape.transactional and is_stamped_here(
+            Message(packet), self._queue_manager.identifier
+        )
+        if not run.packets:
+            run.to_be_stamped = stamped
+        return run.to_be_stamped is stamped and self.leaves_unchanged(name, packet)
+
+    def leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
+        """Whether messages of a shape leave as they are kept, as one of them is told."""
         try:
-            return self._protocol.outgoing_packet(name, message) is packet
+            return self._protocol.outgoing_packet(name, Message(packet)) is packet
         except Exception as error:  # the careful path says it to each of them
             _log.debug("not sent together", queue=str(name), error=str(error))
             return False

@@ -13,9 +13,11 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.binary.connection.arrival_shadow import Stage, Tap, UnlikeError, tapped
 from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.sequence import Stamp
 from rpcqm.binary.session_copy import copied, told
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.shadow import Shadow
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
@@ -118,11 +120,39 @@ class OutgoingShadow:
             "available": (index.available, index.first_available()),
         }
 
+    def compare_locked(self, transfer: "OutgoingTransfer", keys: Sequence[int]) -> None:
+        """Compare what would be locked one by one, and stamped before it leaves."""
+        queue, own = transfer.queue, self._protocol.queue_manager.identifier
+        locked: list[int] = []
+        try:
+            for _ in keys:
+                message = self._transfer.lock_next(queue, transfer)
+                if message is None:
+                    break
+                locked.append(message.lookup_identifier)
+                if not is_stamped_here(message, own) or not self._leaves_in_time(message):
+                    self._shadow.equal("to be stamped", message, None)
+        finally:
+            self._protocol.store.index(queue.queue_id).unlock_many(locked)
+        self._shadow.equal("locked", locked, list(keys))
+
+    def compare_stamped(
+        self, transfer: "OutgoingTransfer", key: int, stamp: Stamp, packet: bytes
+    ) -> None:
+        """Compare what is sent of a message that has its stamp."""
+        message = self._protocol.positions.message_at(transfer.queue, key)
+        careful = bytearray(self._protocol.outgoing_packet(transfer.name, message))
+        set_sequence(careful, stamp.sequence, stamp.number, stamp.previous)
+        late = not self._leaves_in_time(message) or is_traced(message.packet)
+        self._shadow.compared += 1
+        self._shadow.equal("sent", (bytes(careful), late), (packet, False))
+
+    def _leaves_in_time(self, message: Message) -> bool:
+        return not cannot_reach_queue(message, self._protocol.clock.now() // 1000)
+
     def _leaves_as_it_is(self, message: Message) -> bool:
-        now = self._protocol.clock.now() // 1000
-        return not (
+        return self._leaves_in_time(message) and not (
             is_stamped_here(message, self._protocol.queue_manager.identifier)
-            or cannot_reach_queue(message, now)
             or is_traced(message.packet)
         )
 

@@ -32,12 +32,12 @@ from rpcqm.binary.connection.remembered_peer import (
     peer_key,
 )
 from rpcqm.binary.connection.sequence_numbers import SequenceRecords
+from rpcqm.binary.connection.stamped_messages import LeavingStamped, Recognised, Stamped
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.connection_failures import connect_failure
@@ -352,7 +352,7 @@ class OutgoingTransfer:
         connection = self.connection
         if connection is None or not self._can_send():
             return True
-        stamped: list[Message] = []
+        stamped: Stamped = []
         changes: dict[bytes, bytes | None] = {}
         try:
             with self._not_pumping():
@@ -365,13 +365,13 @@ class OutgoingTransfer:
                 self._send_stamped(connection, stamped, changes)
 
     def _fill_window(
-        self, connection: PeerConnection, stamped: list[Message], changes: dict[bytes, bytes | None]
+        self, connection: PeerConnection, stamped: Stamped, changes: dict[bytes, bytes | None]
     ) -> bool:
         """Send what needs no stamp; what has one now, with the changes that this makes."""
         while (room := connection.session.room - self._stamping - len(stamped)) > 0:
             if self._dispatcher.is_outranked(self.queue):
                 return False
-            if not stamped and self._protocol.runs.send(self, connection, self._in_flight, room):
+            if self._take_run(connection, stamped, changes, room):
                 continue
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
@@ -381,10 +381,32 @@ class OutgoingTransfer:
                 if not self._expired(message):
                     self._stamp(message, changes)
                     stamped.append(message)
-            elif (packet := self._packet_of(message)) is not None:
+            elif (packet := self.packet_of(message)) is not None:
                 connection.session.send(packet, Token(self, message.lookup_identifier))
-                self._sent(message, connection)
+                self.note_sent(message, connection)
         return True
+
+    def _take_run(
+        self,
+        connection: PeerConnection,
+        stamped: Stamped,
+        changes: dict[bytes, bytes | None],
+        room: int,
+    ) -> bool:
+        """Send the next messages together, or have them stamped; False if there are none."""
+        runs = self._protocol.runs
+        if stamped and isinstance(stamped[-1], Message):
+            return False
+        run = runs.next(self, room)
+        if run is None or not run.to_be_stamped:
+            if run is None or stamped:
+                return False
+            return runs.send(self, connection, self._in_flight, run)
+        locked = runs.lock_to_be_stamped(self, self._in_flight, run)
+        for message in locked:
+            self._stamp(message, changes)
+        stamped += locked
+        return bool(locked)
 
     @contextmanager
     def _not_pumping(self) -> Iterator[None]:
@@ -402,7 +424,7 @@ class OutgoingTransfer:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         return over
 
-    def _packet_of(self, message: Message) -> bytes | None:
+    def packet_of(self, message: Message) -> bytes | None:
         """The packet to send; None when the message has expired, or cannot be encrypted.
 
         Source: [MS-MQQB] 3.1.7.1.5.1.
@@ -417,7 +439,7 @@ class OutgoingTransfer:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
             return None
 
-    def _sent(self, message: Message, connection: PeerConnection) -> None:
+    def note_sent(self, message: Message, connection: PeerConnection) -> None:
         """[MS-MQQB] 3.1.7.1.7."""
         self._message_trace.sent(self.queue, message, connection.address)
         if is_traced(message.packet):
@@ -428,7 +450,7 @@ class OutgoingTransfer:
         self._in_flight.pop(message.lookup_identifier, None)
         self._transfer.failed(self.queue, message.lookup_identifier, reason)
 
-    def _stamp(self, message: Message, changes: dict[bytes, bytes | None]) -> None:
+    def _stamp(self, message: Message | Recognised, changes: dict[bytes, bytes | None]) -> None:
         sequence = self.sequence
         if sequence is None:
             sequence = self.sequence = self._new_sequence(self._protocol.next_sequence())
@@ -443,10 +465,7 @@ class OutgoingTransfer:
             changes.update(self._kept.numbered(key, stamp.number, sequence.encode()))
 
     def _send_stamped(
-        self,
-        connection: PeerConnection,
-        messages: list[Message],
-        changes: dict[bytes, bytes | None],
+        self, connection: PeerConnection, messages: Stamped, changes: Changes
     ) -> None:
         """The stamps are durable before the first byte leaves (G55)."""
         if not changes:
@@ -458,7 +477,7 @@ class OutgoingTransfer:
         written.add_done_callback(partial(self._stamps_written, connection, messages))
 
     def _stamps_written(
-        self, connection: PeerConnection, messages: list[Message], outcome: Completion[None]
+        self, connection: PeerConnection, messages: Stamped, outcome: Completion[None]
     ) -> None:
         self._stamping -= len(messages)
         if self.connection is not connection or outcome.error is not None:
@@ -468,23 +487,12 @@ class OutgoingTransfer:
         else:
             self._transmit_stamped(connection, messages)
 
-    def _transmit_stamped(self, connection: PeerConnection, messages: list[Message]) -> None:
+    def _transmit_stamped(self, connection: PeerConnection, messages: Stamped) -> None:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
         sequence = self.sequence
         assert sequence is not None
-        packets: list[bytes] = []
-        for message in messages:
-            key = message.lookup_identifier
-            if key not in self._in_flight or sequence.number_of(key) is None:
-                continue
-            plain = self._packet_of(message)
-            if plain is None:
-                continue
-            stamp = sequence.stamp_of(key)
-            packet = bytearray(plain)
-            set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
-            packets.append(bytes(packet))
-            self._sent(message, connection)
+        leaving = LeavingStamped(self._protocol, self, connection)
+        packets = leaving.packets(messages, sequence, self._in_flight)
         if packets:
             connection.session.send_many(packets, [None] * len(packets))
         sequence.ladder.wait()

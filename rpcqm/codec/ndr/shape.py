@@ -59,10 +59,21 @@ class StubShape:
 
     `key` is what it is found by, together with others that differ behind their heads. `attached` is
     for whoever works out more of a shape, and goes when the shape does. `used` is set by whoever
-    finds it. `matched` is as `values`, for the fields of a head that has the shape's key.
+    finds it, `proved` and `is_old` by whoever forgets others. `matched` is as `values`, for the
+    fields of a head that has the shape's key.
     """
 
-    __slots__ = ("_paths", "_segments", "attached", "head", "key", "matched", "used")
+    __slots__ = (
+        "_paths",
+        "_segments",
+        "attached",
+        "head",
+        "is_old",
+        "key",
+        "matched",
+        "proved",
+        "used",
+    )
 
     def __init__(
         self, stub: bytes, segments: list[Segment], paths: tuple[str, ...], matched: "_Matched"
@@ -70,7 +81,7 @@ class StubShape:
         self._segments, self._paths = segments, paths
         self.head = Head(segments[0])
         self.key = self.head.key(self.head.unpack(stub))
-        self.used = False
+        self.used = self.proved = self.is_old = False
         self.attached: object = None
         self.matched = matched
 

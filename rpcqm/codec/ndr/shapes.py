@@ -36,6 +36,10 @@ _PATIENCE, _LOOKED_AT = 256, 7
 """After so many misses in a row that taught nothing, one of so many is looked at: whoever never
 repeats shall not pay for it."""
 
+_SWEPT = 256
+"""After so many misses each, shapes are looked at that no stub has had since they were learned: the
+second time they go. Whoever never repeats would have each of them tried."""
+
 
 class _Size(NamedTuple):
     """A shape, and what takes the values out of its stubs of one length."""
@@ -128,6 +132,8 @@ class StubShapes:
         head needs twice as many misses for the next one: there are stubs that never repeat.
         """
         self._misses += 1
+        if not self._misses % _SWEPT:
+            self._sweep()
         if self._head is None:
             again = self._misses > 1 and self._misses & self._misses - 1 == 0
             return self._learned(stub) if again else None
@@ -181,9 +187,21 @@ class StubShapes:
         for shape in shapes[:-1]:
             if not shape.used:
                 break
-            shape.used = False
+            shape.used, shape.proved = False, True
         else:
             shape = shapes[0]
+        self._forget(shape)
+
+    def _sweep(self) -> None:
+        """Forget what has never been found; what has been learned lately has another chance."""
+        for shape in list(self._shapes):
+            if shape.used or shape.proved:
+                continue
+            if shape.is_old:
+                self._forget(shape)
+            shape.is_old = True
+
+    def _forget(self, shape: StubShape) -> None:
         self._shapes.remove(shape)
         self._sizes = {size: each for size, each in self._sizes.items() if each.shape is not shape}
         alike = self._alike[shape.key]

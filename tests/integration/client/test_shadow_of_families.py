@@ -217,6 +217,15 @@ RECEIVER: dict[str, tuple[Wrong, SendTo, str]] = {
 OTHERWISE = "self.packets += [each[:-1] + b'!' for each in taken]"
 SENDER: dict[str, tuple[Wrong, SendTo, str]] = {
     "messages leave": (Wrong(LEAVING, "self.packets += taken", OTHERWISE), send, "orders"),
+    "messages leave in order": (
+        Wrong(
+            "binary.connection.stamped_messages",
+            "_STAMP.pack(stamp.sequence.value, stamp.number",
+            "_STAMP.pack(7, stamp.number",
+        ),
+        send_in_order,
+        "stream",
+    ),
     "what has left is removed": (
         Wrong("binary.connection.outgoing_runs", "queue, keys, look=", "queue, keys[1:], look="),
         send,

@@ -1,7 +1,7 @@
 """Messages that are sent together leave as each of them would ([MS-MQQB] 3.1.7.1)."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -207,6 +207,84 @@ def test_what_has_arrived_in_order_goes_together(twins: Twins) -> None:
     twins.do("acknowledge_order", 0)
     twins.settle()
     assert twins.halves[0].alice.unsent == 0
+
+
+def stamped(twins: Twins, **how: Any) -> None:
+    """A session over which messages go that get their stamps together."""
+    opened(twins, STREAM, **how)
+    for _ in range(3):
+        twins.do("send", STREAM, 2, how)
+        twins.do("acknowledge_order", 0)
+
+
+def test_messages_of_ours_get_their_stamps_together(twins: Twins) -> None:
+    stamped(twins)
+    before = twins.together
+    for body in (b"%d", b"longer %d"):
+        for half in twins.halves:
+            half.alice.send_later(STREAM, body % 0, True)
+        twins.do("send", STREAM, 20, {})
+        twins.settle()
+    sent = [PacketMessage(packet) for packet in twins.halves[0].peer.messages[-42:]]
+    numbers = [each.transaction_sequence_number for each in sent]
+    assert numbers == list(range(numbers[0], numbers[0] + 42))
+    assert twins.together == before + 42
+
+
+def test_what_is_not_acknowledged_keeps_its_stamp(twins: Twins) -> None:
+    stamped(twins)
+    twins.do("send", STREAM, 20, {})
+    twins.do("acknowledge_order", 10)
+    twins.do("disconnect")
+    twins.do("send", STREAM, 5, {})
+    twins.settle(6_000)
+    before = twins.together
+    twins.do("open")
+    twins.settle()
+    assert len(twins.halves[0].peer.messages) == 15
+    assert twins.together == before + 15
+
+
+def while_stamps_are_written(twins: Twins, what: Callable[[Half], None], **how: Any) -> None:
+    """Send six messages, and do something when they are to leave as soon as that is done."""
+    for half in twins.halves:
+        transfer = half.alice.protocol.transfer(half._queues()[0])
+        half.peer.messages.clear()
+        for number in range(6):
+            half.alice.send_later(STREAM, b"%d" % number, True, **how)
+        while not transfer._stamping:
+            half.alice.turn.popleft()()
+        what(half)
+        half.alice.settle()
+    twins.compare()
+
+
+def test_a_message_that_goes_while_stamps_are_written_leaves_a_gap(twins: Twins) -> None:
+    stamped(twins)
+    while_stamps_are_written(twins, lambda half: half.remove(2))
+    sent = [PacketMessage(packet) for packet in twins.halves[0].peer.messages]
+    assert [each.body for each in sent] == [b"0", b"1", b"3", b"4", b"5"]
+
+
+def test_what_is_late_once_its_stamp_is_durable_does_not_leave(twins: Twins) -> None:
+    stamped(twins, time_to_reach_queue=20)
+    late = {"time_to_reach_queue": 20}
+    while_stamps_are_written(twins, lambda half: half.set_ahead(30_000), **late)
+    assert [half.peer.messages for half in twins.halves] == [[], []]
+
+
+def test_what_would_leave_otherwise_by_then_goes_the_careful_way(
+    twins: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamped(twins)
+    before, runs = twins.together, twins.halves[0].alice.protocol.runs
+
+    def otherwise(half: Half) -> None:
+        monkeypatch.setattr(runs, "leaves_unchanged", lambda *_: False)
+
+    while_stamps_are_written(twins, otherwise)
+    assert len(twins.halves[0].peer.messages) == 6
+    assert twins.together == before
 
 
 def test_what_its_source_keeps_is_kept_though_it_left_with_others(twins: Twins) -> None:

@@ -9,6 +9,7 @@ import pytest
 from rpcqm.base.clock import HeldClock
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
 from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
+from rpcqm.binary.connection.stamped_messages import Recognised
 from rpcqm.binary.session import Session
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm.arrival_runs import ArrivalRuns
@@ -305,3 +306,37 @@ def test_packets_that_leave_otherwise_are_noticed(
     monkeypatch.setattr(runs, "_next", wrong)
     outgoing.leave()
     assert "sent" in outgoing.told
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[Leaving]:
+    """Messages that get their stamps together."""
+    made = Leaving(tmp_path, leaving.STREAM)
+    for _ in range(3):
+        made.do("acknowledge_order", 0)
+        made.do("send", leaving.STREAM, 2, {})
+    yield made
+    made.half.simulation.stop()
+
+
+def test_what_gets_a_stamp_is_what_it_would_get_alone(stream: Leaving) -> None:
+    before = stream.shadow.compared
+    stream.do("send", leaving.STREAM, 20, {})
+    assert stream.differences == []
+    assert stream.shadow.compared >= before + 18
+
+
+def test_a_stamp_that_differs_is_noticed(stream: Leaving, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Recognised.stamped
+    monkeypatch.setattr(Recognised, "stamped", lambda *given: right(*given)[:-1] + b"!")
+    stream.do("send", leaving.STREAM, 20, {})
+    assert stream.told == {"sent"}
+
+
+def test_others_that_are_locked_to_be_stamped_are_noticed(
+    stream: Leaving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = property(lambda self: self._waiting.keys[1 : len(self.packets) + 1])
+    monkeypatch.setattr("rpcqm.binary.connection.outgoing_run.Leaving.keys", keys)
+    stream.do("send", leaving.STREAM, 20, {})
+    assert "locked" in stream.told

@@ -176,24 +176,44 @@ def test_every_kind_of_message_is_learned_in_turn() -> None:
 
 @pytest.mark.bound("rpc.alike_request_shapes")
 def test_one_who_never_repeats_is_learned_from_ever_more_seldom() -> None:
-    known = shapes()
-    lessons = [known.note(plain_stub(pulBodyType=number)) for number in range(3_000)]
-    assert sum(each is not None for each in lessons) <= 11
-    assert len(known) == MOST_ALIKE < sum(each is not None for each in lessons)
+    known, lessons = shapes(), 0
+    for number in range(3_000):
+        stub = plain_stub(pulBodyType=number)
+        lessons += known.note(stub) is not None and known.find(stub) is not None
+    assert lessons <= 11
+    assert len(known) == MOST_ALIKE < lessons
+
+
+def test_what_was_never_found_again_is_not_tried_for_long() -> None:
+    known, used = shapes(), plain_stub(**body(b"in use"))
+    for _ in range(2):
+        known.note(used)
+    assert known.find(used) is not None
+    lessons = [known.note(plain_stub(pulBodyType=number)) for number in range(600)]
+    assert sum(each is not None for each in lessons) > 4
+    known.note(used)
+    assert len(known) > 2
+    for number in range(600, 1_100):
+        known.note(plain_stub(pulBodyType=number))
+    assert len(known) <= 2
+    assert known.find(used) is not None
 
 
 @pytest.mark.bound("rpc.request_shapes")
 def test_shapes_are_bounded_and_those_in_use_stay() -> None:
     known, used, other = shapes(), plain_stub(**body(b"in use")), plain_stub(ulAuthLevel=0x5AA5)
     at = other.index(b"\xa5\x5a")
-    for _ in range(2):
-        known.note(used)
-    learned = 0
+    for stub in (other, other, used, used):  # the first one goes first
+        known.note(stub)
+    assert known.find(other) is not None
+    learned = len(known)
     for number in range(3_000):
         assert known.find(used) is not None
         for _ in range(14):
-            kept = known.note(other[:at] + number.to_bytes(4, "little") + other[at + 4 :])
-            learned += kept is not None
+            stub = other[:at] + number.to_bytes(4, "little") + other[at + 4 :]
+            if known.find(stub) is None and known.note(stub) is not None:
+                assert known.find(stub) is not None
+                learned += 1
     assert learned > MOST
     assert len(known) == MOST
 

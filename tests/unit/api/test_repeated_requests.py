@@ -364,6 +364,7 @@ def test_a_shadow_looks_at_each(twins: ApiTwins) -> None:
     twins.check()
 
 
+@pytest.mark.bound("program.repeated_heads", "program.repeated_targets")
 def test_what_is_remembered_is_bounded(twins: ApiTwins) -> None:
     half = twins.halves[0]
     repeated = half.api._repeated

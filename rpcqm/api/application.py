@@ -134,9 +134,14 @@ class Api:
         parts = (names, parameters, content, _headers(request))
         asked = self._asked(request, identity, *parts)
         reply = await route.function(asked)
-        if route.content is None and not self.settings.trusted_proxy:
+        if self._may_come_again(route):
             repeated.note(request, functools.partial(known_of, asked, route, self._texts))
         return reply
+
+    def _may_come_again(self, route: routes.Route) -> bool:
+        """Whether requests for a route follow from their heads, as far as they are no one's own."""
+        repeats = self._operations.messages.repeats
+        return repeats and route.content is None and not self.settings.trusted_proxy
 
     def _asked(
         self,

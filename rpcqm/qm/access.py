@@ -53,7 +53,7 @@ _log = get_logger("qm")
 _CACHE_AT_MOST = 4096
 """Prepared descriptors that are kept; a queue manager has fewer different ones, mostly."""
 
-_LET_IN_AT_MOST = 1024
+LET_IN_AT_MOST = 1024
 """Who opens which queues again and again; about a kilobyte each."""
 
 _OPEN_RIGHTS = {
@@ -252,7 +252,7 @@ class AccessControl:
         """Remember that somebody was let in, where the log is to tell of nobody who is."""
         if self._prepare(queue.main.security, QUEUE_MAPPING).audited:
             return
-        if len(self._let_in) >= _LET_IN_AT_MOST:
+        if len(self._let_in) >= LET_IN_AT_MOST:
             self._let_in.clear()
         main = queue.main
         self._let_in[key] = _LetIn(identity, main.security, main.pathname)

@@ -238,6 +238,7 @@ class QueueManagerEngine:
             self.messages,
             self.leases,
             self.sent_keys,
+            self.turn,
         )
         self.repeated_leases = RepeatedLeases(
             self.registry,

@@ -25,6 +25,7 @@ from rpcqm.qm.opening import Opening
 from rpcqm.qm.privacy import check_privacy
 from rpcqm.qm.sent_keys import Identifiers, SentKeys
 from rpcqm.qm.transactions import Transactions
+from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
@@ -99,6 +100,7 @@ class ProgramWork:
     _messages: MessageEvents
     _leases: Leases
     _sent_keys: SentKeys
+    _turn: Turn
 
     def perform(
         self,
@@ -117,6 +119,8 @@ class ProgramWork:
         """
         if len(sendings) > MOST_SENT or len(completes) > MOST_SENT:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"more than {MOST_SENT} at once")
+        if self._turn.waiting:  # what this turn has brought comes first
+            self._turn.drain()
         opened: list[_Opened] = []
         try:
             for sending in sendings:

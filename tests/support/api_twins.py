@@ -49,7 +49,7 @@ class ApiHalf:
         log_ons = LogOns(self.accounts, self.operations, self.qm.store.metrics)
         self.ready = True
         self.api = Api(self.operations, log_ons, ApiSettings(), "1", lambda: self.ready)
-        self.token = ""
+        self.token = self.other = ""
         self._leases = itertools.count()
 
     def lease(self, _: int) -> str:
@@ -88,13 +88,15 @@ class ApiTwins:
         first = ApiHalf(with_templates, True)
         first.qm.create(QUEUE)
         first.qm.create(r"private$\answers")
-        first.qm.done(first.accounts.add("alice", nt_hash("secret")))
-        token = first.qm.done(first.tokens.create("program", "alice"))
+        tokens = []
+        for name, account in (("program", "alice"), ("other", "bob")):
+            first.qm.done(first.accounts.add(account, nt_hash("secret")))
+            tokens.append(first.qm.done(first.tokens.create(name, account)))
         first.qm.stop()
         shutil.copytree(with_templates, without)
         self.halves = ApiHalf(with_templates, True), ApiHalf(without, False)
         for half in self.halves:
-            half.token = token
+            half.token, half.other = tokens
 
     def do(self, what: Callable[[ApiHalf], Any]) -> Any:
         """Do the same with both, and give what came of it; AssertionError if that differs."""
@@ -103,7 +105,7 @@ class ApiTwins:
             names = SimpleNamespace(token_urlsafe=half.lease)
             with patch("rpcqm.qm.leases.secrets", names):
                 outcomes.append(what(half))
-        assert outcomes[0] == outcomes[1]
+        assert outcomes[0] == outcomes[1], outcomes
         return outcomes[0]
 
     def ask(self, *asked: Asked) -> list[HttpResponse]:

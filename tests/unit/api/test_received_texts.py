@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ def plain(number: int, **more: Any) -> TakenMessage:
     return taken(build_user_message(made), number, 1_750_000_000_000)
 
 
+@pytest.mark.bound("program.received_texts")
 def test_texts_are_bounded_and_so_is_learning() -> None:
     clock = SimulatedClock()
     texts = ReceivedTexts(clock)

@@ -230,7 +230,7 @@ def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_those_that_wait_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = spans._OpenSpans()
     queue = Queue()
-    entry = spans._Open(spans._Traced(b"", 0, queue, None), 0)
+    entry = spans._Open(spans._Traced(b"", 0, "", None), 0)
     for key in range(spans.MOST_OPEN):
         waiting.put(queue, key, entry)
     assert len(waiting.entries) == spans.MOST_OPEN

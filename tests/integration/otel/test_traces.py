@@ -264,27 +264,6 @@ def test_rehearsals_have_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
             assert told == sorted(sent.split())
 
 
-def test_a_context_outlasts_a_restart(two: Two) -> None:
-    two.receiving.run("queue", "create", "kept")
-    there = two.there.replace("orders", "kept")
-    identifier = two.sending.run(
-        "send", there, "--body", "x", "--traceparent", CONTEXT
-    ).stdout.strip()
-    two.collector.wait_for("arrive kept")
-    two.receiving.restart()
-    two.receiving.run("receive", "kept", "--timeout", "20000")
-    receive = of_message(two.collector.wait_for("receive kept"), identifier)
-    assert receive.links == (LINK,)
-    assert receive.trace == of_message(two.collector.named("send kept"), identifier).trace
-
-
-def test_a_refused_message_is_an_error(two: Two) -> None:
-    two.receiving.run("queue", "create", "exact", "--transactional")
-    two.receiving.run("send", "exact", "--body", "x", check=False)
-    (span,) = two.collector.wait_for("send exact")
-    assert span.error == span.attributes["error.type"] == "MQ_ERROR_TRANSACTION_USAGE"
-
-
 @pytest.mark.parametrize(
     ("queue", "words", "error"),
     [
@@ -307,6 +286,27 @@ def test_a_message_that_is_refused_where_it_arrives_has_one_span_there(
     assert (arrive.trace, arrive.parent) == (send.trace, send.span)
     destination = arrive.attributes["messaging.destination.name"]
     assert destination.endswith(rf"private$\{queue}")
+
+
+def test_a_context_outlasts_a_restart(two: Two) -> None:
+    two.receiving.run("queue", "create", "kept")
+    there = two.there.replace("orders", "kept")
+    identifier = two.sending.run(
+        "send", there, "--body", "x", "--traceparent", CONTEXT
+    ).stdout.strip()
+    two.collector.wait_for("arrive kept")
+    two.receiving.restart()
+    two.receiving.run("receive", "kept", "--timeout", "20000")
+    receive = of_message(two.collector.wait_for("receive kept"), identifier)
+    assert receive.links == (LINK,)
+    assert receive.trace == of_message(two.collector.named("send kept"), identifier).trace
+
+
+def test_a_refused_message_is_an_error(two: Two) -> None:
+    two.receiving.run("queue", "create", "exact", "--transactional")
+    two.receiving.run("send", "exact", "--body", "x", check=False)
+    (span,) = two.collector.wait_for("send exact")
+    assert span.error == span.attributes["error.type"] == "MQ_ERROR_TRANSACTION_USAGE"
 
 
 def test_a_dead_collector_costs_spans_and_no_messages() -> None:

@@ -175,7 +175,8 @@ class Half:
             for alone, kept in history.apart(key, value):
                 is_remembered = alone[len(history.prefix) :] in history
                 if alone.startswith(history.prefix):
-                    if alone == key or is_remembered:
+                    # What is forgotten goes with the next message, and a record of many with all.
+                    if is_remembered or (alone == key and alone not in history._stale):
                         found[alone] = b""
                 elif kept is not None:
                     found[alone] = kept

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import strategies as st
 
 from rpcqm.codec.interface import NULL, TransferSyntax, load
-from rpcqm.codec.ndr.shapes import StubShapes
+from rpcqm.codec.ndr.cut import Holes
+from rpcqm.codec.ndr.shapes import StubShape, StubShapes
+from rpcqm.codec.ndr.trace import Counts, Read, Tracing
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
@@ -138,3 +140,18 @@ def body(octets: bytes) -> dict[str, Any]:
         "ulBodyBufferSizeInBytes": size,
         "ulAllocBodyBufferInBytes": size,
     }
+
+
+def learned_with_some_holes(
+    tracing: Tracing, stub: bytes, source: random.Random
+) -> tuple[StubShape | None, Holes]:
+    """The shape of any stub whose holes are some of its fields."""
+    events = tracing.trace(stub).events
+    paths = sorted({e.path for e in events if isinstance(e, Read) and e.path})
+    counted = [e for e in events if isinstance(e, Counts)]
+    sizes = {e.size for e in counted} | {e.length for e in counted}
+    holes = Holes(
+        values=tuple(path for path in paths if path not in sizes and source.random() < 0.7),
+        sizes=tuple(path for path in paths if path in sizes),
+    )
+    return StubShape.learn(tracing, stub, holes), holes

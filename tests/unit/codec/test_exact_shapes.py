@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import MOST_SIZES, Holes, StubShape, StubShapes
-from rpcqm.codec.ndr.trace import Counts, Read
+from rpcqm.codec.ndr.shapes import MOST_SIZES, StubShape, StubShapes
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send, CACTransferBufferV1_u
 from rpcqm.interfaces._send_templates import HOLES
 from tests.support.idl_values import messages
@@ -20,6 +19,7 @@ from tests.support.stub_shapes import (
     TRACING,
     body,
     changed,
+    learned_with_some_holes,
     plain,
     plain_stub,
     queue_format,
@@ -93,15 +93,7 @@ def test_stubs_of_every_operation_are_told_as_their_shapes_tell_them(
     request = data.draw(messages(operation.declaration, False))
     for syntax in TransferSyntax:
         stub, tracing = operation.encode_request(syntax, request), operation.tracing(syntax)
-        events = tracing.trace(stub).events
-        paths = sorted({e.path for e in events if isinstance(e, Read) and e.path})
-        counted = [e for e in events if isinstance(e, Counts)]
-        sizes = {e.size for e in counted} | {e.length for e in counted}
-        holes = Holes(
-            values=tuple(path for path in paths if path not in sizes and source.random() < 0.7),
-            sizes=tuple(path for path in paths if path in sizes),
-        )
-        shape = StubShape.learn(tracing, stub, holes)
+        shape, _ = learned_with_some_holes(tracing, stub, source)
         values = None if shape is None else shape.values(stub)
         if shape is None or values is None:
             continue

@@ -11,7 +11,7 @@ from rpcqm.codec.interface import Operation, TransferSyntax, load
 from rpcqm.codec.ndr.shape import MOST_CONSTANT
 from rpcqm.codec.ndr.shape_check import value_at
 from rpcqm.codec.ndr.shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape
-from rpcqm.codec.ndr.trace import Counts, Read
+from rpcqm.codec.ndr.trace import Read
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1_Receive,
@@ -31,6 +31,7 @@ from tests.support.stub_shapes import (
     as_told,
     body,
     changed,
+    learned_with_some_holes,
     plain,
     plain_stub,
     sends,
@@ -113,16 +114,7 @@ def test_shapes_of_every_operation_hold_whatever_their_holes_are(
     request = data.draw(messages(operation.declaration, False))
     for syntax in TransferSyntax:
         stub, tracing = operation.encode_request(syntax, request), operation.tracing(syntax)
-        events = tracing.trace(stub).events
-        paths = sorted({e.path for e in events if isinstance(e, Read) and e.path})
-        sizes = {e.size for e in events if isinstance(e, Counts)} | {
-            e.length for e in events if isinstance(e, Counts)
-        }
-        holes = Holes(
-            values=tuple(path for path in paths if path not in sizes and source.random() < 0.7),
-            sizes=tuple(path for path in paths if path in sizes),
-        )
-        shape = StubShape.learn(tracing, stub, holes)
+        shape, holes = learned_with_some_holes(tracing, stub, source)
         for _ in range(30 if shape is not None and stub else 0):
             assert shape is not None
             octets = bytearray(stub)

@@ -170,8 +170,10 @@ def test_a_length_goes_with_its_shape() -> None:
     other = plain_stub(ulAuthLevel=0x5AA5)
     at = other.index(b"\xa5\x5a")
     for number in range(3_000):
+        stub = other[:at] + number.to_bytes(4, "little") + other[at + 4 :]
         for _ in range(14):
-            known.note(other[:at] + number.to_bytes(4, "little") + other[at + 4 :])
+            known.note(stub)
+        known.find(stub)
     assert known._shapes
     assert not any(shape.values(first) for shape in known._shapes)
     assert lengths_known(known) == set()

@@ -172,8 +172,8 @@ def test_a_length_goes_with_its_shape() -> None:
     for number in range(3_000):
         stub = other[:at] + number.to_bytes(4, "little") + other[at + 4 :]
         for _ in range(14):
-            known.note(stub)
-        known.find(stub)
+            if known.find(stub) is None:
+                known.note(stub)
     assert known._shapes
     assert not any(shape.values(first) for shape in known._shapes)
     assert lengths_known(known) == set()

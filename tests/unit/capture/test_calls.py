@@ -78,7 +78,7 @@ def test_samba_signs_headers_under_kerberos() -> None:
     assert problems.total == 0
     assert {call.conversation.account for call in found} == {"RPCQM.TEST\\alice"}
     assert [outcome(call) for call in found] == [
-        *[("ept", "ept_lookup", "rpc_s_ok")] * 6,
+        *[("ept", "ept_lookup", "rpc_s_ok")] * 7,
         ("ept", "ept_lookup", "ept_s_not_registered"),
     ]
 

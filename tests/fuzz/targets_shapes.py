@@ -107,6 +107,10 @@ def _seeds() -> Iterator[bytes]:
             yield bytes((number,)) + operation.encode_request(syntax, request)
 
 
+SEVERAL = 28
+"""Stubs of one kind after which it is known, and its length as well."""
+
+
 class _Known:
     """The shapes of every kind, which learn what is fed as well."""
 
@@ -116,7 +120,7 @@ class _Known:
             for operation, holes, syntax in KINDS
         ]
         for octets in _seeds():
-            for _ in range(4):
+            for _ in range(SEVERAL):
                 self.run(octets)
 
     def run(self, octets: bytes) -> Hashable:

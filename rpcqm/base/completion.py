@@ -71,6 +71,15 @@ class Completion(Generic[T]):
         else:
             self.succeed(other.result())
 
+    def follow_call(self, start: "Callable[[], Completion[T]]") -> None:
+        """Resolve as what `start` begins will be; what it raises is this one's error."""
+        try:
+            going = start()
+        except Exception as error:  # whatever is wrong, whoever waits knows what to say of it
+            self.fail(error)
+        else:
+            going.add_done_callback(self.follow)
+
     def result(self) -> T:
         """The value; raises the error of a failed completion, RuntimeError when still pending."""
         if self._error is not None:

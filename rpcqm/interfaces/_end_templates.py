@@ -42,7 +42,7 @@ class TemplatedEnd(TemplatedCall):
         entry: PendingRequestEntry,
         response: bytes,
     ) -> None:
-        super().__init__(call, path, None)
+        super().__init__(call, path)
         self.descriptor = opened.descriptor
         self._opened, self.entry, self.response = opened, entry, response
         entry.stop_timer()

@@ -108,7 +108,7 @@ class TemplatedReceive(TemplatedCall):
         position: MessagePosition,
         response: bytes,
     ) -> None:
-        super().__init__(call, path, None)
+        super().__init__(call, path)
         self._messages, self._position = messages, position
         self.descriptor, self.response = descriptor, response
 

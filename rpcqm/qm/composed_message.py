@@ -72,12 +72,7 @@ class ComposedMessage:
 
     def carefully(self) -> None:
         """Go alone."""
-        try:
-            going = self._enqueue()
-        except Exception as error:  # whatever is wrong, its door knows what to say of it
-            self.outcome.fail(error)
-        else:
-            going.add_done_callback(self.outcome.follow)
+        self.outcome.follow_call(self._enqueue)
 
     def rehearse(self) -> bytes:
         """Go alone up to the commit, for a comparison."""

@@ -84,12 +84,7 @@ class LeaseEnd:
 
     def carefully(self) -> None:
         """Go alone."""
-        try:
-            going = self._alone()
-        except Exception as error:  # whatever is wrong, its door knows what to say of it
-            self.outcome.fail(error)
-        else:
-            going.add_done_callback(self.outcome.follow)
+        self.outcome.follow_call(self._alone)
 
     def rehearse(self) -> bytes:
         """Go alone up to the commit, for a comparison."""

@@ -32,7 +32,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     made.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds; longer is caught")
     made.add_argument("--check", action="store_true", help="only see whether all apply")
-    made.add_argument("--table", action="store_true", help="write docs/evidence.md")
+    made.add_argument(
+        "--table", type=Path, metavar="FILE", help="only write which test proves which point"
+    )
     made.add_argument("--verbose", action="store_true", help="name the caught ones too")
     return made
 
@@ -73,8 +75,9 @@ def report(judgements: Sequence[Judgement], wanted: int) -> int:
 def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     if options.table:
-        evidence.PAGE.write_text(evidence.page(), "utf-8")
-        return 0
+        wrong = evidence.write_table(options.table)
+        print("\n".join([*wrong, f"{options.table}: {len(wrong)} mistakes"]))
+        return int(bool(wrong))
     mutations = selected(options)
     if options.check:
         wrong = check(mutations)

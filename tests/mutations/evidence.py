@@ -1,4 +1,7 @@
-"""docs/evidence.md: for each claimed point the test that proves it, and the mutation it catches."""
+"""The table of evidence: each claimed point, the test that proves it, the mutation it catches.
+
+docs/evidence.md says what it is for; `scripts/mutate --table FILE` writes it.
+"""
 
 import csv
 import json
@@ -14,7 +17,6 @@ import pytest
 from tests.mutations.data import Mutation, read_mutations
 from tests.mutations.syntax import ROOT
 
-PAGE = ROOT / "docs" / "evidence.md"
 POINTS = ROOT / "rpcqm" / "conformance.csv"
 
 # By what the tests of a folder reach the product; the first that fits.
@@ -42,19 +44,15 @@ DOORS = {
 }
 
 PREFACE = """\
-# Evidence
+# The table of evidence
 
-<!-- Written by `scripts/mutate --table` from the claims of the tests and from tests/mutations. -->
-
-For each point of `rpcqm/conformance.csv` that a test claims: a test that proves it, by which
-door that test reaches the product, and a change of the product (a mutation) because of which the
-test fails. `scripts/mutate` makes these changes one after the other and fails when a test does
-not notice, or when a change no longer applies. Every claimed point has one.
+Written by `scripts/mutate --table` from the claims of the tests and from tests/mutations;
+docs/evidence.md says how to read it.
 
 """
 
 RULES = """\
-What [hardening](hardening.md) promises of files: those that we write, and those of strangers.
+What our own pages promise, where no specification has a point for it.
 
 """
 
@@ -161,12 +159,8 @@ def _proof(found: Mutation) -> tuple[str, str, str]:
     return door(found), code(f"{Path(path).stem}: {test.split('[')[0]}"), change
 
 
-def page(
-    claims: Mapping[str, Sequence[str]] | None = None, mutations: Sequence[Mutation] | None = None
-) -> str:
-    """The text of docs/evidence.md."""
-    claims = read_claims() if claims is None else claims
-    mutations = read_mutations() if mutations is None else mutations
+def table(claims: Mapping[str, Sequence[str]], mutations: Sequence[Mutation]) -> str:
+    """The text of the table, a chapter for each document."""
     claimed = {point for points in claims.values() for point in points}
     text = [PREFACE]
     for document, found in rows(claimed, mutations):
@@ -187,6 +181,14 @@ def _rules(mutations: Iterable[Mutation]) -> Iterator[str]:
     for mutation in mutations:
         if mutation.rule:
             yield f"| {' | '.join([mutation.rule, *_proof(mutation)])} |\n"
+
+
+def write_table(target: Path) -> list[str]:
+    """Write the table to a file; the mistakes in the data, which it cannot show."""
+    claims, mutations = read_claims(), read_mutations()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(table(claims, mutations), "utf-8")
+    return mistakes(claims, mutations)
 
 
 def uncovered(claims: Mapping[str, Sequence[str]], mutations: Iterable[Mutation]) -> set[str]:

@@ -1,6 +1,7 @@
 """scripts/mutate: changes of the product are found by their syntax, and told by what they do."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -185,8 +186,47 @@ def test_all_mutations_apply() -> None:
         change_of(one, None)
 
 
-def test_the_evidence_is_of_the_claims_and_the_page_is_current() -> None:
-    """`scripts/mutate --table` writes it; a claimed point without a mutation is a mistake."""
-    claims, mutations = evidence.read_claims(), read_mutations()
-    assert evidence.mistakes(claims, mutations) == []
-    assert evidence.PAGE.read_text("utf-8") == evidence.page(claims, mutations), "--table"
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The table of evidence as the command writes it, which finds no mistake in the data."""
+    target = tmp_path_factory.mktemp("evidence") / "made" / "table.md"
+    command = [sys.executable, "-m", "tests.mutations", "--table", str(target)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{target}: 0 mistakes\n"), done.stderr
+    return target.read_text("utf-8")
+
+
+def test_the_table_has_a_mutation_for_every_claimed_point(table: str) -> None:
+    figures = re.findall(r"^## (\S+)\n\n(\d+) of (\d+) claimed points have a mutation", table, re.M)
+    assert {"MS-MQMP", "MS-MQRR", "MS-MQQB", "MC-MQAC"} <= {document for document, _, _ in figures}
+    assert [covered for _, covered, _ in figures] == [claimed for _, _, claimed in figures]
+    assert table.count("| open |") == 0
+
+
+def test_the_table_has_every_rule_of_our_own(table: str) -> None:
+    rules = table[table.index("\n## Rules of our own\n") :]
+    for one in read_mutations():
+        assert not one.rule or f"| {one.rule} |" in rules
+
+
+def test_a_point_that_a_test_claims_and_no_mutation_denies_is_a_mistake() -> None:
+    one = mutation("qm.readers.Reader", "5", "6")
+    claims = {one.test: ["MQRR-op-7"], "tests/unit/test.py::test_more": ["MQRR-op-8"]}
+    assert evidence.mistakes(claims, [one]) == ["MQRR-op-8 needs a mutation"]
+    assert "| MQRR-op-8 | 3.1.4.8 |" in evidence.table(claims, [one])
+
+
+def test_a_mutation_whose_test_does_not_claim_its_point_is_a_mistake() -> None:
+    one = mutation("qm.readers.Reader", "5", "6")
+    told = evidence.mistakes({one.test: []}, [one])
+    assert told == [f"{one.test} does not claim MQRR-op-7"]
+
+
+def test_each_folder_that_tells_a_door_is_there() -> None:
+    gone = [folder for folder in evidence.DOORS if not any(ROOT.glob(f"{folder}*"))]
+    assert gone == []
+
+
+def test_a_door_is_told_in_one_of_a_few_words() -> None:
+    told = {one.door for one in read_mutations() if one.door}
+    assert told <= {*evidence.DOORS.values(), "in-process", "serve"}

@@ -29,7 +29,7 @@ PARTS = (
     | SecurityInformation.GROUP_SECURITY_INFORMATION
     | SecurityInformation.DACL_SECURITY_INFORMATION
 )
-"""What of a descriptor is shown and set."""
+"""What of a descriptor is shown."""
 
 
 async def list_queues(asked: Asked) -> Reply:
@@ -130,8 +130,11 @@ async def set_permissions(asked: Asked) -> Reply:
 
 
 def parts_given(descriptor: SecurityDescriptor) -> SecurityInformation:
-    """What of PARTS a descriptor has; raises Refusal for nothing, which would change nothing."""
-    parts = parts_of(descriptor) & PARTS
+    """What a descriptor has; raises Refusal for nothing, which would change nothing.
+
+    A list of what is audited is for administrators, who alone may see and change it.
+    """
+    parts = parts_of(descriptor)
     if not parts:
         raise bad_request("sddl: it names no owner, no group and no list of rights")
     return parts

@@ -16,7 +16,7 @@ from rpcqm.cli.windows_export import WindowsEntry, WindowsExport, WindowsQueue
 from rpcqm.client.names import format_name
 from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.names.path_name import PathName, QueueKind
-from rpcqm.codec.security.descriptor import Ace, AceType, Acl, SecurityDescriptor
+from rpcqm.codec.security.descriptor import Ace, AceFlags, AceType, Acl, SecurityDescriptor
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -37,6 +37,7 @@ SAME_EVERYWHERE = {
 }
 """Windows' English names of identifiers that are the same on every computer."""
 _PRIVACY = ("none", "optional", "body")
+_DENIED = AceType.ACCESS_DENIED_ACE_TYPE
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -98,6 +99,23 @@ class Plan:
     create: QueueSettings | None = None
     change: QueueSettings | None = None
     descriptor: SecurityDescriptor | None = None
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The list of permissions that a queue should have, None where it cannot be made here.
+
+    `left` are rows about entries that cannot be had.
+    """
+
+    descriptor: SecurityDescriptor | None
+    left: list[Difference]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether an account that is denied something is not known here."""
+        return any(row.what == "may not" for row in self.left)
 
 
 def run_windows(arguments: argparse.Namespace) -> int:
@@ -115,8 +133,22 @@ def run_windows(arguments: argparse.Namespace) -> int:
             for plan in plans:
                 await _apply(client, plan)
         _tell(plans, applied=arguments.apply)
+        if arguments.apply:
+            _check_refused(plans)
 
     return with_server(arguments, "migrate the queues", work, administrators_only=True)
+
+
+def _check_refused(plans: Sequence[Plan]) -> None:
+    """Raise CommandError if queues have kept their permissions, or were not made (G410)."""
+    refused = [str(plan.path) for plan in plans if plan.is_refused]
+    if refused:
+        more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+        raise CommandError(
+            f"{refused[0]}{more}: an account that is denied something on Windows is not known "
+            "here, so that the queue would let in more than there; add the account, or say by "
+            "`--account WINDOWS=HERE` which one it is, and migrate again."
+        )
 
 
 def _given_accounts(given: Sequence[str]) -> dict[str, str]:
@@ -134,27 +166,34 @@ class _Names:
         self._given, self._accounts = given, accounts
         self._taken: dict[str, str] = {}
 
-    def sid(self, account: str) -> Sid | None:
+    def sid(self, account: str, *, denied: bool) -> Sid | None:
         """The identifier, None if there is no such account here.
 
-        Accounts of two domains with one name are two people: the second is not known (G367).
+        Accounts of two domains with one name are two people: the second is not known (G367). Nor
+        is an identifier that is denied something and belongs to nobody here (G410): the account
+        that it stands for may have another one here.
         """
         folded = account.casefold()
         here = self._given.get(folded) or SAME_EVERYWHERE.get(folded)
-        if here is None:
-            here = folded.rpartition("\\")[2]
-            if self._taken.setdefault(here, folded) != folded:
-                return None
-        return self._here(here)
+        if here is not None:
+            return WELL_KNOWN.get(here.casefold()) or self._account(here)
+        found = self._account(self._short(folded))
+        return None if denied and found is not None and not self._is_here(found) else found
 
-    def _here(self, name: str) -> Sid | None:
-        folded = name.casefold()
-        if folded in WELL_KNOWN:
-            return WELL_KNOWN[folded]
+    def _short(self, folded: str) -> str:
+        """The name without its domain, empty if that is another account's already."""
+        short = folded.rpartition("\\")[2]
+        return short if self._taken.setdefault(short, folded) == folded else ""
+
+    def _account(self, name: str) -> Sid | None:
+        """An account here, or an identifier in its text form."""
         try:
-            return Sid.parse(self._accounts.get(folded, name.upper()))
+            return Sid.parse(self._accounts.get(name.casefold(), name.upper()))
         except ValueError:
             return None
+
+    def _is_here(self, sid: Sid) -> bool:
+        return str(sid) in self._accounts.values() or sid in WELL_KNOWN.values()
 
 
 async def _plans(
@@ -170,7 +209,7 @@ async def _plans(
             left = Difference(name, "queue", "", "not a queue of applications", stays=True)
             yield Plan(None, [left])
         else:
-            yield await _plan(client, path, queue, _wanted(name, entries, names))
+            yield await _plan(client, path, queue, entries, names)
 
 
 def _path(name: str) -> PathName | None:
@@ -183,16 +222,15 @@ def _path(name: str) -> PathName | None:
     return path if applications and not path.queue.endswith("$") else None
 
 
-def _wanted(
-    name: str, entries: Sequence[WindowsEntry], names: _Names
-) -> tuple[SecurityDescriptor | None, list[Difference]]:
+def _wanted(name: str, entries: Sequence[WindowsEntry], names: _Names) -> Wanted:
     """The list of permissions that entries make, and what of them cannot be had here.
 
-    There is no list where one who is denied something is not known: it would allow too much (G367).
+    There is no list where one who is denied something is not known: it would allow too much
+    (G367). Those who are allowed something and are not known are left out.
     """
     left, masks = [], dict[tuple[bool, Sid], int]()
     for entry in entries:
-        sid = names.sid(entry.account)
+        sid = names.sid(entry.account, denied=entry.denied)
         if sid is None:
             what = "may not" if entry.denied else "may"
             text = f"{entry.account}: {words_of(entry.mask)}"
@@ -200,15 +238,14 @@ def _wanted(
         else:
             key = (not entry.denied, sid)
             masks[key] = masks.get(key, 0) | entry.mask
-    if not masks or any(each.what == "may not" for each in left):
-        return None, left
-    return SecurityDescriptor(dacl=Acl(tuple(_aces(masks)))), left
+    wanted = Wanted(SecurityDescriptor(dacl=Acl(tuple(_aces(masks)))), left)
+    return replace(wanted, descriptor=None) if wanted.is_incomplete else wanted
 
 
 def _aces(masks: dict[tuple[bool, Sid], int]) -> Iterator[Ace]:
     """Entries, denials first, so that they win."""
     for (allowed, sid), mask in sorted(masks.items(), key=lambda each: each[0][0]):
-        kind = AceType.ACCESS_ALLOWED_ACE_TYPE if allowed else AceType.ACCESS_DENIED_ACE_TYPE
+        kind = AceType.ACCESS_ALLOWED_ACE_TYPE if allowed else _DENIED
         yield Ace(kind, mask=mask, sid=sid)
 
 
@@ -216,38 +253,46 @@ async def _plan(
     client: "QueueManagerClient",
     path: PathName,
     queue: WindowsQueue | None,
-    wanted: tuple[SecurityDescriptor | None, list[Difference]],
+    entries: Sequence[WindowsEntry],
+    names: _Names,
 ) -> Plan:
-    """What makes a queue here that of Windows."""
-    descriptor, left = wanted
-    plan = Plan(path, [])
+    """What makes a queue here that of Windows.
+
+    Files that have no permissions of a queue change none. One that is made has an empty list
+    then, as queues without entries have it on Windows (G410).
+    """
+    wanted = _wanted(str(path), entries, names)
+    plan = Plan(path, [], is_refused=wanted.is_incomplete)
     if queue is not None and path.kind is QueueKind.PRIVATE:  # it is of public queues only
         queue = replace(queue, settings=replace(queue.settings, base_priority=None))
     try:
-        await _compare(client, plan, queue, descriptor)
+        await _compare(client, plan, queue, wanted.descriptor if entries else None)
     except MQError as error:
         if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
             raise
-        _create(plan, queue, descriptor)
+        _create(plan, queue, wanted.descriptor)
     if queue is not None and queue.multicast:
         row = Difference(str(path), "multicast", "not served", queue.multicast, stays=True)
         plan.differences.append(row)
-    plan.differences += [replace(each, queue=str(path)) for each in left]
+    plan.differences += wanted.left
     return plan
 
 
 def _create(plan: Plan, queue: WindowsQueue | None, descriptor: SecurityDescriptor | None) -> None:
-    """Make the queue; without its properties it is not known what it has to be."""
-    if queue is None:
-        row = Difference(str(plan.path), "queue", "is missing", "only its permissions", stays=True)
+    """Make the queue; without its properties it is not known what it has to be.
+
+    No queue is made without its list, since the default one may allow more (G410).
+    """
+    if queue is None or descriptor is None:
+        why = "only its permissions" if queue is None else "denies something to an unknown account"
+        row = Difference(str(plan.path), "queue", "is missing", why, stays=True)
         plan.differences.append(row)
         return
     plan.create, plan.descriptor = queue.settings, descriptor
     given = ", ".join(f"{_word(n)} {_shown(n, value)}" for n, value in queue.settings.given())
     plan.differences.append(Difference(str(plan.path), "queue", "is missing", given))
-    if descriptor is not None:
-        row = Difference(str(plan.path), "permissions", "", _permissions_text(descriptor))
-        plan.differences.append(row)
+    row = Difference(str(plan.path), "permissions", "", _permissions_text(descriptor))
+    plan.differences.append(row)
 
 
 async def _compare(
@@ -268,7 +313,7 @@ async def _compare(
     if descriptor is None:
         return
     present = await _if_allowed(plan, "permissions", client.queues.security(name))
-    if present is not None and _masks(present) != _masks(descriptor):
+    if present is not None and not _allows_the_same(present, descriptor):
         plan.descriptor = descriptor
         texts = _permissions_text(present), _permissions_text(descriptor)
         plan.differences.append(Difference(str(plan.path), "permissions", *texts))
@@ -300,17 +345,31 @@ def _compare_settings(plan: Plan, here: dict[str, Any], wanted: QueueSettings) -
         plan.change = QueueSettings(**changed)
 
 
+def _allows_the_same(present: SecurityDescriptor, wanted: SecurityDescriptor) -> bool:
+    """Whether two lists have the same entries, and each denial counts in both."""
+    return _denials_count(present) and _masks(present) == _masks(wanted)
+
+
+def _denials_count(descriptor: SecurityDescriptor) -> bool:
+    """Whether every entry has an effect, and denials come before what they take from."""
+    aces = descriptor.dacl.aces if descriptor.dacl else ()
+    kinds = [ace.type for ace in aces]
+    inherited = any(ace.flags & AceFlags.INHERIT_ONLY_ACE for ace in aces)
+    return not inherited and kinds == sorted(kinds, key=lambda kind: kind != _DENIED)
+
+
 def _masks(descriptor: SecurityDescriptor) -> dict[Sid, tuple[int, int]]:
     return {each.sid: (each.allowed, each.denied) for each in permissions(descriptor)}
 
 
 def _permissions_text(descriptor: SecurityDescriptor) -> str:
-    return "; ".join(
+    texts = [
         f"{_called(each.sid)} {verb} {words_of(mask)}"
         for each in sorted(permissions(descriptor), key=lambda each: str(each.sid))
         for verb, mask in (("may", each.allowed), ("may not", each.denied))
         if mask
-    )
+    ]
+    return "; ".join(texts) or "nobody may do anything; its owner may change that"
 
 
 def _called(sid: Sid) -> str:

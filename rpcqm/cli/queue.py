@@ -318,7 +318,7 @@ def run_show(arguments: argparse.Namespace) -> int:
         information = await client.management.queue_information(name)
         properties = await if_told(client.queues.properties(name))
         descriptor = await if_told(client.queues.security(name))
-        sddl = None if descriptor is None else format_sddl(descriptor)
+        sddl = None if descriptor is None else _sddl(descriptor)
         trail = await if_told(client.maintenance.has_trail(name))
         limit = await if_told(client.maintenance.max_deliveries(name))
         if arguments.json:
@@ -331,6 +331,14 @@ def run_show(arguments: argparse.Namespace) -> int:
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
     return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
+
+
+def _sddl(descriptor: SecurityDescriptor) -> str | None:
+    """The text of a descriptor; None if it has entries without one, as other programs make them."""
+    try:
+        return format_sddl(descriptor)
+    except MQError:
+        return None
 
 
 def _shown_to_programs(

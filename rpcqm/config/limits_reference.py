@@ -978,6 +978,13 @@ BOUNDS: tuple[Bound, ...] = (
         "callers",
     ),
     Bound(
+        "program.known_descriptors",
+        "all of them are forgotten, and read again",
+        "Octets of security descriptors that are kept in the form in which they are evaluated.",
+        "rpcqm.qm.access:PREPARED_OCTETS",
+        "octets",
+    ),
+    Bound(
         "program.longest_key",
         REFUSED,
         "Characters of the key of a request.",

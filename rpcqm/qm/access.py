@@ -52,6 +52,8 @@ _log = get_logger("qm")
 
 _CACHE_AT_MOST = 4096
 """Prepared descriptors that are kept; a queue manager has fewer different ones, mostly."""
+PREPARED_OCTETS = 1 << 22
+"""Octets of the descriptors that are kept prepared; they take ten times as much in memory."""
 
 LET_IN_AT_MOST = 1024
 """Who opens which queues again and again; about a kilobyte each."""
@@ -105,6 +107,7 @@ class AccessControl:
         self._queue_manager = queue_manager
         self._settings = settings
         self._prepared: dict[tuple[bytes, int], PreparedDescriptor] = {}
+        self._prepared_octets = 0
         self._let_in: dict[tuple[int, int, QueueAccessType], _LetIn] = {}
 
     # Checks
@@ -223,8 +226,10 @@ class AccessControl:
         key = (security, id(mapping))
         prepared = self._prepared.get(key)
         if prepared is None:
-            if len(self._prepared) >= _CACHE_AT_MOST:
+            if len(self._prepared) >= _CACHE_AT_MOST or self._prepared_octets > PREPARED_OCTETS:
                 self._prepared.clear()
+                self._prepared_octets = 0
+            self._prepared_octets += len(security)
             descriptor = SecurityDescriptor.decode(security)
             prepared = self._prepared[key] = PreparedDescriptor(descriptor, mapping)
         return prepared

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.layout import Buffer, padded, require, take
 from rpcqm.codec.security.identifier import Sid
 
@@ -185,11 +185,18 @@ class Acl:
         return cls(tuple(aces), revision)
 
     def encode(self) -> bytes:
-        """The list's bytes; raises ValueError if they are more than AclSize can tell (65535)."""
+        """The list's bytes.
+
+        Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) if they are more than AclSize can
+        tell (65535).
+        """
         body = b"".join(ace.encode() for ace in self.aces)
         size = _ACL_HEADER.size + len(body)
         if size > _ACL_SIZE_AT_MOST:
-            raise ValueError(f"an access control list of {size} bytes is too long")
+            raise MQError(
+                HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR,
+                f"an access control list of {size} bytes is too long",
+            )
         return _ACL_HEADER.pack(self.revision, 0, size, len(self.aces), 0) + body
 
 
@@ -279,7 +286,7 @@ _CONTROL_OF = {
 
 
 def parts_of(descriptor: SecurityDescriptor) -> SecurityInformation:
-    """Which parts a descriptor has."""
+    """Which parts a descriptor has; the list that lets in everybody is one, too."""
     present = {
         SecurityInformation.OWNER_SECURITY_INFORMATION: descriptor.owner,
         SecurityInformation.GROUP_SECURITY_INFORMATION: descriptor.group,
@@ -290,4 +297,6 @@ def parts_of(descriptor: SecurityDescriptor) -> SecurityInformation:
     for part, value in present.items():
         if value is not None:
             parts |= part
+    if descriptor.control & Control.DP:
+        parts |= SecurityInformation.DACL_SECURITY_INFORMATION
     return parts

@@ -14,6 +14,10 @@ from rpcqm.codec.security.identifier import ALIASES, DOMAIN_RELATIVE, WELL_KNOWN
 
 _NO_ACCESS_CONTROL = "NO_ACCESS_CONTROL"
 _PARTS = re.compile(r"(?:O:(?P<O>[^:]*?))?(?:G:(?P<G>[^:]*?))?(?:D:(?P<D>.*?))?(?:S:(?P<S>.*))?")
+_NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|[0-9]+")
+_GUID = re.compile(r"(?:[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12})?")
+_QUOTED_AT_MOST = 80
+"""Characters of a wrong text that an error repeats."""
 _ACL = re.compile(r"(?P<flags>(?:P|AR|AI)*)(?P<aces>(?:\([^()]*\))*)")
 
 ACE_TYPES = {
@@ -81,7 +85,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
     """
     parts = _PARTS.fullmatch(text.strip())
     if not parts:
-        _refuse(f"{text!r} is not made of O:, G:, D: and S: in this order")
+        _refuse(f"{_quoted(text)} is not made of O:, G:, D: and S: in this order")
     dacl, dacl_control = _parse_acl(parts["D"], _DACL_FLAGS, Control.DP, domain)
     sacl, sacl_control = _parse_acl(parts["S"], _SACL_FLAGS, Control.SP, domain)
     return SecurityDescriptor(
@@ -126,8 +130,8 @@ def parse_sid(text: str, domain: Sid | None = None) -> Sid:
         return Sid(domain.authority, (*domain.sub_authorities, DOMAIN_RELATIVE[name]))
     try:
         return Sid.parse(name.replace("0X", "0x"))
-    except ValueError as error:
-        _refuse(str(error))
+    except ValueError:
+        _refuse(f"{_quoted(text)} is no SID")
 
 
 def format_sid(sid: Sid) -> str:
@@ -144,7 +148,7 @@ def _parse_acl(
         return None, int(present)
     match = _ACL.fullmatch(text)
     if not match:
-        _refuse(f"{text!r} is no list of entries")
+        _refuse(f"{_quoted(text)} is no list of entries")
     control = sum(flags[flag] for flag in set(re.findall("P|AR|AI", match["flags"])))
     entries = re.findall(r"\(([^()]*)\)", match["aces"])
     aces = tuple(_parse_ace(entry, domain) for entry in entries)
@@ -155,7 +159,7 @@ def _parse_acl(
 def _parse_ace(text: str, domain: Sid | None) -> Ace:
     fields = [field.strip() for field in text.split(";")]
     if len(fields) != 6 or fields[0].upper() not in ACE_TYPES:
-        _refuse(f"({text}) is no entry that a queue can carry")
+        _refuse(f"{_quoted(f'({text})')} is no entry that a queue can carry")
     return Ace(
         ACE_TYPES[fields[0].upper()],
         _tokens(fields[1], ACE_FLAGS),
@@ -169,13 +173,15 @@ def _parse_ace(text: str, domain: Sid | None) -> Ace:
 def _parse_rights(text: str) -> int:
     if not text[:1].isdigit():
         return _tokens(text, _RIGHTS)
+    if not _NUMBER.fullmatch(text):
+        _refuse(f"{_quoted(text)} is no access mask")
     octal = re.fullmatch("0[0-7]+", text)
     try:
         value = int(text, 8 if octal else 0)
     except ValueError:
-        _refuse(f"{text!r} is no access mask")
+        _refuse(f"{_quoted(text)} is no access mask")
     if value > 0xFFFFFFFF:
-        _refuse(f"{text!r} has more than 32 bits")
+        _refuse(f"{_quoted(text)} has more than 32 bits")
     return value
 
 
@@ -184,16 +190,15 @@ def _tokens(text: str, values: "dict[str, AceFlags] | dict[str, int]") -> int:
     for start in range(0, len(text), 2):
         token = text[start : start + 2].upper()
         if token not in values:
-            _refuse(f"{token!r} in {text!r} is unknown")
+            _refuse(f"{token!r} in {_quoted(text)} is unknown")
         bits |= values[token]
     return int(bits)
 
 
 def _parse_guid(text: str) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        _refuse(f"{text!r} is no GUID")
+    if not _GUID.fullmatch(text):
+        _refuse(f"{_quoted(text)} is no GUID")
+    return UUID(text) if text else None
 
 
 def _format_acl(acl: Acl, control: int, flags: dict[str, Control]) -> str:
@@ -214,6 +219,11 @@ def _format_rights(mask: int) -> str:
     names = [name for name, bit in GENERIC_AND_STANDARD_RIGHTS.items() if mask & bit]
     whole = sum(GENERIC_AND_STANDARD_RIGHTS[name] for name in names) == mask
     return "".join(names) if whole and names else f"0x{mask:x}"
+
+
+def _quoted(text: str) -> str:
+    """A text as an error repeats it: as much of it as somebody would read."""
+    return repr(text if len(text) <= _QUOTED_AT_MOST else f"{text[:_QUOTED_AT_MOST]}…")
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -1,7 +1,7 @@
 """`rpcqm migrate windows`: what PowerShell printed on Windows becomes queues here."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,14 +21,30 @@ OPEN = {
 ENTRY = {"QueueName": "private$\\bad", "AccountName": "Everyone", "Access": "Allow", "Right": 4}
 
 
+KNOWN = ("--account", r"SHOP\nobody=guests")
+"""With this everybody of the files who is denied something is known."""
+
+
 @pytest.fixture
 def migrate(queue_manager: PrivateQueueManager, run: Command) -> Iterator[Callable[..., Outcome]]:
     """Begin without the queues of the files, and with alice."""
     for name in ("orders", "prices"):
+        queue_manager.run("queue", "acl", "grant", name, "administrators", "full", check=False)
         queue_manager.run("queue", "delete", name, check=False)
     queue_manager.run("user", "add", "alice", "--password-stdin", input="pw\n", check=False)
     yield lambda *words: run("migrate", "windows", *words)
     queue_manager.run("user", "remove", "alice")
+
+
+def rights(run: Command, name: str) -> dict[str, str]:
+    """What `acl show` prints of each account: its rights, then those that it is denied."""
+    lines = run("queue", "acl", "show", name).lines
+    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines[2:]}
+
+
+def written(path: Path, *objects: Mapping[str, object]) -> str:
+    path.write_text(json.dumps(objects))
+    return str(path)
 
 
 def shown(run: Command, name: str) -> dict[str, object]:
@@ -39,7 +55,7 @@ def shown(run: Command, name: str) -> dict[str, object]:
 def test_a_dry_run_shows_differences_and_changes_nothing(
     migrate: Callable[..., Outcome], run: Command, attempt: Command
 ) -> None:
-    told = migrate(*FILES)
+    told = migrate(*FILES, *KNOWN)
     assert r"label 'private$\prices'" in told.text
     assert told.lines[0].split() == ["QUEUE", "WHAT", "HERE", "WINDOWS", "THEN"]
     assert r".\private$\orders" in told.text
@@ -50,7 +66,7 @@ def test_a_dry_run_shows_differences_and_changes_nothing(
 def test_queues_properties_and_permissions_are_made(
     migrate: Callable[..., Outcome], run: Command, queue_manager: PrivateQueueManager
 ) -> None:
-    migrate(*FILES, "--apply")
+    migrate(*FILES, *KNOWN, "--apply")
     orders = shown(run, "orders")
     wanted = {
         "transactional": True,
@@ -62,8 +78,7 @@ def test_queues_properties_and_permissions_are_made(
         "authenticate": False,
     }
     assert {name: orders[name] for name in wanted} == wanted
-    lines = run("queue", "acl", "show", "orders").lines
-    acl = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[2:]}
+    acl = rights(run, "orders")
     assert "receive" in acl["alice"]
     assert acl["anonymous"] == "nothing send"
     assert acl["administrators"] == "full"
@@ -73,30 +88,103 @@ def test_queues_properties_and_permissions_are_made(
 
 
 def test_what_is_the_same_already_is_left_alone(migrate: Callable[..., Outcome]) -> None:
-    migrate(*FILES, "--apply")
-    again = migrate(*FILES, "--apply")
+    migrate(*FILES, *KNOWN, "--apply")
+    again = migrate(*FILES, *KNOWN, "--apply")
     assert "0 differences changed." in again.text
     assert {line.split()[-1] for line in again.lines[1:-1]} == {"stays"}
     assert migrate(str(VECTORS / "one.json")).text == "Nothing differs.\n"
 
 
-def test_permissions_stay_where_somebody_who_is_denied_is_not_known(
-    migrate: Callable[..., Outcome], run: Command
+def test_a_queue_is_not_made_where_somebody_who_is_denied_is_not_known(
+    migrate: Callable[..., Outcome], run: Command, attempt: Command
 ) -> None:
-    """The list without the denial would let everybody do everything."""
-    told = migrate(*FILES, "--apply")
+    """The list without the denial, and the default list, would let in more than Windows does."""
+    told = attempt("migrate", "windows", *FILES, "--apply")
+    assert told.status == 1
     assert r"SHOP\nobody: full" in told.text
+    assert r".\private$\prices: an account that is denied something" in told.errors
+    assert attempt("queue", "show", "prices").status == 1
+    assert rights(run, "orders")["administrators"] == "full"
+    migrate(*FILES, *KNOWN, "--apply")
+    assert rights(run, "prices")["guests"].startswith("nothing full")
+
+
+def test_permissions_stay_where_somebody_who_is_denied_is_not_known(
+    migrate: Callable[..., Outcome], run: Command, attempt: Command
+) -> None:
+    run("queue", "create", "prices", "--sddl", "D:(A;;GA;;;BA)")
     before = run("queue", "acl", "show", "prices").text
-    assert "everyone" in before
-    assert "full" not in next(line for line in before.splitlines() if "everyone" in line)
-    migrate(*FILES, "--apply", "--account", r"SHOP\nobody=guests")
-    assert "guests" in run("queue", "acl", "show", "prices").text
+    assert attempt("migrate", "windows", *FILES, "--apply").status == 1
+    assert run("queue", "acl", "show", "prices").text == before
+
+
+def test_a_queue_whose_accounts_are_not_known_is_for_its_owner_alone(
+    migrate: Callable[..., Outcome], run: Command, tmp_path: Path
+) -> None:
+    entry = {"QueueName": r"private$\orders", "Access": "Allow", "Right": "FullControl"}
+    one = written(tmp_path / "p.json", entry | {"AccountName": r"SHOP\nobody"})
+    told = migrate(FILES[0], one, "--apply")
+    assert told.text.count("nobody may do anything; its owner may change that") == 2
+    assert r"SHOP\nobody: full" in told.text
+    assert rights(run, "orders") == {}
+
+
+def test_a_queue_that_is_here_loses_what_windows_does_not_allow(
+    migrate: Callable[..., Outcome], run: Command, tmp_path: Path
+) -> None:
+    run("queue", "create", "orders")
+    assert "send" in rights(run, "orders")["everyone"]
+    migrate(FILES[0], "--apply")  # no file has its permissions
+    assert "send" in rights(run, "orders")["everyone"]
+    entry = {"QueueName": r"private$\orders", "Access": "Allow", "Right": "FullControl"}
+    migrate(written(tmp_path / "p.json", entry | {"AccountName": r"SHOP\nobody"}), "--apply")
+    assert rights(run, "orders") == {}
+
+
+@pytest.mark.parametrize("account", ["S-1-5-21-1-2-3-1104", r"SHOP\guests", r"SHOP\Everyone"])
+def test_a_denial_for_somebody_of_another_domain_does_not_become_anybody_elses(
+    migrate: Callable[..., Outcome], attempt: Command, tmp_path: Path, account: str
+) -> None:
+    """A list that denies it to nobody here lets in whoever has that account."""
+    entry = {"QueueName": r"private$\orders", "AccountName": account, "Right": "FullControl"}
+    deny, allow = entry | {"Access": "Deny"}, OPEN | {"Access": "Allow"}
+    path = written(tmp_path / "permissions.json", deny, allow)
+    assert attempt("migrate", "windows", FILES[0], path, "--apply").status == 1
+    assert attempt("queue", "show", "orders").status == 1
+    migrate(FILES[0], path, "--account", f"{account}=alice", "--apply")
+
+
+def test_a_group_of_a_domain_is_not_windows_own_of_that_name(
+    migrate: Callable[..., Outcome], run: Command, tmp_path: Path
+) -> None:
+    entry = {"QueueName": r"private$\orders", "Access": "Allow", "Right": "FullControl"}
+    names = [r"SHOP\Everyone", r"SHOP\Users", r"SHOP\Administrators"]
+    path = written(tmp_path / "p.json", *(entry | {"AccountName": each} for each in names))
+    migrate(FILES[0], path, "--apply")
+    assert rights(run, "orders") == {}
+
+
+@pytest.mark.parametrize("denial", ["(D;;0x4;;;AN)", "(D;IO;0x4;;;AN)"])
+def test_a_denial_that_has_no_effect_here_is_a_difference(
+    migrate: Callable[..., Outcome], run: Command, tmp_path: Path, denial: str
+) -> None:
+    """An entry that allows stands before it, or it is for what is made below only."""
+    order = ("(A;;GA;;;AN)", denial) if "IO" not in denial else (denial, "(A;;GA;;;AN)")
+    run("queue", "create", "orders", "--sddl", "D:" + "".join(order))
+    entry = {"QueueName": r"private$\orders", "AccountName": r"NT AUTHORITY\ANONYMOUS LOGON"}
+    path = written(
+        tmp_path / "p.json",
+        entry | {"Access": "Deny", "Right": "WriteMessage"},
+        entry | {"Access": "Allow", "Right": "FullControl"},
+    )
+    assert "1 difference changed." in migrate(path, "--apply").text
+    assert "Nothing differs." in migrate(path, "--apply").text
 
 
 def test_what_was_changed_here_is_shown_and_changed_back(
     migrate: Callable[..., Outcome], run: Command
 ) -> None:
-    migrate(*FILES, "--apply")
+    migrate(*FILES, *KNOWN, "--apply")
     run("queue", "set", "orders", "--quota", "77")
     told = migrate(FILES[0])
     assert "77 KB" in told.text
@@ -114,9 +202,12 @@ def test_a_queue_that_hides_itself_stops_no_other(
     path.write_text(json.dumps(name | {"Access": "Allow", "Right": "ReceiveMessage"}))
     migrate(*FILES[:1], str(path), "--apply")
     told = migrate(*FILES[:1], str(path))
-    (row,) = (line for line in told.lines if "you may not see them" in line)
-    assert row.split()[:2] == [r".\private$\orders", "properties"]
-    assert row.split()[-1] == "stays"
+    hidden = [line.split() for line in told.lines if "you may not see them" in line]
+    assert [row[:2] for row in hidden] == [
+        [r".\private$\orders", "properties"],
+        [r".\private$\prices", "properties"],
+    ]
+    assert {row[-1] for row in hidden} == {"stays"}
     path.write_text(json.dumps(name | {"Access": "Allow", "Right": "GetQueueProperties"}))
     migrate(str(path), "--apply")  # its owner may still change who may do what
     run("queue", "acl", "show", "orders")

@@ -6,8 +6,10 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.identity import authenticated
 from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.qm.access import LET_IN_AT_MOST
+from rpcqm.qm.access import LET_IN_AT_MOST, PREPARED_OCTETS
 from rpcqm.qm.repeated_sends import LEARNED_AT_ONCE, LONGEST_BODY, TEMPLATES, RepeatedSend
 from tests.support.callers import ALICE
 from tests.support.queue_manager import RunningQueueManager
@@ -75,3 +77,17 @@ def test_who_was_let_in_is_remembered_for_few(qm: RunningQueueManager, queue: Qu
     for each in callers:
         access.check_open(queue, each, QueueAccessType.SEND_ACCESS)
     assert len(access._let_in) == 1
+
+
+@pytest.mark.bound("program.known_descriptors")
+def test_descriptors_that_change_again_and_again_are_not_all_kept(
+    qm: RunningQueueManager, queue: Queue
+) -> None:
+    """Whoever owns a queue may give it as many long lists as he likes."""
+    access = qm.engine.access
+    long = "".join(f"(A;;GA;;;S-1-5-21-{number})" for number in range(2_000))
+    rounds = PREPARED_OCTETS // len(parse_sddl(f"D:{long}").encode()) + 2
+    for number in range(rounds):
+        queue.security = parse_sddl(f"D:(A;;GA;;;S-1-5-20-{number}){long}").encode()
+        assert not access.allows(queue, ALICE, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
+    assert 0 < len(access._prepared) < rounds - 1

@@ -383,5 +383,5 @@ def test_descriptor_survives_its_text(descriptor: SecurityDescriptor) -> None:
 
 def test_list_that_is_too_long_is_refused() -> None:
     acl = Acl(tuple(Ace(0, 0, 1, Sid(5, (1,) * 15)) for _ in range(1000)))
-    with pytest.raises(MQError, match="ILLEGAL_SECURITY_DESCRIPTOR.*too long"):
+    with pytest.raises(MQError, match=r"ILLEGAL_SECURITY_DESCRIPTOR.*too long"):
         acl.encode()

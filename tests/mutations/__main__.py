@@ -9,15 +9,15 @@ import datetime
 import fnmatch
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutations import evidence
-from tests.mutations.campaign import TIMEOUT, Campaign, Fate, Judgement, sample, shard
+from tests.mutations.campaign import TIMEOUT, Campaign, Fate, Judgement, shard, shard_of_day
 from tests.mutations.data import DIRECTORY, Mutation, MutationError, read_mutations
-from tests.mutations.running import change_of, preload
+from tests.mutations.moving import Moves
+from tests.mutations.running import preload, require_place
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,11 +27,18 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--directory", type=Path, default=DIRECTORY, help="where the data is")
     made.add_argument("--shard", default="1/1", metavar="I/N", help="only part I of N")
-    made.add_argument("--sample", type=float, metavar="SECONDS", help="begin none after that")
-    made.add_argument("--day", help="whose sample (YYYY-MM-DD); today's if left out")
+    made.add_argument(
+        "--shard-of-day", type=int, metavar="N", help="the part that is the day's, of N parts"
+    )
+    made.add_argument(
+        "--day", type=datetime.date.fromisoformat, help="which day (YYYY-MM-DD; today)"
+    )
     made.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     made.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds; longer is caught")
     made.add_argument("--check", action="store_true", help="only see whether all apply")
+    made.add_argument(
+        "--moved", action="store_true", help="only write anew where what has moved is now"
+    )
     made.add_argument(
         "--table", type=Path, metavar="FILE", help="only write which test proves which point"
     )
@@ -46,19 +53,20 @@ def selected(options: argparse.Namespace) -> list[Mutation]:
         for mutation in read_mutations(options.directory)
         if any(fnmatch.filter(mutation.denied, pattern) for pattern in options.points)
     ]
+    if options.shard_of_day:
+        today = options.day or datetime.datetime.now(datetime.UTC).date()
+        return shard_of_day(found, options.shard_of_day, today)
     index, count = map(int, options.shard.split("/"))
-    found = shard(found, index, count)
-    if options.sample is None:
-        return found
-    return sample(found, options.day or f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}")
+    return shard(found, index, count)
 
 
 def check(mutations: Sequence[Mutation]) -> list[str]:
     """What is wrong with those that do not apply."""
     wrong = []
-    for mutation in mutations:
+    # Those of one module one after the other, which is parsed once then.
+    for mutation in sorted(mutations, key=lambda mutation: mutation.at):
         try:
-            change_of(mutation, None)
+            require_place(mutation)
         except MutationError as error:
             wrong.append(f"{mutation}: {error}")
     return wrong
@@ -78,6 +86,12 @@ def main(arguments: Sequence[str]) -> int:
         wrong = evidence.write_table(options.table)
         print("\n".join([*wrong, f"{options.table}: {len(wrong)} mistakes"]))
         return int(bool(wrong))
+    if options.moved:
+        moves = Moves()
+        moves.follow(options.directory)
+        figures = f"{len(moves.told)} moved, {len(moves.lost)} not found"
+        print("\n".join([*moves.told, *moves.lost, figures]))
+        return int(bool(moves.lost))
     mutations = selected(options)
     if options.check:
         wrong = check(mutations)
@@ -89,8 +103,7 @@ def main(arguments: Sequence[str]) -> int:
             print(judgement, flush=True)
 
     preload()
-    until = time.monotonic() + options.sample if options.sample else float("inf")
-    campaign = Campaign(options.jobs, tell, options.timeout, until)
+    campaign = Campaign(options.jobs, tell, options.timeout)
     return report(campaign.judge(mutations), len(mutations))
 
 

@@ -1,11 +1,11 @@
 """Judge mutations: caught by their tests, survived, or no longer to be applied."""
 
 import enum
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from tests.mutations.data import Mutation, MutationError
 from tests.mutations.running import Outcome, Run, start
@@ -66,8 +66,7 @@ class _Active:
 class Campaign:
     """Runs the trials of mutations, some at a time.
 
-    Each judgement is told as soon as it is known.  No trial is begun after `until`, a time of
-    `time.monotonic`.
+    Each judgement is told as soon as it is known.
     """
 
     def __init__(
@@ -75,21 +74,19 @@ class Campaign:
         jobs: int,
         tell: Callable[[Judgement], None],
         timeout: float = TIMEOUT,
-        until: float = float("inf"),
     ) -> None:
         self.jobs = jobs
         self.tell = tell
         self.timeout = timeout
-        self.until = until
         self.judgements: list[Judgement] = []
         self._baselines: dict[str, Outcome] = {}
         self._active: list[_Active] = []
 
     def judge(self, mutations: Iterable[Mutation]) -> list[Judgement]:
-        """The judgements of the mutations that there was time for."""
+        """The judgements of all mutations, in the order in which they were known."""
         waiting = deque(mutations)
-        while self._active or (waiting and time.monotonic() < self.until):
-            while waiting and len(self._active) < self.jobs and time.monotonic() < self.until:
+        while self._active or waiting:
+            while waiting and len(self._active) < self.jobs:
                 self._begin(waiting.popleft())
             self._look()
         return self.judgements
@@ -127,12 +124,12 @@ class Campaign:
         self.tell(judgement)
 
 
-def sample(mutations: Sequence[Mutation], day: str) -> list[Mutation]:
-    """The mutations in the order of a day: the first of them are the day's sample."""
-    return random.Random(day).sample(mutations, len(mutations))
-
-
 def shard(mutations: Sequence[Mutation], index: int, count: int) -> list[Mutation]:
     """Part `index`, from 1, of `count`; tests of one file stay together in the order of files."""
     ordered = sorted(mutations, key=lambda mutation: mutation.test)
     return ordered[index - 1 :: count]
+
+
+def shard_of_day(mutations: Sequence[Mutation], count: int, day: date) -> list[Mutation]:
+    """The part of `count` that is a day's: any so many days after each other have all parts."""
+    return shard(mutations, day.toordinal() % count + 1, count)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.mutations.data import Mutation, read_mutations
-from tests.mutations.syntax import ROOT
+from tests.mutations.names import ROOT
 
 POINTS = ROOT / "rpcqm" / "conformance.csv"
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.mutations.data import Mutation, MutationError
-from tests.mutations.syntax import ROOT, chosen
+from tests.mutations.names import ROOT
+from tests.mutations.syntax import chosen
 
 IDL = ROOT / "idl"
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"[^"]*"|[\w.-]+|\S', re.DOTALL)

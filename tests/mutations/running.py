@@ -23,7 +23,8 @@ import pytest
 from tests.mutations import hook
 from tests.mutations.data import Mutation
 from tests.mutations.idl import IDL, mutate_idl
-from tests.mutations.syntax import ROOT, mutate
+from tests.mutations.names import ROOT
+from tests.mutations.syntax import mutate, place_of
 from tests.support.forked_commands import START_FROM_NOTHING
 
 PRELOADED = (
@@ -138,16 +139,23 @@ def preload() -> None:
     gc.freeze()
 
 
-def change_of(mutation: Mutation, folder: Path | None) -> dict[str, str]:
-    """What the hook must do; without a folder for a copy of the IDL files, only whether it can."""
+def require_place(mutation: Mutation) -> str:
+    """The qualified name of where the mutation applies; MutationError if it applies nowhere."""
+    if not mutation.at.startswith("idl."):
+        return str(place_of(mutation))
+    mutate_idl(mutation)
+    return mutation.at
+
+
+def change_of(mutation: Mutation, folder: Path) -> dict[str, str]:
+    """What the hook must do; the folder is for a changed copy of the IDL files."""
     if not mutation.at.startswith("idl."):
         mutated = mutate(mutation)
         return {"module": mutated.module, "path": str(mutated.path), "source": mutated.source}
     changed = mutate_idl(mutation)
-    copy = (folder or IDL.parent) / "idl"
-    if folder:
-        shutil.copytree(IDL, copy)
-        (copy / f"{changed.name}.idl").write_text(changed.source, "utf-8")
+    copy = folder / "idl"
+    shutil.copytree(IDL, copy)
+    (copy / f"{changed.name}.idl").write_text(changed.source, "utf-8")
     return {"module": "rpcqm.idl", "path": str(copy / "__init__.py")}
 
 

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.mutations.data import Mutation, MutationError
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "rpcqm"
+from tests.mutations.names import Definition, parsed, resolve
 
 T = TypeVar("T")
-Name = tuple[str, ...]
 # A place where an equal piece of syntax was found; it takes what is put there.
 Place = Callable[[ast.AST], None]
 
@@ -26,65 +23,6 @@ class Mutated:
     module: str
     path: Path
     source: str
-
-
-def module_name(path: Path) -> Name:
-    """The module's name from its room on; empty for the package itself."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return parts[:-1] if parts[-1] == "__init__" else parts
-
-
-def definitions(body: Sequence[ast.stmt], prefix: Name = ()) -> Iterator[tuple[Name, ast.stmt]]:
-    """What is defined or assigned under a name, in the body and in what it defines."""
-    for statement in body:
-        match statement:
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield (*prefix, statement.name), statement
-                yield from definitions(statement.body, (*prefix, statement.name))
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                yield (*prefix, name), statement
-            case ast.If() | ast.Try() | ast.With():
-                yield from definitions(statement.body, prefix)
-
-
-@functools.cache
-def names() -> dict[str, dict[Name, Path]]:
-    """The file of each qualified name of the package, by the name's last part."""
-    found: dict[str, dict[Name, Path]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = module_name(path)
-        tree = ast.parse(path.read_text("utf-8"))
-        for name in [module, *(module + name for name, _ in definitions(tree.body))]:
-            if name:
-                found.setdefault(name[-1], {})[name] = path
-    return found
-
-
-def resolve(at: str) -> tuple[Name, Path]:
-    """The one qualified name that ends as `at` does, and its file.
-
-    A name that has moved is found by the parts that it has kept.  Raises MutationError if
-    there is none or more than one.
-    """
-    parts = tuple(at.split("."))
-    known = names().get(parts[-1], {})
-    for start in range(len(parts)):
-        suffix = parts[start:]
-        found = [name for name in known if name[-len(suffix) :] == suffix]
-        if len(found) == 1:
-            return found[0], known[found[0]]
-        if found:
-            several = ", ".join(".".join(name) for name in found)
-            raise MutationError(f"{at} may be {several}")
-    raise MutationError(f"nothing is named {at}")
-
-
-def scopes(tree: ast.Module, name: Name, module: Name) -> list[ast.AST]:
-    """What the name stands for: a whole module, or each definition of that name."""
-    if name == module:
-        return [tree]
-    inner = name[len(module) :]
-    return [node for found, node in definitions(tree.body) if found == inner]
 
 
 def parse_piece(text: str) -> ast.expr | list[ast.stmt]:
@@ -202,15 +140,51 @@ def changes(scope: ast.AST, mutation: Mutation) -> list[Callable[[], None]]:
     return replacements(scope, parse_piece(mutation.old), parse_piece(mutation.new))
 
 
+def found_in(definition: Definition, mutation: Mutation) -> list[Callable[[], None]]:
+    """What the mutation may mean in all that the definition's name stands for."""
+    return [change for scope in definition.scopes for change in changes(scope, mutation)]
+
+
+def place_of(mutation: Mutation) -> Definition:
+    """Where the mutation applies; MutationError if it applies nowhere, or in several places."""
+
+    def fits(definition: Definition) -> bool:
+        return len(found_in(definition, mutation)) >= (mutation.nth or 1)
+
+    place = resolve(mutation.at, fits)
+    found = found_in(place, mutation)
+    if not found and (others := elsewhere(place, mutation)):
+        raise MutationError(
+            f"no longer applies: the old piece is not there, but in {', '.join(map(str, others))}"
+        )
+    chosen(found, mutation.nth)
+    return place
+
+
+def elsewhere(place: Definition, mutation: Mutation) -> list[Definition]:
+    """The innermost definitions of the same module that have the old piece."""
+    having = [
+        other
+        for inner in place.module.defined
+        if inner and found_in(other := Definition(place.module, inner), mutation)
+    ]
+    return [
+        one
+        for one in having
+        if not any(
+            other.inner != one.inner and other.inner[: len(one.inner)] == one.inner
+            for other in having
+        )
+    ]
+
+
 def mutate(mutation: Mutation) -> Mutated:
     """The module with the mutation in it; MutationError if it applies nowhere, or in two places."""
-    name, path = resolve(mutation.at)
-    module = module_name(path)
-    tree = ast.parse(path.read_text("utf-8"))
-    found = [change for scope in scopes(tree, name, module) for change in changes(scope, mutation)]
-    chosen(found, mutation.nth)()
-    source = ast.unparse(ast.fix_missing_locations(tree))
-    return Mutated(".".join(("rpcqm", *module)), path, source)
+    place = place_of(mutation)
+    module = parsed(place.module.path)
+    chosen(found_in(Definition(module, place.inner), mutation), mutation.nth)()
+    source = ast.unparse(ast.fix_missing_locations(module.tree))
+    return Mutated(".".join(("rpcqm", *module.name)), module.path, source)
 
 
 def chosen(found: Sequence[T], nth: int | None) -> T:

@@ -1,19 +1,22 @@
 """scripts/mutate: changes of the product are found by their syntax, and told by what they do."""
 
+import datetime
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.mutations import evidence, hook, syntax
-from tests.mutations.campaign import sample, shard
+from tests.mutations import evidence, hook, names, syntax
+from tests.mutations.campaign import shard, shard_of_day
 from tests.mutations.data import Mutation, MutationError, read_mutations
 from tests.mutations.idl import mutate_idl
-from tests.mutations.running import change_of
+from tests.mutations.moving import Moves
+from tests.mutations.running import change_of, require_place
 
 ROOT = Path(__file__).parents[3]
 CODES = "tests/unit/base/test_hresult.py::test_code_of_the_table_is_known_by_number_and_name"
@@ -38,8 +41,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     module = tmp_path / "qm" / "readers.py"
     module.parent.mkdir()
     module.write_text(SOURCE)
-    monkeypatch.setattr(syntax, "PACKAGE", tmp_path)
-    monkeypatch.setattr(syntax, "names", syntax.names.__wrapped__)
+    monkeypatch.setattr(names, "PACKAGE", tmp_path)
+    # What was parsed of a file is kept, and these tests move files.
+    monkeypatch.setattr(names, "kept", names.parsed)
+    monkeypatch.setattr(names, "index", names.index.__wrapped__)
     return module
 
 
@@ -97,6 +102,67 @@ def test_a_name_that_two_definitions_have_is_refused(package: Path) -> None:
         syntax.mutate(mutation("moved.Reader", "5", "6"))
 
 
+def test_a_name_that_several_have_is_of_the_one_with_the_old_piece(package: Path) -> None:
+    package.with_name("writers.py").write_text(SOURCE.replace("self.note(count)", "pass"))
+    moved = mutation("store.gone.Reader.read", "self.note(count)", "None")
+    assert syntax.mutate(moved).module == "rpcqm.qm.readers"
+
+
+def test_a_definition_whose_name_is_all_there_is_never_another_one(package: Path) -> None:
+    """Another one of its name may have the piece that it has lost."""
+    package.with_name("writers.py").write_text(SOURCE.replace("self.note(count)", "pass"))
+    with pytest.raises(MutationError, match="the old piece is there 0 times"):
+        syntax.mutate(mutation("qm.writers.Reader.read", "self.note(count)", "None"))
+
+
+@pytest.mark.usefixtures("package")
+def test_a_piece_that_another_definition_of_the_module_has_is_told() -> None:
+    lost = mutation("qm.readers.Reader.peek", "self.note(count)", "None")
+    with pytest.raises(MutationError, match=r"not there, but in qm\.readers\.Reader\.read$"):
+        syntax.mutate(lost)
+
+
+def test_the_data_is_written_anew_when_a_module_has_moved(package: Path, tmp_path: Path) -> None:
+    data = '''\
+# A comment stays.
+[[mutation]]
+rule = "It is counted."
+at = "{place}.Reader.read"  # so do these
+old = "self.note( count )"
+new = "None"
+test = "tests/unit/test.py::test_reading"
+
+[[mutation]]
+rule = "at = \\"qm.readers.Reader\\""
+at = "{place}.Reader.read"
+old = """
+raise ValueError(count)
+"""
+new = "pass"
+test = "tests/unit/test.py::test_reading"
+'''
+    path = tmp_path / "some.toml"
+    path.write_text(data.format(place="qm.readers"))
+    (package.parent / "far").mkdir()
+    package.rename(package.parent / "far" / "columns.py")
+    moves = Moves()
+    moves.follow(tmp_path)
+    assert path.read_text() == data.format(place="qm.far.columns")
+    assert moves.told == ["qm.readers.Reader.read is now qm.far.columns.Reader.read"] * 2
+    assert moves.lost == []
+
+
+def test_the_command_writes_what_has_moved_and_tells_what_is_lost(tmp_path: Path) -> None:
+    moved, lost = "gone.hresult.HResult.MQ_ERROR", "base.hresult.HResult.MQ_ERROR_GONE"
+    mutations = (moved, "0xC00E0001", "7"), (lost, "1", "2")
+    done = tried(tmp_path, *mutations, options=["--moved"])
+    assert done.returncode == 1
+    assert f"{moved} is now {ERROR}\n" in done.stdout
+    assert f"nothing is named {lost}\n1 moved, 1 not found\n" in done.stdout
+    assert f'\nat = "{ERROR}"\n' in (tmp_path / "some.toml").read_text()
+    assert f'\nat = "{lost}"\n' in (tmp_path / "some.toml").read_text()
+
+
 @pytest.mark.usefixtures("package")
 def test_one_of_equal_places_is_named_by_its_number() -> None:
     changed = syntax.mutate(mutation("Reader", "wait=True", "wait=False", nth=2))
@@ -133,7 +199,9 @@ def test_a_queue_manager_that_a_test_starts_is_mutated_too(
     assert PrivateQueueManager(tmp_path / "data").run("--version").stdout == "mutated\n"
 
 
-def tried(tmp_path: Path, *mutations: tuple[str, str, str]) -> subprocess.CompletedProcess[str]:
+def tried(
+    tmp_path: Path, *mutations: tuple[str, str, str], options: Sequence[str] = ("--verbose",)
+) -> subprocess.CompletedProcess[str]:
     """What scripts/mutate says to these: each a place, the old piece and the new."""
     text = "".join(
         f'[[mutation]]\npoints = ["MQMQ-error-0xC00E0001"]\nat = "{at}"\nold = "{old}"\n'
@@ -141,7 +209,7 @@ def tried(tmp_path: Path, *mutations: tuple[str, str, str]) -> subprocess.Comple
         for at, old, new in mutations
     )
     (tmp_path / "some.toml").write_text(text)
-    command = [sys.executable, "-m", "tests.mutations", "--verbose", "--directory", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.mutations", *options, "--directory", str(tmp_path)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -176,14 +244,31 @@ def test_shards_are_together_all_mutations() -> None:
     assert sorted(parts, key=some.index) == some
 
 
-def test_another_day_has_another_sample() -> None:
-    some = [mutation("a", "b", str(number)) for number in range(50)]
-    assert sample(some, "2026-01-01") == sample(some, "2026-01-01") != sample(some, "2026-01-02")
+@pytest.mark.parametrize("first", ["2026-12-10", "2028-02-15", "2027-05-03"])
+def test_so_many_days_after_each_other_try_all_mutations(first: str) -> None:
+    some = [mutation("a", "b", str(number)) for number in range(100)]
+    start = datetime.date.fromisoformat(first)
+    days = [start + datetime.timedelta(number) for number in range(30)]
+    parts = [shard_of_day(some, 30, day) for day in days]
+    assert sorted((one for part in parts for one in part), key=some.index) == some
+    assert shard_of_day(some, 30, start) == shard_of_day(some, 30, start + datetime.timedelta(30))
+
+
+def test_the_command_tries_the_part_of_the_given_day(tmp_path: Path) -> None:
+    """Each of the two days has one of the two; those that no longer apply are told."""
+    both = (ERROR, "8", "9"), (OTHER, "8", "9")
+    days = "2026-01-01", "2026-01-02", "2026-01-03"
+    told = [
+        tried(tmp_path, *both, options=("--shard-of-day", "2", "--day", day)).stdout.splitlines()
+        for day in days
+    ]
+    assert [lines[-1] for lines in told] == ["1 of 1 mutations: 1 no longer applies"] * 3
+    assert told[0] == told[2] != told[1]
 
 
 def test_all_mutations_apply() -> None:
-    for one in read_mutations():
-        change_of(one, None)
+    for one in sorted(read_mutations(), key=lambda one: one.at):
+        require_place(one)
 
 
 @pytest.fixture(scope="module")

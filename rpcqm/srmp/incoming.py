@@ -36,17 +36,17 @@ _HIGHEST_PRIORITY = 7
 _IDENTIFIER_SIZE = 20
 
 
-def attributes_of(request: SrmpRequest, arrived: int) -> MessageAttributes:
+def attributes_of(request: SrmpRequest, arrived: int, destination: FormatName) -> MessageAttributes:
     """The attributes of what came; `arrived` is seconds since 1970. Raises DecodeError.
 
-    <to> decides where it goes, not the target of the request (G212).
+    `destination` is where <to> leads, not the target of the request (G212, G215).
     """
     envelope = request.envelope
     _check_size(request)
     msmq = envelope.msmq or Msmq()
     sent = arrived if envelope.sent_at is None else envelope.sent_at
     attributes = MessageAttributes(
-        destination_queue_format_name=destination_of(envelope.to),
+        destination_queue_format_name=destination,
         identifier=packet_identifier(envelope),
         body=request.body or b"",
         extension=request.extension or b"",

@@ -44,6 +44,7 @@ from rpcqm.srmp.elements import (
 from rpcqm.srmp.reading import read_envelope
 from rpcqm.srmp.signature import unsigned
 from rpcqm.srmp.urls import to_uri
+from rpcqm.srmp.xml import SOAP, WS_ROUTING, with_content
 
 _BY_HTTP = UserFlags.AH.bits
 _POSITIVE_RECEIPTS = (
@@ -51,6 +52,8 @@ _POSITIVE_RECEIPTS = (
     MessageClass.MQMSG_CLASS_ACK_RECEIVE,
 )
 _FIRST_NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+
+_TO = (f"{SOAP}}}Envelope", f"{SOAP}}}Header", f"{WS_ROUTING}}}path", f"{WS_ROUTING}}}to")
 
 UrlOf = Callable[[FormatName], str]
 """The URL under which others reach an administration queue, which may be one of here."""
@@ -60,13 +63,15 @@ UrlOf = Callable[[FormatName], str]
 class Written:
     """What is sent of a message: its envelope, and what is attached to it, if anything is.
 
-    `guid` is what its signature calls the attachments by.
+    `guid` is what its signature calls the attachments by. `text` is the envelope of a relayed
+    message, of which all but the destination stays as it came.
     """
 
     envelope: Envelope
     body: bytes | None = None
     extension: bytes | None = None
     guid: UUID | None = None
+    text: bytes | None = None
 
 
 def written(
@@ -110,8 +115,8 @@ def is_relayed(message: PacketMessage) -> bool:
 
 def _relayed(message: PacketMessage, destination: FormatName) -> Written:
     """All but the destination stays; what is signed goes on, also if it is empty (G222)."""
-    envelope = read_envelope(message.soap_envelope.encode())
-    envelope.to = to_uri(destination)
+    text = with_destination(message.soap_envelope, to_uri(destination))
+    envelope = read_envelope(text)
     references = envelope.signature.references if envelope.signature else ()
     signed = {reference.uri.partition("@")[0] for reference in references}
     body, extension = message.body, message.extension
@@ -120,7 +125,13 @@ def _relayed(message: PacketMessage, destination: FormatName) -> Written:
         body if body or "cid:body" in signed else None,
         extension if extension or "cid:extension" in signed else None,
         _attached_by(references),
+        text,
     )
+
+
+def with_destination(envelope: str, to: str) -> bytes:
+    """An envelope with another <to>, and every other octet as it is. Raises DecodeError."""
+    return with_content(envelope, to, *_TO)
 
 
 def _attached_by(references: tuple[Reference, ...]) -> UUID | None:

@@ -54,6 +54,8 @@ class OutgoingStream:
 
     def __post_init__(self) -> None:
         self.next_number = 1
+        self.posted = 0
+        """The greatest number that has been posted; numbers are given ahead of that."""
         self.acknowledged = 0
         self.receipts = 0
         self.last_receipt_time: int | None = None
@@ -88,6 +90,10 @@ class OutgoingStream:
             self._previous[key] = next(reversed(self._numbers.values()), self.acknowledged)
         self._numbers[key] = number
         return number
+
+    def note_posted(self, key: int) -> None:
+        """A message leaves, perhaps not for the first time."""
+        self.posted = max(self.posted, self._numbers.get(key, 0))
 
     def previous_of(self, key: int) -> int:
         """The number of what is still there before a message, or of what was acknowledged last.
@@ -180,10 +186,15 @@ class OutgoingStream:
             (self._deciding if acknowledged else self._numbers)[key] = number
         self._previous = None
         self.next_number = max([self.next_number, *(number + 1 for number in numbers.values())])
+        # What has left before the restart is not known: everything with a number may have.
+        self.posted = self.next_number - 1
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """Fill in what administrators see ([MC-MQSRM] 3.1.5.1.8.2, 3.1.7.2.3)."""
-        keys = self.keys
+        """Fill in what administrators see ([MC-MQSRM] 3.1.5.1.8.2, 3.1.7.2.3).
+
+        That is of what has been posted, not of what only has its number.
+        """
+        keys = [key for key, number in self._numbers.items() if number <= self.posted]
         info.eod_last_ack_time = self.last_receipt_time
         info.eod_last_ack_count = self.receipts
         info.eod_no_ack_count = len(keys)
@@ -191,7 +202,7 @@ class OutgoingStream:
         info.eod_first_non_ack = self._info_of(keys[0]) if keys else NO_SEQUENCE
         info.eod_last_non_ack = self._info_of(keys[-1]) if keys else NO_SEQUENCE
         info.eod_last_ack = self._info(self.acknowledged, max(self.acknowledged - 1, 0))
-        info.eod_next_seq = self._info(self.next_number, self.next_number - 1)
+        info.eod_next_seq = self._info(self.posted + 1, self.posted)
         info.eod_resend_count = self.ladder.step
         info.eod_resend_time = self.ladder.resend_time
 

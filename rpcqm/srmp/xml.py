@@ -86,6 +86,30 @@ def written(text: str, *path: str) -> str:
     DecodeError for prefixes that nothing is bound to, which only this parser refuses.
     """
     octets = text.encode("utf-8")
+    begins, ends = _place_of(octets, path)
+    return octets[begins:ends].decode("utf-8")
+
+
+def with_content(text: str, content: str, *path: str) -> bytes:
+    """A text in which the element that `written` finds has another text as its only content.
+
+    Raises DecodeError, also where there is no such element.
+    """
+    octets = text.encode("utf-8")
+    begins, ends = _place_of(octets, path)
+    tags = _TAGS.fullmatch(octets, begins, ends)
+    if tags is None:
+        raise DecodeError(f"no element {path[-1]} that has a content")
+    return b"".join(
+        (octets[:begins], tags[1], escaped(content).encode("utf-8"), tags[2], octets[ends:])
+    )
+
+
+_TAGS = re.compile(rb"""(<(?:[^"'>]|"[^"]*"|'[^']*')*(?<!/)>).*(</[^<>]*>)""", re.DOTALL)
+
+
+def _place_of(octets: bytes, path: tuple[str, ...]) -> tuple[int, int]:
+    """Where an element begins and ends; both are 0 where it is not there."""
     finder = _Finder(path)
     parser = expat.ParserCreate(encoding="utf-8", namespace_separator="}")
     parser.StartElementHandler = lambda name, _: finder.start(name, parser.CurrentByteIndex)
@@ -96,8 +120,8 @@ def written(text: str, *path: str) -> str:
     except expat.ExpatError as error:
         raise DecodeError(f"no XML: {error}") from error
     if not finder.is_found:
-        return ""
-    return octets[finder.begins : finder.ends or None].decode("utf-8")
+        return 0, 0
+    return finder.begins, finder.ends or len(octets)
 
 
 class _Finder:

@@ -36,6 +36,10 @@ class Destination(NamedTuple):
 
     name: FormatName
     is_here: bool
+    listener: str = ""
+    """The queue's name if the message goes to a multicast address."""
+    others: tuple["Destination", ...] = ()
+    """The other queues with that multicast address."""
 
 
 class Destinations:
@@ -61,7 +65,7 @@ class Destinations:
         except DecodeError as error:
             raise BadRequestError(str(error)) from error
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST:
-            return Destination(self._listening_to(name), True)
+            return self._listening_to(name)
         if self.is_here(name):
             return self._kept(to, Destination(name, True))
         if redirected is None and not settings.transparent_store_and_forward:
@@ -102,14 +106,15 @@ class Destinations:
                 raise
             raise BadRequestError(_REASONS.get(error.reason, error.reason.name)) from error
 
-    def _listening_to(self, name: FormatName) -> FormatName:
-        """The direct name of the queue with a multicast address. Raises BadRequestError."""
+    def _listening_to(self, name: FormatName) -> Destination:
+        """The queues with a multicast address, as direct names. Raises BadRequestError."""
         address = str(name).partition("=")[2]
         queues = self._protocol.queue_manager.queue_collection.values()
-        found = next((queue for queue in queues if queue.multicast_address == address), None)
-        if found is None:
+        names = [f"DIRECT=OS:{each.pathname}" for each in queues if _listens(each, address)]
+        if not names:
             raise BadRequestError("no queue has that multicast address")
-        return FormatName.parse(f"DIRECT=OS:{found.pathname}")
+        first, *others = (Destination(FormatName.parse(each), True, each) for each in names)
+        return first._replace(others=tuple(others))
 
     def outgoing_queue(self, name: FormatName) -> OutgoingQueue:
         """Where a message for elsewhere waits; MQ_ERROR_INSUFFICIENT_RESOURCES for too many."""
@@ -127,6 +132,10 @@ _REASONS = {
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "the queue is not transactional",
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "the queue is transactional",
 }
+
+
+def _listens(queue: Queue, address: str) -> bool:
+    return queue.multicast_address == address
 
 
 def _is_web(name: FormatName) -> bool:

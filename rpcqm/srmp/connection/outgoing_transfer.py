@@ -191,6 +191,7 @@ class OutgoingTransfer:
             self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
             return
         self._posting.add(key)
+        self.stream.note_posted(key)
         self._posting_transactional = message.envelope.transactional
         self._message_trace.leaves(self.queue, message, self.uri)
         self._establish()

@@ -7,6 +7,7 @@ envelope, and the packet has no room for, is read from there again.
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
@@ -86,8 +87,11 @@ class OwedReceipts:
     ) -> tuple[MessageClass, FormatName | None, MessageIdentifier] | None:
         """The class, the destination and the correlation of a receipt; None for no receipt.
 
-        Each goes to its own <sendTo> ([MC-MQSRM] 2.2.5.2.2, 2.2.5.2.3, G218).
+        Each goes to its own <sendTo> ([MC-MQSRM] 2.2.5.2.2, 2.2.5.2.3, G218). What ends in an
+        outgoing queue was only relayed: its destination answers for it (3.1.7.3, G216).
         """
+        if isinstance(message.queue, OutgoingQueue):
+            return None
         envelope, told = envelope_in(message.attributes), told_as(reason)
         if envelope is None:
             return None

@@ -200,7 +200,7 @@ class SrmpProtocol:
         """The headers and the content by which a message travels. Raises DecodeError, MQError."""
         sent = written(message, name, partial(self.own_urls.of, self.settings), stream)
         guid = sent.guid or self.queue_manager.identifier
-        envelope = write_envelope(sent.envelope)
+        envelope = sent.text or write_envelope(sent.envelope)
         headers, content = write_request(envelope, sent.body, sent.extension, guid)
         if is_relayed(message):
             headers += (via(message.soap_compound_message),)

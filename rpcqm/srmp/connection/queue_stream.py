@@ -92,6 +92,11 @@ class QueueStream:
         receipts_to = None if previous else self._protocol.receipts_url(uri)
         return Stream(identifier, number, previous, receipts_to)
 
+    def note_posted(self, key: int) -> None:
+        """A message leaves."""
+        if self._stream is not None:
+            self._stream.note_posted(key)
+
     @property
     def is_under_way(self) -> bool:
         """Whether a stream has begun, and receipts are outstanding."""

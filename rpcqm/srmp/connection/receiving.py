@@ -36,6 +36,7 @@ from rpcqm.srmp.incoming import (
     identity_of,
     is_exempt,
     is_url,
+    name_of,
     packet_like,
 )
 from rpcqm.srmp.message_types import MessageType, identify
@@ -52,6 +53,7 @@ HISTORY_PREFIX = b"srmp history:"
 _TAKEN = 200
 _BAD_REQUEST = 400
 _NO_ROOM = 500
+_OFFLINE = 503
 
 _SENDER_UNPROVED = frozenset(
     {
@@ -61,6 +63,8 @@ _SENDER_UNPROVED = frozenset(
     }
 )
 """Refusals of which a forger must not make a duplicate of somebody's next message (G106)."""
+
+_STREAM_RECEIPTS = frozenset({MessageType.STREAM_RECEIPT, MessageType.FINAL_STREAM_RECEIPT})
 
 _log = get_logger("srmp")
 
@@ -76,11 +80,13 @@ class Arrived:
     message: Message
     peer: str
     sender: Signed
+    listener: str = ""
+    """Of several queues with one multicast address the one that this copy is for."""
 
     def __post_init__(self) -> None:
         self.envelope = self.request.envelope
         guid, ordinal = self.number = identity_of(self.envelope)
-        to = folded(self.envelope.to).encode("utf-8", "surrogatepass")
+        to = folded(self.envelope.to + self.listener).encode("utf-8", "surrogatepass")
         destination = hashlib.blake2b(to, digest_size=8).digest()
         self.identity = guid.bytes_le + ordinal.to_bytes(8, "little") + destination
         """What makes it one of its own: source, number and destination, as written."""
@@ -126,8 +132,11 @@ class Receiver:
     def receive(self, request: HttpRequest) -> Completion[int]:
         """The status to answer with, once what came is as durable as it asks for.
 
-        500 when the queue manager has no room: nothing has changed then, and the peer sends again.
+        500 when the queue manager has no room, 503 when it was taken off the network (G460):
+        nothing has changed then, and the peer sends again.
         """
+        if not self._protocol.queue_manager.connection_active:
+            return completed(_OFFLINE)
         try:
             return self._take(read_request(request, self._templates.read), request.peer)
         except (DecodeError, BadRequestError) as error:
@@ -139,17 +148,48 @@ class Receiver:
     def _take(self, request: SrmpRequest, peer: str) -> Completion[int]:
         """[MC-MQSRM] 3.1.5.1.3 to .5."""
         destination = self._destinations.find(request.envelope.to)
+        if destination.others:
+            return self._take_at_each(request, destination, peer)
+        return self._take_at(request, destination, peer)
+
+    def _take_at_each(
+        self, request: SrmpRequest, destination: Destination, peer: str
+    ) -> Completion[int]:
+        """One copy for each queue that listens at a multicast address (G461).
+
+        500 if one queue has no room: the message comes again, and is a repetition for the others.
+        Raises BadRequestError if no queue takes messages of its kind.
+        """
+        answers: list[Completion[int]] = []
+        refusals: list[BadRequestError] = []
+        for each in (destination, *destination.others):
+            try:
+                answers.append(self._take_at(request, each, peer))
+            except BadRequestError as error:
+                refusals.append(error)
+            except MQError as error:
+                answers.append(_no_room(peer, error))
+        if not answers:
+            raise refusals[0]
+        return _highest_of(answers)
+
+    def _take_at(
+        self, request: SrmpRequest, destination: Destination, peer: str
+    ) -> Completion[int]:
+        """The steps are the same for receipts: a destination that is no queue is 400."""
         arrived = self._deserialized(request, destination, peer)
         if not destination.is_here:
             return self._forward(arrived, destination.name)
         kind = identify(request.envelope)
-        if kind is MessageType.STREAM_RECEIPT or kind is MessageType.FINAL_STREAM_RECEIPT:
-            return self._stream_receipt(request.envelope, peer)
         in_stream = request.envelope.stream is not None
         try:
             queue = self._destinations.queue_here(destination.name, in_stream)
         except RejectedError as error:
+            if kind in _STREAM_RECEIPTS:
+                return self._stream_receipt(request.envelope, peer)
             return self._refuse(arrived, error.reason)
+        if kind in _STREAM_RECEIPTS:
+            return self._stream_receipt(request.envelope, peer)
         if kind is None:
             return self._drop(arrived, "its kind is unknown")
         return self._take_user_message(arrived, queue)
@@ -159,7 +199,7 @@ class Receiver:
         sender = signed(request, self._protocol.directory) if destination.is_here else NOBODY
         message = Message(self._packet_of(request, destination, sender))
         message.source_address = peer
-        return Arrived(request, message, peer, sender)
+        return Arrived(request, message, peer, sender, destination.listener)
 
     def _packet_of(self, request: SrmpRequest, destination: Destination, sender: Signed) -> bytes:
         """Raises DecodeError where no packet can hold the message."""
@@ -169,9 +209,7 @@ class Receiver:
             packet = packet_like(form.packet, request, now)
             if packet is not None:
                 return packet
-        attributes = attributes_of(request, now)
-        if not destination.is_here or not is_url(request.envelope.to):
-            attributes.destination_queue_format_name = destination.name
+        attributes = attributes_of(request, now, self._shown_name(request, destination))
         try:
             packet = packet_of(attributes, sender, request.body_offset)
         except MQError as error:
@@ -179,6 +217,12 @@ class Receiver:
         if form is not None:
             form.packet = PacketTemplate(packet)
         return packet
+
+    def _shown_name(self, request: SrmpRequest, destination: Destination) -> FormatName:
+        """The URL in <to> where that is a queue's and stays here, else the name found for it."""
+        to = request.envelope.to
+        written = name_of(to) if destination.is_here and is_url(to) else None
+        return written or destination.name
 
     # Stream receipts
 
@@ -475,6 +519,21 @@ def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) ->
 
     outcome.add_done_callback(done)
     return answer
+
+
+def _highest_of(answers: Sequence[Completion[int]]) -> Completion[int]:
+    """The highest status of several answers, once all are there."""
+    highest: Completion[int] = Completion()
+    waiting = set(range(len(answers)))
+
+    def done(index: int, _: Completion[int]) -> None:
+        waiting.discard(index)
+        if not waiting:
+            highest.succeed(max(each.result() for each in answers))
+
+    for index, answer in enumerate(answers):
+        answer.add_done_callback(partial(done, index))
+    return highest
 
 
 def _no_room(peer: str, error: MQError) -> Completion[int]:

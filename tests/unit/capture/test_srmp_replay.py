@@ -20,7 +20,7 @@ from rpcqm.capture.replay.srmp_rewriting import SrmpRewriter
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope, SrmpRequest
-from rpcqm.srmp.incoming import attributes_of
+from rpcqm.srmp.incoming import attributes_of, destination_of
 from rpcqm.srmp.reading import read_request
 from tests.support.analysed import calls_of
 from tests.support.srmp_capture import TARGET
@@ -229,7 +229,8 @@ def test_queues_of_messages_that_were_taken_are_presupposed() -> None:
 
 
 def packet(request: SrmpRequest) -> dict[str, object]:
-    octets = build_user_message(attributes_of(request, 1_181_320_000))
+    destination = destination_of(request.envelope.to)
+    octets = build_user_message(attributes_of(request, 1_181_320_000, destination))
     return dict(packet_parts(bytes(octets), "answer"))
 
 

@@ -74,12 +74,25 @@ def test_numbers_of_messages_that_wait_become_durable_together(sending: Sending)
         sending.alice.send_later(NAME, b"%d" % number, transactional=True)
     sending.settle(1)
     assert sending.numbers == [1, 2]
-    assert sending.info.eod_no_ack_count == NUMBERED_AT_ONCE + 1
     sending.alice.restart()
+    assert sending.info.eod_no_ack_count == NUMBERED_AT_ONCE + 1
     sending.shop.usual = 200
     sending.settle(60)
     assert sending.numbers[-NUMBERED_AT_ONCE - 1 :] == [*range(1, NUMBERED_AT_ONCE + 2)]
     assert sending.shop.bodies[-1] == b"%d" % NUMBERED_AT_ONCE
+
+
+def test_what_is_shown_of_a_stream_is_what_has_been_posted(sending: Sending) -> None:
+    """Numbers are given ahead of what is posted, so that one commit keeps many of them."""
+    sending.shop.answers, sending.shop.usual = [200], None
+    for _ in range(NUMBERED_AT_ONCE):
+        sending.alice.send_later(NAME, b"x", transactional=True)
+    sending.settle(1)
+    assert sending.numbers == [1, 2]
+    info = sending.info
+    assert info.eod_no_ack_count == 2
+    assert (info.eod_first_non_ack.seq_no, info.eod_last_non_ack.seq_no) == (1, 2)
+    assert (info.eod_next_seq.seq_no, info.eod_next_seq.prev_no) == (3, 2)
 
 
 def test_the_upper_half_of_a_stream_is_a_time(sending: Sending) -> None:

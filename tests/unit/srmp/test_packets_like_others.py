@@ -16,7 +16,7 @@ from rpcqm.codec.packet.template import LONGEST, PacketTemplate
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.connection.signed_senders import packet_of
 from rpcqm.srmp.elements import Envelope, MessageId, SrmpRequest
-from rpcqm.srmp.incoming import attributes_of, packet_like
+from rpcqm.srmp.incoming import attributes_of, destination_of, packet_like
 from rpcqm.srmp.reading import read_request
 from rpcqm.srmp.settings import Redirection
 from tests.support.srmp_door import ORDERS, SRMP, Door, msmq
@@ -31,7 +31,8 @@ ON_THE_SOURCE = rf"MSMQ:PRIVATE={SOURCE}\0000000f"
 
 
 def careful(request: SrmpRequest) -> bytes:
-    return build_user_message(attributes_of(request, NOW), request.body_offset)
+    destination = destination_of(request.envelope.to)
+    return build_user_message(attributes_of(request, NOW, destination), request.body_offset)
 
 
 def request(envelope: Envelope, body: bytes) -> SrmpRequest:

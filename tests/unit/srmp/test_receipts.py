@@ -207,6 +207,18 @@ def test_a_receipt_for_a_queue_that_is_not_here_is_refused(door: Door) -> None:
     assert door.send_receipt(f"{HERE}/nowhere", receipt=receipt, msmq=msmq(number=2)) == 400
 
 
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.3")
+@pytest.mark.parametrize("to", [f"{HERE}/nope", f"{HERE}/stream"])
+@pytest.mark.parametrize("decided", ["", DECIDED_AT.format(decision="negative", id=ABOUT)])
+def test_a_stream_receipt_to_no_queue_for_it_is_refused(door: Door, to: str, decided: str) -> None:
+    """A receipt is no message of a stream itself, so that a transactional queue is none for it."""
+    stream = f"<streamId>uid:{SENDER}\\7</streamId><lastOrdinal>3</lastOrdinal>"
+    receipt = f"<streamReceipt>{stream}</streamReceipt>{decided}"
+    more: dict[str, Any] = {"label": "QM Ordering Ack", "receipt": receipt}
+    number = 0xC001 if decided else 0xFF
+    assert door.send_receipt(to, msmq=msmq(number=number), **more) == 400
+
+
 def test_a_receipt_of_a_stream_that_is_not_sent_from_here_is_dropped(door: Door) -> None:
     stream = f"<streamId>uid:{SENDER}\\7</streamId><lastOrdinal>3</lastOrdinal>"
     receipt = f"<streamReceipt>{stream}</streamReceipt>"

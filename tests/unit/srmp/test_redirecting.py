@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.srmp.connection import destinations
 from rpcqm.srmp.settings import Redirection, SrmpSettings
 from tests.support.srmp_door import HERE, NOW, ORDERS, PORT, SENDER, SRMP, STREAM, Door, msmq
-from tests.support.srmp_text import in_stream
+from tests.support.srmp_text import durable, in_stream
 
 ELSEWHERE = "http://elsewhere.example/msmq/private$/orders"
 RELAY = replace(SRMP, transparent_store_and_forward=True)
@@ -216,6 +219,67 @@ def test_a_queue_takes_what_is_for_its_multicast_address(door: Door) -> None:
     assert door.contents() == [b"content"]
 
 
+MULTICAST = "MSMQ:MULTICAST=234.1.1.1:8001"
+
+
+def listening(door: Door, *names: str) -> None:
+    for name in names:
+        door.create(rf"private$\{name}", multicast_address="234.1.1.1:8001")
+
+
+def test_each_queue_with_a_multicast_address_takes_a_copy(door: Door) -> None:
+    """A message that comes again is known to each of them, after a restart as well."""
+    listening(door, "first", "second", "third")
+    for _ in range(2):
+        for _ in range(2):
+            assert door.send(MULTICAST, ordinal=5, msmq=msmq(), services=durable()) == 200
+        for name in ("first", "second", "third"):
+            assert door.contents(name) == [b"content"]
+        door.restart()
+
+
+def test_a_queue_without_room_leaves_the_copies_of_the_others(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is 500, so that the message comes again; who has it takes it for a repetition."""
+    door = Door(directory)
+    listening(door, "first", "second")
+    arrivals, full = door.engine.arrivals, door.queue("second")
+    store = arrivals.store_with_others
+
+    def without_room(queue: Queue, *more: Any) -> Completion[None]:
+        if queue is full:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        return store(queue, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(arrivals, "store_with_others", without_room)
+        assert door.send(MULTICAST, ordinal=5, msmq=msmq()) == 500
+    assert (door.contents("first"), door.contents("second")) == ([b"content"], [])
+    assert door.send(MULTICAST, ordinal=5, msmq=msmq()) == 200
+    assert (door.contents("first"), door.contents("second")) == ([b"content"], [b"content"])
+    door.stop()
+
+
+@pytest.mark.conformance("MQSRM-element-InboundRedirectionCollection")
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://public.example/in/orders",
+        "http://public.example/in/",
+        "http://public.example/a/b/c",
+        "https://public.example/",
+    ],
+)
+def test_the_inbound_map_leads_any_url_to_a_queue_here(with_settings: Opened, to: str) -> None:
+    """[MC-MQSRM] 3.1.5.1.3 compares texts: <to> need not look like the URL of a queue."""
+    door = with_settings(mapped((to, ORDERS)))
+    assert door.send(to) == 200
+    (got,) = door.messages()
+    assert str(got.destination_queue_format_name) == f"DIRECT=HTTP{HERE[4:]}/orders"
+    door.stop()
+
+
 def test_a_message_of_a_stream_is_for_transactional_queues_only(door: Door) -> None:
     first = in_stream(SENDER, 1, "http://203.0.113.5/msmq/q")
     assert door.send(ORDERS, stream=first, msmq=msmq()) == 400
@@ -232,3 +296,14 @@ def test_nobody_sends_to_the_queue_managers_own_queues(door: Door) -> None:
     """They are there, but nobody has rights: 200 and nothing, as for any denial (G218)."""
     assert door.send(f"{HERE}/order_queue$") == 200
     assert door.contents() == []
+
+
+def test_nothing_is_taken_while_the_queue_manager_is_off_the_network(door: Door) -> None:
+    """The answer is one after which senders try again (G221, G460)."""
+    door.engine.take_offline()
+    assert door.send(ORDERS) == 503
+    assert door.send_receipt(f"{HERE}/order_queue$") == 503
+    assert door.contents() == []
+    door.engine.bring_online()
+    assert door.send(ORDERS) == 200
+    assert door.contents() == [b"content"]

@@ -77,7 +77,7 @@ def report(judgements: Sequence[Judgement], wanted: int) -> int:
     fates = Counter(judgement.fate for judgement in judgements)
     told = ", ".join(f"{fates[fate]} {fate.value}" for fate in Fate if fates[fate])
     print(f"{len(judgements)} of {wanted} mutations: {told or 'none tried'}")
-    return int(any(fate is not Fate.CAUGHT for fate in fates))
+    return int(any(not fate.is_good for fate in fates))
 
 
 def main(arguments: Sequence[str]) -> int:

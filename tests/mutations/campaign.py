@@ -8,20 +8,25 @@ from dataclasses import dataclass
 from datetime import date
 
 from tests.mutations.data import Mutation, MutationError
-from tests.mutations.running import Outcome, Run, start
+from tests.mutations.running import TOOK_TOO_LONG, Outcome, Run, start
 
 TIMEOUT = 20.0
 _PAUSE = 0.01
 
 
 class Fate(enum.Enum):
-    """What came of a mutation; all but the first are mistakes."""
+    """What came of a mutation; all but the first two are mistakes."""
 
     CAUGHT = "caught"
+    STOPPED = "caught only because its test took too long"
     SURVIVED = "survived"
     LOST = "no longer applies"
     BROKEN = "keeps the product from being imported"
     UNPROVED = "its test fails or runs nothing without it"
+
+    @property
+    def is_good(self) -> bool:
+        return self in (Fate.CAUGHT, Fate.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ def trial(mutation: Mutation, baselines: dict[str, Outcome]) -> Trial:
     baseline = baselines[mutation.test]
     if not baseline.is_good:
         return Judgement(mutation, Fate.UNPROVED, "".join(baseline.failures + baseline.broken))
+    if outcome.failures == [TOOK_TOO_LONG]:
+        return Judgement(mutation, Fate.STOPPED)
     return Judgement(mutation, Fate.CAUGHT, outcome.failures[0])
 
 
@@ -66,7 +73,8 @@ class _Active:
 class Campaign:
     """Runs the trials of mutations, some at a time.
 
-    Each judgement is told as soon as it is known.
+    Each judgement is told as soon as it is known.  What a test does without a mutation is known
+    from the first time on.
     """
 
     def __init__(
@@ -83,7 +91,8 @@ class Campaign:
         self._active: list[_Active] = []
 
     def judge(self, mutations: Iterable[Mutation]) -> list[Judgement]:
-        """The judgements of all mutations, in the order in which they were known."""
+        """The judgements of these mutations, in the order in which they were known."""
+        self.judgements = []
         waiting = deque(mutations)
         while self._active or waiting:
             while waiting and len(self._active) < self.jobs:

@@ -53,6 +53,8 @@ OPTIONS = (
     "ignore",
 )
 
+TOOK_TOO_LONG = "took too long"
+
 
 class Verdict:
     """A plugin of pytest that runs the named test only, and keeps what came of it."""
@@ -114,7 +116,7 @@ class Run:
         else:
             os.killpg(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
-            outcome = Outcome(failures=["took too long"])
+            outcome = Outcome(failures=[TOOK_TOO_LONG])
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -21,7 +21,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.failed_deliveries import FailedDeliveries
-from rpcqm.qm.positions import Positions, UncommittedMessage
+from rpcqm.qm.positions import Positions, UncommittedMessage, purge_reason
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -274,10 +274,8 @@ class Transactions:
         if not _is_held(queue, key, transaction):
             return
         if queue.message_position_list.state(key) is PositionState.PURGE_PENDING:
-            reason = MessageClass(
-                operation.dequeue_reason or MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            )
-            self._positions.message_position_deleted(change, queue, key, reason)
+            # A message that nobody has received was purged, as after a restart (G465).
+            self._positions.message_position_deleted(change, queue, key, purge_reason(queue))
             return
         self._failed_deliveries.count(change, queue, key, place)
         if place is None:

@@ -322,8 +322,7 @@ class NaiveQueueManager(NaiveReaders):
                 steps.append((partial(self._charge, queue, -message.size), nothing))
             elif is_held(queue, message, transaction):
                 if message.state == PURGE_PENDING:
-                    reason = transaction.reason(message) if kind == "receive" else "Q_PURGED"
-                    steps.append(self._removing(queue, message, reason))
+                    steps.append(self._removing(queue, message, "Q_PURGED"))
                 else:
                     steps.append((nothing, self._giving_back(queue, message)))
         return self._finish(transaction, steps)

@@ -530,3 +530,28 @@ def from_elsewhere(
     message = Message(bytes(packet))
     message.source_address = "192.0.2.66"
     return message
+
+
+@pytest.mark.conformance("MQDMPR-event-transaction_abort")
+@pytest.mark.parametrize("end", ["abort", "stop", "crash"])
+def test_a_message_purged_under_a_transaction_was_purged_however_that_ends(
+    qm: RunningQueueManager, administration: Queue, end: str
+) -> None:
+    """Nobody has received it, and so there is no copy in the journal either (G465)."""
+    queue = qm.create(transactional=True, journaling=True)
+    sending, receiving = begin(qm), begin(qm)
+    qm.send(queue, b"a", sending, **asking(administration, PR | NR))
+    qm.done(qm.engine.transactions.transaction_commit(sending.identifier))
+    qm.done(qm.engine.messages.dequeue_message(qm.open(queue), 0, transaction=receiving))
+    assert qm.done(qm.engine.queues.purge_queue(queue)) == 0
+    if end == "abort":
+        qm.done(qm.engine.transactions.transaction_abort(receiving.identifier))
+    elif end == "stop":
+        qm.restart()
+    else:
+        qm.crash()
+    qm.settle()
+    journal = qm.find().journal_queue_reference
+    assert journal is not None
+    assert (qm.find().message_count, journal.message_count) == (0, 0)
+    assert classes(qm, qm.find(r"private$\acks")) == [PURGED]

@@ -172,7 +172,7 @@ def test_a_message_purged_meanwhile_is_removed_by_the_abort(
     )
     abort(qm, transaction)
     assert state(position) is PositionState.DELETED
-    assert reasons == [MessageClass.MQMSG_CLASS_ACK_RECEIVE]
+    assert reasons == [MessageClass.MQMSG_CLASS_NACK_Q_PURGED]
 
 
 def test_a_message_purged_while_its_abort_is_written_is_removed_after_it(

@@ -136,7 +136,7 @@ class Composer:
                 setattr(message, name, tuple(map(self._named_for_others, several)))
 
     def _named_for_others(self, name: FormatName) -> FormatName:
-        if not isinstance(name.value, str) or name.direct_name.host != ".":
+        if not isinstance(name.value, str) or not _is_relative(name):
             return name
         return FormatName.direct(name.value.replace(".", self._queue_manager.computer_name, 1))
 
@@ -190,6 +190,9 @@ class Composer:
         A receipt by HTTP has the label of its message and no body ([MC-MQSRM] 2.2.4.1, 2.2.2).
         """
         original = message.attributes
+        about = original.destination_queue_format_name
+        if about is not None and not _is_relative(destination):
+            about = self._named_for_others(about)
         attributes = MessageAttributes(
             destination_queue_format_name=destination,
             identifier=self.new_identifier(),
@@ -198,7 +201,7 @@ class Composer:
             sent_time=self._clock.now() // 1000,
             time_to_reach_queue=INFINITE,
             correlation_identifier=correlation or original.identifier,
-            response_queue_format_name=original.destination_queue_format_name,
+            response_queue_format_name=about,
             sender_identifier_type=SenderIdentifierType.NONE,
         )
         if original.is_srmp or destination.is_http:
@@ -208,6 +211,11 @@ class Composer:
             attributes.body_type = original.body_type
         self._set_destination_queue_manager(attributes, destination)
         return Message(build_user_message(attributes))
+
+
+def _is_relative(name: FormatName) -> bool:
+    """Whether a name means the machine on which it is read: `DIRECT=OS:.\\…`."""
+    return isinstance(name.value, str) and name.direct_name.host == "."
 
 
 def _was_private(original: PacketMessage) -> bool:

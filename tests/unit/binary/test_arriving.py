@@ -169,6 +169,36 @@ def test_own_queues_are_named_as_others_call_them(pair: Exchanging, to: str) -> 
     assert MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE in pair.acknowledged
 
 
+@pytest.mark.parametrize("end", ["it arrives", "it is received", "it is purged"])
+def test_an_acknowledgement_for_elsewhere_names_the_queue_that_it_is_about(
+    pair: Exchanging, end: str
+) -> None:
+    """Its reader would open a queue of its own machine by the name `.` (G74)."""
+    pair.alice.create("spare")
+    pair.bob.create("answers")
+    answers = FormatName.parse("DIRECT=OS:bob\\private$\\answers")
+    pair.send("DIRECT=OS:.\\private$\\spare", administration_queue_format_name=answers)
+    if end == "it is received":
+        pair.alice.receive("spare")
+    elif end == "it is purged":
+        pair.alice.engine.queues.purge_queue(pair.alice.find("spare"))
+    pair.settle()
+    told = packets(pair.bob, pair.bob.find("answers"))
+    assert len(told) == (1 if end == "it arrives" else 2)
+    names = {str(each.response_queue_format_name) for each in told}
+    assert names == {"DIRECT=OS:alice\\private$\\spare"}
+
+
+def test_an_acknowledgement_that_stays_here_keeps_the_name_of_its_queue(pair: Exchanging) -> None:
+    spare = pair.alice.create("spare")
+    here = FormatName.parse("DIRECT=OS:.\\private$\\admin")
+    pair.send("DIRECT=OS:.\\private$\\spare", administration_queue_format_name=here)
+    pair.settle()
+    (told,) = packets(pair.alice, pair.alice.find("admin"))
+    assert str(told.response_queue_format_name) == "DIRECT=OS:.\\private$\\spare"
+    assert spare.message_count == 1
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.7", "MQQB-event-message_position_deleted")
 def test_a_purge_reaches_the_sender_even_after_restarts(pair: Exchanging) -> None:
     pair.send(STREAM, transactional=True, negative_journaling_requested=True)

@@ -5,7 +5,8 @@
  *                                     messages of each connection not confirmed yet
  * amqp PORT QUEUE receive CONNECTIONS 1 0 WARM_UP SECONDS        consuming with a prefetch of one
  *                                     and an acknowledgement for each message
- *     both print the messages, the seconds, and p50 and p99 in ns
+ *     both may have COUNT behind them, and end after so many messages that count, or SECONDS;
+ *     they print the messages, the seconds, and p50 and p99 in ns
  * amqp PORT QUEUE put COUNT SIZE      a purge, then so many messages, all of them confirmed
  * amqp PORT QUEUE await COUNT         waits until so many are there; prints how many were there
  *                                     when the first came, and the seconds since then
@@ -406,7 +407,7 @@ static double run_until(int epoll, struct connection **all, uint64_t end)
 {
     struct epoll_event events[EVENTS];
     uint64_t began = now(), time = began;
-    while (time < end) {
+    while (time < end && !enough()) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++)
             take(all[events[i].data.u32]);
@@ -485,9 +486,11 @@ int main(int count, char **arguments)
         put_messages(port, atoll(arguments[4]), arguments[5]);
     else if (!strcmp(what, "await"))
         await(port, atoll(arguments[4]));
-    else if (count == 9)
+    else if (count == 9 || count == 10) {
+        wanted = count == 10 ? atoll(arguments[9]) : 0;
         run(port, !strcmp(what, "send"), arguments + 4);
-    else
+    } else {
         refuse("what is not understood");
+    }
     return 0;
 }

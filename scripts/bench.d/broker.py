@@ -17,6 +17,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from figures import UnavailableError
+from harness import (
+    PATIENCE as COUNTED,
+)
 from harness import (
     Cpus,
     Load,
@@ -39,7 +43,7 @@ is for machines that a broker shares."""
 
 
 def install() -> None:
-    """Install the broker from Debian when it is missing; RuntimeError when that cannot be done."""
+    """Install the broker from Debian when it is missing; UnavailableError when that fails."""
     if not (SCRIPTS / "rabbitmq-server").exists() or shutil.which("epmd") is None:
         add(PACKAGE)
 
@@ -52,9 +56,9 @@ def add(package: str) -> None:
         try:
             done = subprocess.run(["apt-get", *words], env=environment, capture_output=True)
         except FileNotFoundError:
-            raise RuntimeError(f"install {package}: there is no apt-get here") from None
+            raise UnavailableError(f"install {package}: there is no apt-get here") from None
         if done.returncode:
-            raise RuntimeError(f"install {package}: {done.stderr.decode().strip()}")
+            raise UnavailableError(f"install {package}: {done.stderr.decode().strip()}")
 
 
 def load_program(tls: bool) -> Path:
@@ -127,16 +131,21 @@ class Broker:
         seconds: float = 2.0,
         warm_up: float = 0.5,
         tls: bool = False,
+        calls: int = 0,
     ) -> Load:
         """Send to a quorum queue that is purged before, or receive from it with a prefetch of 1.
 
         `window` is how many messages of a connection may be unconfirmed; "LOW-HIGH" as the size
-        lets them differ. RuntimeError when the broker refuses anything.
+        lets them differ; with `calls` the run ends after so many. RuntimeError when the broker
+        refuses anything.
         """
-        argv = (queue, what, connections, window, size, brief(warm_up), brief(seconds))
-        return harvested(self._run(*argv, timeout=warm_up + seconds + PATIENCE, tls=tls))
+        lasts = COUNTED if calls else brief(seconds)
+        argv = (queue, what, connections, window, size, brief(warm_up), lasts)
+        counted = (calls,) if calls else ()
+        timeout = warm_up + lasts + PATIENCE
+        return harvested(self._run(*argv, *counted, timeout=timeout, tls=tls))
 
-    def put(self, queue: str, count: int, size: int = 1024) -> None:
+    def put(self, queue: str, count: int, size: int | str = 1024) -> None:
         """Let so many messages be in a queue, and no others."""
         self._run(queue, "put", count, size, timeout=2 * PATIENCE + count / SLOWEST)
 

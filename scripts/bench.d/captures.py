@@ -7,10 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from harness import Figure
+from figures import Figure, UnavailableError, attempt, figure
 from recorded import generate
+from sampling import sampled_command
 
 from rpcqm.capture.columnar.analysis import Single, analyse_columns
 from rpcqm.capture.columnar.batch import CallBatch
@@ -37,11 +41,17 @@ def _tshark(path: Path, *options: str) -> float:
     return _cpu([*command, "-e", "frame.time_epoch", "-e", "ip.src", "-e", "ip.dst", *options])
 
 
+def _show(path: Path) -> list[str]:
+    return [sys.executable, "-m", "rpcqm", "capture", "show", str(path)]
+
+
 def _shown(path: Path) -> float:
-    return _cpu([sys.executable, "-m", "rpcqm", "capture", "show", str(path)])
+    return _cpu(_show(path))
 
 
-def _measured(path: Path, body: int, what: str, script: Path) -> list[Figure]:
+def _column(path: Path, what: str) -> Figure:
+    """Against tshark's one column."""
+    _look_for_tshark()
     show = _shown(path)
     opnum = _tshark(path, "-e", "dcerpc.opnum")
     name = f"capture show, {what}, against tshark's opnum column"
@@ -49,20 +59,27 @@ def _measured(path: Path, body: int, what: str, script: Path) -> list[Figure]:
         f"{show:.2f} s of processor against {opnum:.2f} s "
         f"for {path.stat().st_size / 1e6:.0f} MB, each with its start"
     )
-    return [Figure(name, opnum / show, 10, note=note), _same(path, body, what, script)]
+    made = figure(name, opnum / show, note)
+    return made if made.met else replace(made, profile=sampled_command(_show(path)))
+
+
+def _look_for_tshark() -> None:
+    if shutil.which("tshark") is None:
+        raise UnavailableError("tshark is not installed")
 
 
 def _same(path: Path, body: int, what: str, script: Path) -> Figure:
     """Against tshark that tells what the list tells, on a smaller capture."""
+    _look_for_tshark()
     fields = ("rpcqm.method", "rpcqm.status_name", "rpcqm.field")
     columns = [word for field in fields for word in ("-e", field)]
     begin = path.with_name("begin.pcapng")
     generate(begin, body, BEGIN)
     same = _tshark(begin, "-X", f"lua_script:{script}", *columns)
     name = f"capture show, {what}, against tshark telling the same"
-    figure = Figure(name, same / _shown(begin), note=f"{BEGIN / 1e6:.0f} MB")
+    made = figure(name, same / _shown(begin), f"{BEGIN / 1e6:.0f} MB")
     begin.unlink()
-    return figure
+    return made
 
 
 def _analysis(path: Path, calls: int, what: str) -> Figure:
@@ -77,18 +94,19 @@ def _analysis(path: Path, calls: int, what: str) -> Figure:
     seconds = time.process_time() - began
     assert count[0] == calls
     rate = path.stat().st_size / 1e6 / seconds
-    return Figure(f"captured calls paired, {what}", rate, unit="MB/s", note="one core")
+    return figure(f"captured calls paired, {what}", rate, "one core")
 
 
-def run() -> list[Figure]:
+def run() -> Iterator[Figure]:
     """Small and large stubs; tshark's figures only where it is installed."""
-    figures = []
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / "rpcqm.lua"
         script.write_text(dissector(), "utf-8")
         for what, body in (("small stubs", SMALL), ("1.1 KiB stubs", LARGE)):
             made = generate(Path(name) / "capture.pcapng", body, SIZES[body])
-            figures.append(_analysis(made.path, made.calls, what))
-            if shutil.which("tshark"):
-                figures += _measured(made.path, body, what, script)
-    return figures
+            show = f"capture show, {what}, against tshark"
+            pairing = partial(_analysis, made.path, made.calls, what)
+            yield from attempt(f"captured calls paired, {what}", pairing)
+            yield from attempt(f"{show}'s opnum column", partial(_column, made.path, what))
+            same = partial(_same, made.path, body, what, script)
+            yield from attempt(f"{show} telling the same", same)

@@ -10,7 +10,7 @@ import gc
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
@@ -18,8 +18,9 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from authenticated import ACCOUNT, PRIVACY, Connection
-from durable import QUEUE, message, opening_for_sending
-from harness import BUILD, Figure, load_streams, pairs, pin, processor_seconds, server_cpu
+from durable_calls import QUEUE, message, opening_for_sending
+from figures import Figure, attempt, figure
+from harness import BUILD, computed, few, load_streams, pairs, pin, server_cpu
 from served import EVERYONE, Served, serving
 
 from rpcqm.codec.automation.objref import ObjRefStandard
@@ -53,11 +54,16 @@ request_templates = false
 """Both go the careful way: objects know no other."""
 SIZE = 1024
 CONNECTIONS = 16
-CALLS = 4_000
-SECONDS = 1.0
 OBJECTS = 100_000
 SET = 20_000
 IID = UUID(int=1)
+ROWS = (
+    "a live object in a ping set",
+    f"pings of {OBJECTS:,} objects in sets, in a period",
+    f"the end of {OBJECTS:,} objects whose client is gone",
+)
+PROPERTY = f"property get by {{}} over the null call, PKT_PRIVACY, {CONNECTIONS} connections"
+SENT = f"of recoverable 1 KiB over rpc_ACSendMessageEx, PKT_PRIVACY, {CONNECTIONS} connections"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,26 @@ class Prepared:
     context: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How many calls are sealed on each connection, and the seconds that they have at most."""
+
+    calls: int = 4_000
+    seconds: float = 1.0
+
+
+USUAL = Amount()
 Prepare = Callable[[Connection], Sequence[Prepared]]
 """Makes a connection ready, and tells which calls it makes in turns."""
 
 
-def rate(served: Served, port: int, interfaces: Sequence[Interface], prepare: Prepare) -> float:
+def rate(
+    served: Served,
+    port: int,
+    interfaces: Sequence[Interface],
+    prepare: Prepare,
+    amount: Amount,
+) -> float:
     """Calls per second of processor time, of connections with calls sealed beforehand."""
     made = [Connection(port, interfaces[0], PRIVACY, *interfaces[1:]) for _ in range(CONNECTIONS)]
     with tempfile.TemporaryDirectory(dir=served.data.parent) as directory:
@@ -83,12 +104,12 @@ def rate(served: Served, port: int, interfaces: Sequence[Interface], prepare: Pr
             calls = prepare(connection)
             path = streams[connection.socket.fileno()] = Path(directory) / f"{len(streams)}"
             with path.open("wb") as file:
-                for each in islice(cycle(calls), CALLS):
+                for each in islice(cycle(calls), few(amount.calls)):
                     connection.association.request(each.context, each.opnum, each.stub, each.ipid)
                     file.write(connection.association.data_to_send())
-        before = processor_seconds(served.pid)
-        seen = load_streams(streams, SECONDS, warm_up=0)
-        took = processor_seconds(served.pid) - before
+        before = computed(served.pid)
+        seen = load_streams(streams, amount.seconds, warm_up=0)
+        took = computed(served.pid) - before
     for connection in made:
         connection.close()
     return seen.calls / took
@@ -98,10 +119,11 @@ def null_call(served: Served) -> float:
     interface = load_interface("remoteread")
     operation = interface.operation("R_GetServerPort")
     stub = operation.encode_request(TransferSyntax.NDR, remoteread.R_GetServerPortRequest())
-    return rate(served, served.port, [interface], lambda _: [Prepared(operation.opnum, stub)])
+    called = Prepared(operation.opnum, stub)
+    return rate(served, served.port, [interface], lambda _: [called], USUAL)
 
 
-def property_get(served: Served, com: DcomClient, ipid: bytes) -> float:
+def property_get(served: Served, com: DcomClient, ipid: bytes, amount: Amount = USUAL) -> float:
     interface = load_interface(f"mqac.{INTERFACE}")
     operation = interface.operation("get_Priority")
     version = COMVERSION(MajorVersion=5, MinorVersion=7)
@@ -109,10 +131,12 @@ def property_get(served: Served, com: DcomClient, ipid: bytes) -> float:
     stub = operation.encode_request(TransferSyntax.NDR, operation.request_class(orpcthis=this))
     assert com.exporter is not None
     called = Prepared(operation.opnum, stub, UUID(bytes_le=ipid))
-    return rate(served, com.exporter[1], [interface], lambda _: [called])
+    return rate(served, com.exporter[1], [interface], lambda _: [called], amount)
 
 
-def property_get_by_name(served: Served, com: DcomClient, ipid: bytes) -> float:
+def property_get_by_name(
+    served: Served, com: DcomClient, ipid: bytes, amount: Amount = USUAL
+) -> float:
     """The same property by IDispatch::Invoke, whose number the client has asked for before."""
     interface = load_interface("oaut.IDispatch")
     operation = interface.operation("Invoke")
@@ -131,10 +155,12 @@ def property_get_by_name(served: Served, com: DcomClient, ipid: bytes) -> float:
     stub = operation.encode_request(TransferSyntax.NDR, request)
     assert com.exporter is not None
     called = Prepared(operation.opnum, stub, UUID(bytes_le=ipid))
-    return rate(served, com.exporter[1], [interface], lambda _: [called])
+    return rate(served, com.exporter[1], [interface], lambda _: [called], amount)
 
 
-def send_by_object(served: Served, com: DcomClient, queue: Reference, *, body: bool) -> float:
+def send_by_object(
+    served: Served, com: DcomClient, queue: Reference, *, body: bool, amount: Amount = USUAL
+) -> float:
     """Messages by Send of an MSMQMessage for each connection, whose body may be put each time."""
     interface = load_interface(f"mqac.{INTERFACE}")
     octets = Variant(VT_ARRAY | VT_UI1, SafeArray(VT_UI1, bytes(SIZE)))
@@ -157,7 +183,7 @@ def send_by_object(served: Served, com: DcomClient, queue: Reference, *, body: b
         return [prepared(message.ipid, "put_Body", varBody=octets), send] if body else [send]
 
     assert com.exporter is not None
-    return rate(served, com.exporter[1], [interface], prepare) / (2 if body else 1)
+    return rate(served, com.exporter[1], [interface], prepare, amount) / (2 if body else 1)
 
 
 def send_by_call(served: Served) -> float:
@@ -171,7 +197,7 @@ def send_by_call(served: Served) -> float:
         stub = operation.encode_request(TransferSyntax.NDR, request)
         return [Prepared(operation.opnum, stub, context=1)]
 
-    return rate(served, served.port, interfaces, prepare)
+    return rate(served, served.port, interfaces, prepare, USUAL)
 
 
 def opened_queue(com: DcomClient) -> Reference:
@@ -182,19 +208,29 @@ def opened_queue(com: DcomClient) -> Reference:
     return opened
 
 
-def sending(served: Served, com: DcomClient) -> list[Figure]:
+Rate = Callable[[], float]
+
+
+def over(served: Served, name: str, ours: Rate, theirs: Rate, rounds: int) -> Iterator[Figure]:
+    """One row."""
+    yield from attempt(name, lambda: pairs(ours, theirs, rounds).figure(name, served.pid))
+
+
+def rows(served: Served, com: DcomClient) -> Iterator[Figure]:
+    made = com.create(MSMQ_MESSAGE, INTERFACE)
+    null, by_call = partial(null_call, served), partial(send_by_call, served)
+    direct = partial(property_get, served, com, made.ipid)
+    yield from over(served, PROPERTY.format("vtable"), direct, null, 3)
+    named = partial(property_get_by_name, served, com, made.ipid)
+    yield from over(served, PROPERTY.format("IDispatch"), named, null, 3)
+    served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
     queue = opened_queue(com)
-    by_call = partial(send_by_call, served)
-    over = f"of recoverable 1 KiB over rpc_ACSendMessageEx, PKT_PRIVACY, {CONNECTIONS} connections"
-    figures = []
-    for body, name, wanted in ((False, "Send", 0.5), (True, "put_Body and Send", None)):
+    for body, name in ((False, f"Send {SENT}"), (True, f"put_Body and Send {SENT}")):
         by_object = partial(send_by_object, served, com, queue, body=body)
-        measured = pairs(by_object, by_call, rounds=5)
-        figures.append(Figure(f"{name} {over}", measured.ratio, wanted, note=measured.spread))
-    return figures
+        yield from over(served, name, by_object, by_call, 5)
 
 
-def calls() -> list[Figure]:
+def calls() -> Iterator[Figure]:
     doors = ("--epm-port", "0", "--dcom-port", "0")
     BUILD.mkdir(parents=True, exist_ok=True)
     with (
@@ -203,18 +239,7 @@ def calls() -> list[Figure]:
         DcomClient(("127.0.0.1", served.endpoints["epm"][1]), ACCOUNT) as com,
     ):
         pin(served.pid, server_cpu)
-        made = com.create(MSMQ_MESSAGE, INTERFACE)
-        null = partial(null_call, served)
-        direct = pairs(partial(property_get, served, com, made.ipid), null, rounds=3)
-        named = pairs(partial(property_get_by_name, served, com, made.ipid), null, rounds=3)
-        served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
-        sent = sending(served, com)
-    over = f"over the null call, PKT_PRIVACY, {CONNECTIONS} connections"
-    return [
-        Figure(f"property get by vtable {over}", direct.ratio, 0.6, note=direct.spread),
-        Figure(f"property get by IDispatch {over}", named.ratio, 0.35, note=named.spread),
-        *sent,
-    ]
+        yield from rows(served, com)
 
 
 class Thing(ComObject):
@@ -247,21 +272,9 @@ def objects() -> list[Figure]:
     clock.advance(EXPIRY + LOOK)
     ended = time.process_time() - began
     assert len(exporter) == 0
-    return [
-        Figure("a live object in a ping set", size, 1024, "octets", at_most=True),
-        Figure(f"pings of {OBJECTS:,} objects in sets, in a period", period, 1, "s", at_most=True),
-        Figure(
-            f"the end of {OBJECTS:,} objects whose client is gone", ended, None, "s", at_most=True
-        ),
-    ]
+    return [figure(name, value) for name, value in zip(ROWS, (size, period, ended), strict=True)]
 
 
-def run() -> list[Figure]:
-    return [*calls(), *objects()]
-
-
-if __name__ == "__main__":
-    from driver import line
-
-    for figure in run():
-        print(line(figure))
+def run() -> Iterator[Figure]:
+    yield from calls()
+    yield from attempt(ROWS, objects)

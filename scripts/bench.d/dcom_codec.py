@@ -2,19 +2,19 @@
 
 impacket's objects are made and filled on the way, as they must be for every reply; what finished
 objects alone cost is shown beside it. Property gets and VARIANTs are shown in microseconds.
-
-Run alone: .venv/bin/python scripts/bench.d/dcom_codec.py
 """
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness import Figure, pairs, per_second
+from figures import Figure, attempt, figure
+from harness import pairs, per_second
 
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.interface import TransferSyntax, load
@@ -40,6 +40,11 @@ THAT = ORPCTHAT(flags=0, extensions=None)
 BINDINGS = [7, *map(ord, "192.0.2.7[5000]"), 0, 7, *map(ord, "orders.example.com[5000]"), 0, 0]
 BINDINGS += [10, 0xFFFF, 0, 9, 0xFFFF, 0, 0]
 OBJREF = bytes(range(200))
+PARTS = (
+    "get_Label request, decode",
+    "get_Label response, encode",
+    "put_Body request of 1 KiB, decode",
+)
 
 
 def encoded() -> bytes:
@@ -64,19 +69,13 @@ def filled() -> bytes:
     return create_instance_reply(props_out(IID, OBJREF), scm_reply(1 << 40, IPID, BINDINGS, 43))
 
 
-def replies() -> list[Figure]:
-    """Replies from values, and from impacket's finished properties."""
-    finished = props_out(IID, OBJREF), scm_reply(1 << 40, IPID, BINDINGS, 43)
+def reply(name: str, theirs: Callable[[], object]) -> Figure:
+    """Replies from values, and what impacket makes of its own."""
     assert len(encoded()) == len(filled())
-    found = []
-    for name, theirs, target in (
-        ("RemoteCreateInstance response, encode", filled, 20),
-        ("the same, impacket's properties finished", partial(create_instance_reply, *finished), 20),
-    ):
-        both = pairs(partial(per_second, encoded, 0.1), partial(per_second, theirs, 0.2))
-        note = f"{1e6 / both.ours:.0f} against {1e6 / both.theirs:.0f} microseconds"
-        found.append(Figure(name, both.ratio, target, note=note))
-    return found
+    ours = partial(per_second, encoded, 0.1)
+    both = pairs(ours, partial(per_second, theirs, 0.2))
+    note = f"{1e6 / both.ours:.0f} against {1e6 / both.theirs:.0f} microseconds"
+    return figure(name, both.ratio, note).explained(os.getpid(), partial(per_second, encoded, 1))
 
 
 def calls() -> list[Figure]:
@@ -93,16 +92,13 @@ def calls() -> list[Figure]:
         "get_Label response, encode": partial(get.codec(NDR).response.encode, label),
         "put_Body request of 1 KiB, decode": partial(put.codec(NDR).request.decode, octets),
     }
-    return [
-        Figure(name, 1e6 / per_second(function, 0.1), unit="microseconds")
-        for name, function in functions.items()
-    ]
+    return [figure(name, 1e6 / per_second(each, 0.1)) for name, each in functions.items()]
 
 
-def run() -> list[Figure]:
-    return [*replies(), *calls()]
-
-
-if __name__ == "__main__":
-    for figure in run():
-        print(f"{figure.name}: {figure.value:.4g} {figure.unit}  {figure.note}")
+def run() -> Iterator[Figure]:
+    name = "RemoteCreateInstance response, encode"
+    finished = props_out(IID, OBJREF), scm_reply(1 << 40, IPID, BINDINGS, 43)
+    yield from attempt(name, partial(reply, name, filled))
+    name = f"{name}, impacket's properties finished"
+    yield from attempt(name, partial(reply, name, partial(create_instance_reply, *finished)))
+    yield from attempt(PARTS, calls)

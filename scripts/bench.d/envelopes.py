@@ -3,20 +3,21 @@
 lxml parses with the same protections and gives the name, the text and the attributes of each
 element; we make of them values that were checked, and write the envelope of these values too.
 The careful reading is what counts; beside it stands how fast envelopes of a known form are read.
-
-Run alone: .venv/bin/python scripts/bench.d/envelopes.py
 """
 
 import gc
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness import Figure, pairs
+from figures import Figure, attempt, figure
+from harness import few, pairs
 from lxml import etree
 
 from rpcqm.srmp.reading import read_envelope, read_request
@@ -25,7 +26,7 @@ from rpcqm.srmp.writing import write_envelope
 from tests.support.srmp_samples import sample
 
 CALLS = 50
-ROUNDS = 400
+ROUNDS = 200
 SAMPLE = "4.5_multicast"
 
 
@@ -34,7 +35,7 @@ def rate(function: Callable[[], object]) -> float:
     best = float("inf")
     gc.disable()
     try:
-        for _ in range(ROUNDS):
+        for _ in range(few(ROUNDS)):
             began = time.process_time()
             for _ in range(CALLS):
                 function()
@@ -74,26 +75,26 @@ def like_one_before(octets: bytes) -> float:
     return rate(lambda: known.read(next(taken)))
 
 
-def run() -> list[Figure]:
-    octets = read_request(sample(SAMPLE)).envelope_text.encode()
+def over_lxml(octets: bytes) -> Figure:
+    """Both ways, against lxml alone."""
     envelope = read_envelope(octets)
-    theirs = lxml_alone(octets)
 
     def both() -> None:
         read_envelope(octets)
         write_envelope(envelope)
 
-    measured = pairs(lambda: rate(both), lambda: rate(theirs))
-    return [
-        Figure("envelope, encoded and decoded", measured.ratio, 0.5, note=measured.spread),
-        Figure("envelope, encoded", rate(lambda: write_envelope(envelope)), unit="per second"),
-        Figure("envelope, decoded", rate(lambda: read_envelope(octets)), unit="per second"),
-        Figure("envelope like one before, decoded", like_one_before(octets), unit="per second"),
-    ]
+    measured = pairs(partial(rate, both), partial(rate, lxml_alone(octets)))
+    return measured.figure("envelope, encoded and decoded", os.getpid())
 
 
-if __name__ == "__main__":
-    for figure in run():
-        asked = "" if figure.target is None else f" (target {figure.target:g})"
-        met = "" if figure.met else "  MISSED"
-        print(f"{figure.name}: {figure.value:.4g} {figure.unit}{asked}{met}  {figure.note}")
+def run() -> Iterator[Figure]:
+    octets = read_request(sample(SAMPLE)).envelope_text.encode()
+    envelope = read_envelope(octets)
+    yield from attempt("envelope, encoded and decoded", partial(over_lxml, octets))
+    parts: dict[str, Callable[[], float]] = {
+        "envelope, encoded": lambda: rate(lambda: write_envelope(envelope)),
+        "envelope, decoded": lambda: rate(lambda: read_envelope(octets)),
+        "envelope like one before, decoded": lambda: like_one_before(octets),
+    }
+    for name, part in parts.items():
+        yield from attempt(name, lambda name=name, part=part: figure(name, part()))  # type: ignore[misc]

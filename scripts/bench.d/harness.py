@@ -1,7 +1,8 @@
 """What the benches share: figures, interleaved pairs, pinned processes, and the C peers.
 
-A bench is a module NAME.py beside this one whose ``run()`` gives Figures. It measures
-ratios within one run; an absolute number is given only where the target is one.
+A bench is a module NAME.py beside this one whose ``run()`` gives Figures of its rows in the
+catalogue. It measures ratios within one run; an absolute number is given only where the target
+is one.
 """
 
 import hashlib
@@ -13,12 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from sampling import environment, sampled
+from figures import Figure, figure
+from sampling import environment
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "var" / "bench"
@@ -30,11 +32,11 @@ Cpus = int | Sequence[int]
 TRIAL = bool(os.environ.get("BENCH_TRIAL"))
 """Whether this run only shows that the rows work: everything is short, and no figure means much."""
 
+PATIENCE = 240.0
+"""Seconds in which a load of so many calls ends, on a slow machine too."""
+
 UNPROTECTED = "[security] allow_unprotected_rpc = true, allow_nonauthenticated_rpc = true"
 """The settings that allow calls at level NONE."""
-
-NOT_QUIET = 0.05
-"""From this share of stolen processor time on a figure does not count."""
 
 
 def brief(seconds: float) -> float:
@@ -53,40 +55,6 @@ def sampled_environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One result: a ratio (or a number of ``unit``) and the target it is held against."""
-
-    name: str
-    value: float
-    target: float | None = None
-    unit: str = "times"
-    at_most: bool = False
-    note: str = ""
-    unprotected: bool = False
-    """Whether calls at level NONE were measured, which a setting has to allow."""
-    stolen: float | None = None
-    """Share of the processors' time that other machines took meanwhile, where it is known."""
-    profile: tuple[str, ...] = ()
-    """Where the server's time went, if the target is missed."""
-
-    def explained(self, process: int, again: Callable[[], object]) -> "Figure":
-        """With the server's profile when the target is missed, of one more round."""
-        return self if self.met else replace(self, profile=sampled(process, again))
-
-    @property
-    def quiet(self) -> bool:
-        """Whether this machine had its processors for itself."""
-        return (self.stolen or 0) <= NOT_QUIET
-
-    @property
-    def met(self) -> bool:
-        """Whether the target is reached; a figure without one always is."""
-        if self.target is None:
-            return True
-        return self.value <= self.target if self.at_most else self.value >= self.target
-
-
-@dataclass(frozen=True, slots=True)
 class Pairs:
     """Medians of interleaved rounds: ``ratio`` is the median of ours / theirs."""
 
@@ -98,19 +66,9 @@ class Pairs:
     again: Callable[[], object] | None = None
     """What measures ours once more."""
 
-    def figure(
-        self,
-        name: str,
-        target: float | None = None,
-        server: int | None = None,
-        note: str = "",
-        unprotected: bool = False,
-    ) -> Figure:
+    def figure(self, name: str, server: int | None = None, note: str = "") -> Figure:
         """The ratio; with the profile of a server, if that is given and the target is missed."""
-        told = f"{self.spread}{note}"
-        made = Figure(
-            name, self.ratio, target, note=told, unprotected=unprotected, stolen=self.stolen
-        )
+        made = figure(name, self.ratio, f"{self.spread}{note}", stolen=self.stolen)
         return made.explained(server, self.again) if server and self.again else made
 
     @property
@@ -209,6 +167,14 @@ def pin(pid: int, cpu: Cpus) -> None:
     """Keep every thread of a process on one CPU, or on some."""
     for task in os.listdir(f"/proc/{pid}/task"):
         os.sched_setaffinity(int(task), _several(cpu))
+
+
+def computed(pid: int) -> float:
+    """Seconds that the processors have spent on all threads of a process, to the nanosecond.
+
+    The clock of another process is named by its number (clock_getcpuclockid).
+    """
+    return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
 
 
 def processor_seconds(pid: int) -> float:
@@ -346,15 +312,28 @@ class Load:
 
 
 def load(
-    port: int, connections: int, script: Script, seconds: float = 2.0, warm_up: float = 0.5
+    port: int,
+    connections: int,
+    script: Script,
+    seconds: float = 2.0,
+    warm_up: float = 0.5,
+    calls: int = 0,
 ) -> Load:
     """Drive a server on 127.0.0.1 with the script's calls outstanding on each connection.
 
-    Raises RuntimeError when an answer is a fault, or is not what the script says.
+    With `calls` the run ends after so many, whatever time they take. Raises RuntimeError when an
+    answer is a fault, or is not what the script says.
     """
-    times = (str(brief(warm_up)), str(brief(seconds)))
+    times, counted = lasting(seconds, warm_up, calls)
     argv = [compile_c("load"), str(port), str(connections), *times]
-    return generated(argv, script.text, warm_up + seconds + 60)
+    return generated(argv, f"{script.text}{counted}", warm_up + seconds + PATIENCE)
+
+
+def lasting(seconds: float, warm_up: float, calls: int) -> tuple[tuple[str, str], str]:
+    """For a load generator: its two times, and the line of its script that says how much to do."""
+    if calls:
+        return (str(brief(warm_up)), str(PATIENCE)), f"calls {calls}\n"
+    return (str(brief(warm_up)), str(brief(seconds))), ""
 
 
 def load_streams(
@@ -370,7 +349,7 @@ def load_streams(
     argv = [compile_c("load"), "0", "0", *times]
     script = "".join(f"stream {socket} {path}\n" for socket, path in streams.items())
     script += f"window {window}\n"
-    return generated(argv, script, warm_up + seconds + 60, pass_fds=tuple(streams))
+    return generated(argv, script, warm_up + seconds + PATIENCE, pass_fds=tuple(streams))
 
 
 @contextmanager

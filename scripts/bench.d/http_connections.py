@@ -6,13 +6,15 @@ Each has posted one request, which was answered, and stays open.
 import resource
 import socket
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from harness import Figure
+from figures import Figure, attempt, figure
 from served import Served, serving
 
 MANY = 10_000
 OPEN_FILES = MANY + 1000
+NAME = f"memory with {MANY:,} idle connections over HTTP"
 CONFIGURATION = f"""\
 http_port = 0
 [limits]
@@ -38,7 +40,8 @@ def answered(connection: socket.socket) -> None:
         raise RuntimeError(f"the connection does not go on: {answer!r}")
 
 
-def run() -> list[Figure]:
+def idle() -> Figure:
+    """Memory of the whole process, with all connections there."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
     with (
@@ -52,20 +55,9 @@ def run() -> list[Figure]:
         after = served.resident
         for each in connections:
             each.close()
-    return [
-        Figure(
-            f"memory with {MANY:,} idle connections over HTTP",
-            after / 2**20,
-            300,
-            unit="MiB",
-            at_most=True,
-            note=f"{before / 2**20:.0f} MiB before; {(after - before) / MANY / 1024:.1f} KiB each",
-        )
-    ]
+    note = f"{before / 2**20:.0f} MiB before; {(after - before) / MANY / 1024:.1f} KiB each"
+    return figure(NAME, after / 2**20, note)
 
 
-if __name__ == "__main__":
-    from driver import line
-
-    for figure in run():
-        print(line(figure))
+def run() -> Iterator[Figure]:
+    yield from attempt(NAME, idle)

@@ -17,6 +17,7 @@
  *                                    all its calls, each sent once; instead of once, copy and loop,
  *                                    and of CONNECTIONS. The run ends when one has none left.
  *                                    As many are outstanding as the window says.
+ *   calls COUNT                      the run ends after so many answers that count, or SECONDS
  * Any answer in the loop that is not a response, or ends otherwise, stops the run.
  */
 
@@ -81,6 +82,8 @@ static void read_line(char *line)
     struct copy copy;
     char *value = strchr(line, ' ');
     line[strcspn(line, "\n")] = 0;
+    if (read_wanted(line))
+        return;
     if (!value)
         refuse("a script line without a value");
     if (!strncmp(line, "once ", 5) && once_count < MOST_PDUS)
@@ -270,7 +273,7 @@ static double run_until(int epoll, struct connection *all, uint64_t end)
 {
     struct epoll_event events[EVENTS];
     uint64_t began = now(), time = began;
-    while (time < end && !exhausted) {
+    while (time < end && !exhausted && !enough()) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++)
             take_answers(all + events[i].data.u32);

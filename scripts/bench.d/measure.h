@@ -14,6 +14,7 @@ enum { MOST_SAMPLES = 1 << 22 };
 static uint64_t *samples;
 static size_t taken;
 static int measured;
+static size_t wanted;
 
 static inline uint64_t now(void)
 {
@@ -57,6 +58,18 @@ static inline void sample(uint64_t since)
     if (taken < MOST_SAMPLES)
         samples[taken] = now() - since;
     taken++;
+}
+
+/* Whether so much was done that a run ends before its time; 0 is without such an end. */
+static inline int enough(void)
+{
+    return measured && wanted && taken >= wanted;
+}
+
+/* Whether this line of a script says how much is to be done, once `measured` is set. */
+static inline int read_wanted(const char *line)
+{
+    return sscanf(line, "calls %zu", &wanted) == 1;
 }
 
 static inline int by_size(const void *left, const void *right)

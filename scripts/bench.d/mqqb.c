@@ -11,6 +11,7 @@
  *   field PACKET OFFSET VALUE         four octets of the last message (PACKET is `message`) or of
  *                                     what establishes a session: its `number` from 1 on, the `previous`
  *                                     number, or the number of the `session`
+ *   calls COUNT                       the run ends after so many messages that count, or SECONDS
  */
 
 #include "measure.h"
@@ -81,6 +82,8 @@ static void read_line(char *line)
         { "acknowledge ", &acknowledge },
         { "message ", messages + message_count } };
     line[strcspn(line, "\n")] = 0;
+    if (read_wanted(line))
+        return;
     if (!strncmp(line, "message ", 8) && message_count++ == MOST_MESSAGES)
         refuse("too many messages");
     for (size_t i = 0; i < sizeof packets / sizeof *packets; i++)
@@ -230,7 +233,7 @@ static double run_until(int epoll, struct session **all, uint64_t end)
 {
     struct epoll_event events[EVENTS];
     uint64_t began = now(), time = began;
-    while (time < end) {
+    while (time < end && !enough()) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++)
             take(all[events[i].data.u32]);

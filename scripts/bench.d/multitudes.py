@@ -7,13 +7,14 @@ of a second queue manager on which nobody waits. Rates are by the servers' proce
 
 import resource
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from authenticated import NONE, PRIVACY, Connection
-from harness import Figure, load, pairs, processor_seconds
+from figures import Figure, attempt, figure
+from harness import computed, load, pairs
 from null_call import script
 from sealed import CONFIGURATION, QUEUE, REMOTE_READ, transfer
 from served import EVERYONE, Served, serving
@@ -24,6 +25,9 @@ MANY = 10_000
 WAITING_EACH = 500
 RECEIVE, INFINITE = 0, 0xFFFFFFFF
 OPEN_FILES = MANY + 1000
+NULL = f"null calls while {MANY:,} receives wait, over those without"
+WAITING = "memory of a receive that waits"
+IDLE = f"memory with {MANY:,} idle authenticated connections"
 
 
 def connected(served: Served) -> Connection:
@@ -42,14 +46,8 @@ def idle(served: Served) -> Figure:
     after = served.resident
     for connection in connections:
         connection.close()
-    return Figure(
-        f"memory with {MANY:,} idle authenticated connections",
-        after / 2**20,
-        400,
-        unit="MiB",
-        at_most=True,
-        note=f"{before / 2**20:.0f} MiB before; {(after - before) / MANY / 1024:.1f} KiB each",
-    )
+    note = f"{before / 2**20:.0f} MiB before; {(after - before) / MANY / 1024:.1f} KiB each"
+    return figure(IDLE, after / 2**20, note)
 
 
 def waiting(served: Served) -> list[Connection]:
@@ -71,32 +69,24 @@ def waiting(served: Served) -> list[Connection]:
 
 def null_calls(served: Served) -> float:
     """Null calls per second of processor time."""
-    before = processor_seconds(served.pid)
+    before = computed(served.pid)
     seen = load(served.port, 16, script(served.port), seconds=1.0, warm_up=0)
-    return seen.calls / (processor_seconds(served.pid) - before)
+    return seen.calls / (computed(served.pid) - before)
 
 
 def blocked(busy: Served, quiet: Served) -> Sequence[Figure]:
     before = busy.resident
     connections = waiting(busy)
     each = (busy.resident - before) / MANY
-    measured = pairs(partial(null_calls, busy), partial(null_calls, quiet))
+    made = pairs(partial(null_calls, busy), partial(null_calls, quiet)).figure(NULL, busy.pid)
     for connection in connections:
         if connection.association.calls_in_flight != WAITING_EACH:
             raise RuntimeError("a receive that should wait was answered")
         connection.close()
-    return (
-        Figure(
-            f"null calls while {MANY:,} receives wait, over those without",
-            measured.ratio,
-            0.8,
-            note=measured.spread,
-        ),
-        Figure("memory of a receive that waits", each / 1024, 4, unit="KiB", at_most=True),
-    )
+    return made, figure(WAITING, each / 1024)
 
 
-def run() -> list[Figure]:
+def run() -> Iterator[Figure]:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
     with ExitStack() as stack:
@@ -108,11 +98,5 @@ def run() -> list[Figure]:
         )
         for served in (busy, quiet):
             served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
-        return [*blocked(busy, quiet), idle(quiet)]
-
-
-if __name__ == "__main__":
-    from driver import line
-
-    for figure in run():
-        print(line(figure))
+        yield from attempt((NULL, WAITING), partial(blocked, busy, quiet))
+        yield from attempt(IDLE, partial(idle, quiet))

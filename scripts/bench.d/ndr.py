@@ -3,12 +3,11 @@
 Encoding goes from the same values in memory to octets: impacket's call object is made and
 filled on the way, as it must be for every call.  What finished objects alone cost is shown
 beside it.  Decoding goes from octets to an object of which the fields can be read.
-
-Run alone: .venv/bin/python scripts/bench.d/ndr.py
 """
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,9 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness import Figure, Pairs, pairs, per_second
+from catalogue import rows_of
+from figures import Figure, attempt, figure
+from harness import Pairs, pairs, per_second
 
 from rpcqm.codec.interface import Operation, TransferSyntax, load
 from rpcqm.codec.ndr.impacket_classes import impacket_module
@@ -50,8 +51,8 @@ class Case:
     interface: str
     operation: str
     value: Value
-    target: float
-    microseconds: float | None = None
+    timed: bool = False
+    """Whether the time that decoding takes is a row too."""
 
     @property
     def response(self) -> bool:
@@ -143,21 +144,19 @@ def send_message() -> rpc_ACSendMessageExRequest:
 
 def cases() -> list[Case]:
     return [
-        Case("R_StartReceive request", "remoteread", "R_StartReceive", start_receive(), 200, 1),
+        Case("R_StartReceive request", "remoteread", "R_StartReceive", start_receive(), True),
         Case(
             "R_StartReceive response, 1 KiB",
             "remoteread",
             "R_StartReceive",
             start_receive_response(),
-            200,
         ),
         Case(
             "CACTransferBufferV2, 1 KiB",
             "qmcomm2",
             "rpc_ACSendMessageEx",
             send_message(),
-            100,
-            15,
+            True,
         ),
     ]
 
@@ -214,24 +213,19 @@ def figures(case: Case) -> list[Figure]:
     results = {d: measured(both) for d, both in directions(case, operation).items()}
     ours = sum(1 / results[d].ours for d in ("encode", "decode"))
     theirs = sum(1 / results[d].theirs for d in ("encode", "decode"))
-    found = [Figure(f"{case.name}, both ways", theirs / ours, case.target)]
+    decode = partial(per_second, directions(case, operation)["decode"].ours, 0.05)
+    whole = figure(f"{case.name}, both ways", theirs / ours)
+    found = [whole.explained(os.getpid(), decode)]
     for direction, result in results.items():
         note = f"{1e6 / result.ours:.2f} against {1e6 / result.theirs:.0f} microseconds"
-        found.append(Figure(f"{case.name}, {direction}", result.ratio, note=note))
-    if case.microseconds:
-        decode = directions(case, operation)["decode"].ours
-        took = 1e6 / max(per_second(decode, 0.05) for _ in range(20))
-        name = f"{case.name}, time to decode"
-        found.append(Figure(name, took, case.microseconds, unit="microseconds", at_most=True))
+        found.append(figure(f"{case.name}, {direction}", result.ratio, note))
+    if case.timed:
+        made = figure(f"{case.name}, time to decode", 1e6 / max(decode() for _ in range(20)))
+        found.append(made.explained(os.getpid(), decode))
     return found
 
 
-def run() -> list[Figure]:
-    return [figure for case in cases() for figure in figures(case)]
-
-
-if __name__ == "__main__":
-    for figure in run():
-        asked = "" if figure.target is None else f" (target {figure.target:g})"
-        met = "" if figure.met else "  MISSED"
-        print(f"{figure.name}: {figure.value:.4g} {figure.unit}{asked}{met}  {figure.note}")
+def run() -> Iterator[Figure]:
+    for case in cases():
+        names = [row.name for row in rows_of("ndr") if row.name.startswith(f"{case.name}, ")]
+        yield from attempt(names, partial(figures, case))

@@ -2,7 +2,7 @@
 
 Against a C server that answers with the same bytes (the limit) at 1, 16 and 64 connections, and
 against impacket's stock DCERPCServer, which serves one connection at a time. The load generator
-and the servers run on different CPUs. It also runs alone.
+and the servers run on different CPUs.
 """
 
 import subprocess
@@ -10,11 +10,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from harness import Figure, Pairs, Script, limit_server, load, pairs, pinned, server_cpu
+from figures import Figure, attempt
+from harness import Script, limit_server, load, pairs, pinned, server_cpu
 from impacket.dcerpc.v5.rpcrt import DCERPCServer
-from served import serving
+from served import Served, serving
 
 from rpcqm.codec.interface import load as load_interface
 from rpcqm.rpc.constants import ContextResult
@@ -57,10 +59,10 @@ def script(port: int) -> Script:
 
 
 @contextmanager
-def queue_manager() -> Iterator[int]:
-    """A queue manager of its own on the servers' CPU; yields its RPC port."""
+def queue_manager() -> Iterator[Served]:
+    """A queue manager of its own on the servers' CPU."""
     with tempfile.TemporaryDirectory() as directory, serving(Path(directory)) as served:
-        yield served.port
+        yield served
 
 
 @contextmanager
@@ -96,33 +98,35 @@ def rate(port: int, connections: int, calls: Script) -> float:
     return load(port, connections, calls, seconds=1.0, warm_up=0.3).calls_per_second
 
 
-def run() -> list[Figure]:
-    figures = []
-    with queue_manager() as ours, limit_server(bind_ack(ours), response(ours)) as limit:
-        calls = script(ours)
+def against(served: Served, name: str, other: int, here: int, there: int) -> Iterator[Figure]:
+    """One row: so many connections to ours, and to the other server."""
+    calls = script(served.port)
 
-        def against(other: int, here: int, there: int) -> Pairs:
-            return pairs(lambda: rate(ours, here, calls), lambda: rate(other, there, calls))
+    def measure() -> Figure:
+        ours, theirs = partial(rate, served.port, here), partial(rate, other, there)
+        return pairs(lambda: ours(calls), lambda: theirs(calls)).figure(name, served.pid)
 
-        for connections, target in ((1, None), (16, 0.45), (64, None)):
-            measured = against(limit, connections, connections)
-            name = f"null call over the C echo server, {connections} connections"
-            figures.append(Figure(name, measured.ratio, target, note=measured.spread))
-        with stock_server(ours) as stock:
-            one = against(stock, 1, 1)
+    yield from attempt(name, measure)
+
+
+def run() -> Iterator[Figure]:
+    with queue_manager() as served:
+        port = served.port
+        with limit_server(bind_ack(port), response(port)) as limit:
+            for count, clients in (
+                (1, "1 connection"),
+                (16, "16 connections"),
+                (64, "64 connections"),
+            ):
+                name = f"null call over the C echo server, {clients}"
+                yield from against(served, name, limit, count, count)
+        with stock_server(port) as stock:
             name = "null call over impacket's stock server, 1 connection"
-            figures.append(Figure(name, one.ratio, 15, note=one.spread))
-            best = against(stock, 16, 1)
+            yield from against(served, name, stock, 1, 1)
             name = "null call, 16 connections over impacket's best"
-            figures.append(Figure(name, best.ratio, 100, note=best.spread))
-    return figures
+            yield from against(served, name, stock, 16, 1)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["impacket"]:
         serve_impacket(int(sys.argv[2]))
-    else:
-        from driver import line
-
-        for figure in run():
-            print(line(figure))

@@ -9,6 +9,7 @@
  *   number OFFSET    ten decimal digits of it: which request of the run this is, from 1 on
  *   then HEX         what is posted after each answer to it; both answers count
  *   lease OFFSET     22 octets of that: the lease that the answer has told
+ *   calls COUNT      the run ends after so many answers that count, or SECONDS
  */
 
 #include "measure.h"
@@ -32,6 +33,8 @@ static void read_line(char *line)
 {
     char *value = strchr(line, ' ');
     line[strcspn(line, "\n")] = 0;
+    if (read_wanted(line))
+        return;
     if (value && !strncmp(line, "request ", 8))
         request = from_hex(value + 1);
     else if (value && !strncmp(line, "then ", 5))
@@ -106,7 +109,7 @@ static double run_until(int epoll, struct connection *all, uint64_t end)
 {
     struct epoll_event events[EVENTS];
     uint64_t began = now(), time = began;
-    while (time < end) {
+    while (time < end && !enough()) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++)
             take_answer(all + events[i].data.u32);

@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 
 from authenticated import NONE, PRIVACY
 from broker import Broker, broker, mapper
-from durable import (
+from catalogue import rows_of
+from durable_calls import (
     CONFIGURATION,
     QUEUE,
     different,
@@ -33,11 +34,11 @@ from durable import (
     sent_before,
     to_send,
 )
+from figures import Figure, UnavailableError, attempt, figure
 from harness import (
     BUILD,
     TRIAL,
     Cpus,
-    Figure,
     Load,
     Script,
     Stolen,
@@ -50,6 +51,8 @@ from harness import (
 )
 from served import EVERYONE, Served, serving
 from streams import VARIED_SIZES, Prepare
+from subjects import brokers as rows
+from subjects.row import BOTH
 
 from rpcqm.rpc.constants import AuthenticationLevel
 
@@ -57,20 +60,20 @@ SIZE = 1024
 SECONDS, WARM_UP, ROUNDS, RECEIVE_ROUNDS = 1.5, 0.4, 3, 5
 BACKLOG = 16
 """Connections that put messages there which are then received."""
+RECEIVED, STOCK = 30_000, 32_000
+"""Messages of a round of receiving, and how many are put there before."""
 MANY = 1_000_000
-MOST_LOADS, LOAD_SECONDS = 60, 5.0
-"""A million messages in at most five minutes: 3,300 a second is far below what the slowest does."""
 PEAK = 16, 256
 """Publishers, and the messages of each that are not confirmed, at which RabbitMQ is fastest."""
 CALLS, SATURATED_CALLS = 2500, 3000
 """Calls that are prepared on each connection: for seconds at one outstanding, and for a second
 and a half at 30,000 a second; the run ends when they are used up."""
+WARMING = 60_000
+LONG = 60.0
+"""Seconds in which prepared calls end, on a slow machine too."""
 VARIED = f"{VARIED_SIZES[0]}-{VARIED_SIZES[1]}"
 SEALED_WINDOW = 16
 """Calls outstanding on each of 16 connections: 256, as many as at level NONE."""
-RECEIVE_SECONDS = 1.0
-"""So long that no backlog of messages that differ is used up."""
-OVER = "durable sends of 1 KiB over RabbitMQ's quorum queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Sides:
     server: int
     again: Callable[[], Load]
 
-    def figure(self, name: str, target: float | None, calls: int = 1) -> Figure:
+    def figure(self, name: str, calls: int = 1) -> Figure:
         """Our rate over theirs; a message of ours takes so many calls."""
         mine = [seen.calls_per_second / calls for seen in self.ours]
         other = [seen.calls_per_second for seen in self.theirs]
@@ -95,9 +98,9 @@ class Sides:
             f"{middle(s.p50_us for s in self.ours) * calls:,.0f} µs against "
             f"{middle(s.p50_us for s in self.theirs):,.0f}"
         )
-        return self._told(Figure(name, middle(ratios), target, note=note))
+        return self._told(name, middle(ratios), note)
 
-    def latency(self, name: str, target: float | None) -> Figure:
+    def latency(self, name: str) -> Figure:
         """Our p99 over theirs."""
         mine, other = ([seen.p99_us for seen in side] for side in (self.ours, self.theirs))
         ratios = [one / two for one, two in zip(mine, other, strict=True)]
@@ -105,27 +108,27 @@ class Sides:
             f"{statistics.median(mine) / 1000:,.1f} ms against "
             f"{statistics.median(other) / 1000:,.1f}; rounds {min(ratios):.3g} to {max(ratios):.3g}"
         )
-        return self._told(Figure(name, statistics.median(ratios), target, at_most=True, note=note))
+        return self._told(name, statistics.median(ratios), note)
 
-    def _told(self, made: Figure) -> Figure:
-        return replace(made, stolen=self.stolen).explained(self.server, self.again)
+    def _told(self, name: str, value: float, note: str) -> Figure:
+        return figure(name, value, note, stolen=self.stolen).explained(self.server, self.again)
 
 
 class Bench:
     """Both servers, and the loads for them."""
 
-    def __init__(self, served: Served, other: Broker, table: str, targets: bool) -> None:
+    def __init__(self, served: Served, other: Broker, table: str) -> None:
         self._served = served
         self._broker = other
         self._table = table
-        self._targets = targets
-
-    def wanted(self, target: float) -> float | None:
-        """The target where the table has them: they are of one processor."""
-        return target if self._targets else None
 
     def named(self, name: str) -> str:
         return f"{name}{self._table}"
+
+    def row(self, name: str, measure: Callable[[], Sides], calls: int = 1) -> Iterator[Figure]:
+        """Our rate over theirs, under a name of this table."""
+        named = self.named(name)
+        yield from attempt(named, lambda: measure().figure(named, calls))
 
     def _in_turns(
         self, ours: Callable[[], Load], theirs: Callable[[], Load], rounds: int = ROUNDS
@@ -135,8 +138,8 @@ class Bench:
         mine, others = (tuple(each[side] for each in seen) for side in (0, 1))
         return Sides(mine, others, watch.share, self._served.pid, ours)
 
-    def _ours(self, script: Script, connections: int, seconds: float = SECONDS) -> Load:
-        return load(self._served.port, connections, script, seconds, WARM_UP)
+    def _ours(self, script: Script, connections: int) -> Load:
+        return load(self._served.port, connections, script, SECONDS, WARM_UP)
 
     def _prepared(
         self, level: AuthenticationLevel, prepare: Prepare, window: int, seconds: float = SECONDS
@@ -144,6 +147,11 @@ class Bench:
         """Sends that were made before, on 16 connections."""
         with sent_before(self._served.port, level, BACKLOG, prepare) as made:
             return load_streams(made, seconds, WARM_UP, window)
+
+    def _taken(self, consumers: int, size: int) -> Load:
+        """Receives of ours, two calls a message."""
+        script = receiving(size).ours
+        return load(self._served.port, consumers, script, 0, 0, 2 * few(RECEIVED))
 
     def _theirs(
         self,
@@ -178,17 +186,20 @@ class Bench:
             partial(self._theirs, "send", 16, 1, VARIED),
         )
 
+    def _taken_from_them(self, consumers: int) -> Load:
+        return self._broker.load("receive", QUEUE, consumers, 1, SIZE, 0, 0, calls=few(RECEIVED))
+
     def receive(self, consumers: int) -> Sides:
         """Each side has a backlog of what it has just stored, and of nothing else."""
 
         def ours() -> Load:
             self._served.command("purge", QUEUE)
-            self._ours(replace(sending(SIZE).ours, window=BACKLOG), BACKLOG)
-            return self._ours(receiving(SIZE).ours, consumers)
+            self._fill(few(STOCK))
+            return self._taken(consumers, SIZE)
 
         def theirs() -> Load:
-            self._theirs("send", *PEAK)
-            return self._theirs("receive", consumers)
+            self._broker.put(QUEUE, few(STOCK), SIZE)
+            return self._taken_from_them(consumers)
 
         return self._in_turns(ours, theirs, RECEIVE_ROUNDS)
 
@@ -197,12 +208,13 @@ class Bench:
 
         def ours() -> Load:
             self._served.command("purge", QUEUE)
-            self._prepared(NONE, to_send(different, few(CALLS), BACKLOG), BACKLOG)
-            return self._ours(receiving(VARIED_SIZES[1]).ours, consumers, RECEIVE_SECONDS)
+            stock = to_send(different, few(CALLS), BACKLOG)
+            self._prepared(NONE, stock, BACKLOG, LONG)
+            return self._taken(consumers, VARIED_SIZES[1])
 
         def theirs() -> Load:
-            self._theirs("send", *PEAK, VARIED)
-            return self._theirs("receive", consumers)
+            self._broker.put(QUEUE, few(STOCK), VARIED)
+            return self._taken_from_them(consumers)
 
         return self._in_turns(ours, theirs)
 
@@ -212,93 +224,75 @@ class Bench:
         self._fill(few(MANY))
         self._broker.put(QUEUE, few(MANY), SIZE)
         return self._in_turns(
-            partial(self._ours, receiving(SIZE).ours, consumers),
-            partial(self._theirs, "receive", consumers),
+            partial(self._taken, consumers, SIZE),
+            partial(self._taken_from_them, consumers),
             RECEIVE_ROUNDS,
         )
 
     def _fill(self, messages: int) -> None:
         script = replace(sending(SIZE).ours, window=64)
-        for _ in range(MOST_LOADS):
-            if self._served.waiting(QUEUE) >= messages:
-                return
-            load(self._served.port, 4, script, LOAD_SECONDS, 0)
-        raise RuntimeError(f"fewer than {messages:,} messages after {MOST_LOADS} loads")
+        load(self._served.port, 4, script, 0, 0, messages)
 
 
 def at_level_none(bench: Bench) -> Iterator[Figure]:
     """What both tables have."""
-    named, wanted = bench.named, bench.wanted
-    saturated = f"{OVER}, at saturation (16 publishers, 256 outstanding each)"
-    yield bench.send((1, 1), (1, 1)).figure(named(f"{OVER}, 1 publisher"), wanted(1.5))
-    yield bench.send((16, 1), (16, 1)).figure(named(f"{OVER}, 16 publishers"), wanted(1.9))
-    yield bench.send((64, 1), PEAK).figure(named(f"{saturated}: 64 connections"), None)
-    yield bench.send((4, 64), PEAK).figure(
-        named(f"{saturated}: 4 connections, 64 calls outstanding on each"), wanted(1.8)
-    )
-    name = named("durable receives of 1 KiB over RabbitMQ's quorum queue, 16 consumers")
-    yield bench.receive(16).figure(name, wanted(1.0), calls=2)
-    name = named("p99 of durable sends over RabbitMQ's, 256 publishers")
-    yield bench.send((256, 1), (256, 1)).latency(name, wanted(0.7))
+    for name, ours, theirs in (
+        (rows.ONE_BY_ONE, (1, 1), (1, 1)),
+        (rows.SIXTEEN, (16, 1), (16, 1)),
+        (rows.MANY_CONNECTIONS, (64, 1), PEAK),
+        (rows.MANY_CALLS, (4, 64), PEAK),
+    ):
+        yield from bench.row(name, partial(bench.send, ours, theirs))
+    yield from bench.row(rows.RECEIVES, partial(bench.receive, 16), calls=2)
+    name = bench.named(rows.LATENCY)
+    yield from attempt(name, lambda: bench.send((256, 1), (256, 1)).latency(name))
 
 
 def varied(bench: Bench) -> Iterator[Figure]:
     """One row of each kind with messages that differ."""
-    what = "of 100 octets to 10 KiB that differ over RabbitMQ's quorum queue"
-    yield bench.varied().figure(f"durable sends {what}, 16 publishers", None)
-    name = f"durable receives {what}, 16 consumers"
-    yield bench.receive_varied(16).figure(name, None, calls=2)
+    yield from bench.row(rows.SENDS_DIFFERING, bench.varied)
+    yield from bench.row(rows.RECEIVES_DIFFERING, partial(bench.receive_varied, 16), calls=2)
 
 
 def encrypted(bench: Bench) -> Iterator[Figure]:
     """What default settings allow."""
-    over, named = "durable sends of 1 KiB, NTLM PKT_PRIVACY over RabbitMQ with TLS", bench.named
-    outstanding = f"{SEALED_WINDOW} outstanding on each against {PEAK[1]}"
-    yield bench.sealed(1, 1).figure(named(f"{over}, 16 publishers"), bench.wanted(1.0))
-    name = named(f"{over}, 16 publishers, saturated ({outstanding})")
-    yield bench.sealed(SEALED_WINDOW, PEAK[1]).figure(name, bench.wanted(1.0))
-
-
-def of_a_million(bench: Bench) -> Figure:
-    name = "durable receives of 1 KiB over RabbitMQ's, 16 consumers, from a backlog of a million"
-    return bench.receive_of_many(16).figure(name, 1.0, calls=2)
+    yield from bench.row(rows.SEALED, partial(bench.sealed, 1, 1))
+    saturated = partial(bench.sealed, SEALED_WINDOW, PEAK[1])
+    yield from bench.row(rows.SEALED_SATURATED, saturated)
 
 
 def table(cpu: Cpus, name: str, measure: Callable[[Bench], Iterator[Figure]]) -> Iterator[Figure]:
     """Measure with both servers on these processors; RabbitMQ's schedulers come first."""
+    if not isinstance(cpu, int) and len(cpu) < 2:
+        raise UnavailableError("there is one processor")
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(dir=BUILD)))
         mapped = stack.enter_context(mapper(directory))
         other = stack.enter_context(broker(directory, mapped, cpu=cpu))
         served = stack.enter_context(serving(directory, CONFIGURATION, cpu=cpu))
         served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
-        load(served.port, 16, sending(10240).ours, seconds=4, warm_up=0)
+        load(served.port, 16, sending(10240).ours, 0, 0, few(WARMING))
         note = f"each server has processor {cpu} in turn, the load {client_cpu}"
-        about = f"RabbitMQ's schedulers{name}"
-        yield Figure(about, other.schedulers, unit="of them", note=note)
-        yield from measure(Bench(served, other, name, targets=not name))
-
-
-def unprotected(figures: Iterator[Figure]) -> Iterator[Figure]:
-    """Figures of calls at level NONE."""
-    return (replace(figure, unprotected=True) for figure in figures)
+        yield figure(f"{rows.SCHEDULERS}{name}", other.schedulers, note)
+        yield from measure(Bench(served, other, name))
 
 
 def alone(bench: Bench) -> Iterator[Figure]:
     """Each server has one processor."""
     yield from encrypted(bench)
-    yield from unprotected(at_level_none(bench))
-    yield from unprotected(varied(bench))
-    yield replace(of_a_million(bench), unprotected=True)
+    yield from at_level_none(bench)
+    yield from varied(bench)
+    yield from bench.row(rows.OF_A_MILLION, partial(bench.receive_of_many, 16), calls=2)
 
 
 def together(bench: Bench) -> Iterator[Figure]:
     """Each server has all processors, and the load one of them too."""
     yield from encrypted(bench)
-    yield from unprotected(at_level_none(bench))
+    yield from at_level_none(bench)
 
 
 def run() -> Iterator[Figure]:
-    yield from table(server_cpu, "", alone)
-    if len(all_cpus) > 1:
-        yield from table(all_cpus, f", {len(all_cpus)} processors for each", together)
+    both = [row.name for row in rows_of("rabbitmq") if row.name.endswith(BOTH)]
+    one = [row.name for row in rows_of("rabbitmq") if not row.name.endswith(BOTH)]
+    yield from attempt(one, partial(table, server_cpu, "", alone))
+    yield from attempt(both, partial(table, all_cpus, BOTH, together))

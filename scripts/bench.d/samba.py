@@ -22,7 +22,16 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from harness import Figure, Script, load, pairs, pinned, processor_seconds, server_cpu
+from figures import Figure, UnavailableError, attempt
+from harness import (
+    Script,
+    load,
+    pairs,
+    pinned,
+    processor_seconds,
+    sampled_environment,
+    server_cpu,
+)
 
 from rpcqm.codec.interface import Interface, TransferSyntax, Value
 from rpcqm.codec.interface import load as load_interface
@@ -37,10 +46,13 @@ from rpcqm.rpc.presentation import NDR
 DCERPCD = Path("/usr/libexec/samba/samba-dcerpcd")
 CONNECTIONS = 16
 PATIENCE = 60
-CALLS = (
-    ("mgmt is_server_listening", 1.3),
-    ("ept_lookup_handle_free", 3.0),
-    ("ept_lookup of one interface", 10.0),
+ROWS = tuple(
+    f"{call} over Samba's, {CONNECTIONS} connections"
+    for call in (
+        "mgmt is_server_listening",
+        "ept_lookup_handle_free",
+        "ept_lookup of one interface",
+    )
 )
 EPM, MGMT = load_interface("epm"), load_interface("mgmt")
 OURS = SyntaxId(load_interface("remoteread").uuid, 1)
@@ -128,7 +140,8 @@ def queue_manager(directory: Path) -> Iterator["Server"]:
     ready = directory / "ready.json"
     options = ["--data-dir", directory / "data", "--ready-file", ready, "--epm-port", "0"]
     ports = ["--rpc-port", "0", "--qm2qm-port", "-1", "--binary-port", "-1"]
-    with started([sys.executable, "-m", "rpcqm", "serve", *options, *ports]) as pid:
+    argv = [sys.executable, "-m", "rpcqm", "serve", *options, *ports]
+    with started(argv, os.environ | sampled_environment()) as pid:
         end = time.monotonic() + PATIENCE
         while not ready.exists():
             if time.monotonic() > end:
@@ -138,8 +151,9 @@ def queue_manager(directory: Path) -> Iterator["Server"]:
 
 
 @contextmanager
-def started(argv: list[object]) -> Iterator[int]:
-    process = pinned(argv, server_cpu, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def started(argv: list[object], environment: dict[str, str] | None = None) -> Iterator[int]:
+    quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    process = pinned(argv, server_cpu, **quiet, env=environment)
     try:
         yield process.pid
     finally:
@@ -176,26 +190,20 @@ class Server:
         return seen.calls / (processor_seconds(self.pid) - before)
 
 
-def compared(
-    name: str, target: float, ours: Server, here: Script, theirs: Server, there: Script
-) -> Figure:
+def compared(name: str, ours: Server, here: Script, theirs: Server, there: Script) -> Figure:
     ours.rates, theirs.rates = [], []
     measured = pairs(
         partial(ours.calls_per_processor_second, here),
         partial(theirs.calls_per_processor_second, there),
     )
     rates = [statistics.median(server.rates) for server in (ours, theirs)]
-    return Figure(
-        f"{name} over Samba's, {CONNECTIONS} connections",
-        measured.ratio,
-        target,
-        note=f"{measured.spread}; in fact {rates[0]:,.0f}/s against {rates[1]:,.0f}/s",
-    )
+    note = f"; in fact {rates[0]:,.0f}/s against {rates[1]:,.0f}/s"
+    return measured.figure(name, ours.pid, note)
 
 
 def inside() -> list[Figure]:
     """What runs in the namespace."""
-    figures = []
+    figures: list[Figure] = []
     with (
         tempfile.TemporaryDirectory() as directory,
         queue_manager(Path(directory) / "rpcqm") as ours,
@@ -203,14 +211,17 @@ def inside() -> list[Figure]:
     ):
         scripts = [(each, each) for each in (listening(), freeing())]
         scripts.append((looking_up(OURS), looking_up(SAMBAS)))
-        for (name, target), (here, there) in zip(CALLS, scripts, strict=True):
-            figures.append(compared(name, target, ours, here, theirs, there))
+        for name, (here, there) in zip(ROWS, scripts, strict=True):
+            figures += attempt(name, partial(compared, name, ours, here, theirs, there))
     return figures
 
 
-def run() -> list[Figure]:
+def outside() -> list[Figure]:
+    """What the namespace has measured."""
     if not DCERPCD.exists():
-        raise RuntimeError("Samba's endpoint mapper is missing (Debian package samba-common-bin)")
+        raise UnavailableError(
+            "Samba's endpoint mapper (Debian package samba-common-bin) is missing"
+        )
     unshare = ["unshare", "--net"]
     if os.geteuid():
         unshare += ["--user", "--map-root-user"]
@@ -220,11 +231,10 @@ def run() -> list[Figure]:
     return [Figure(**values) for values in json.loads(done.stdout)]
 
 
+def run() -> Iterator[Figure]:
+    yield from attempt(ROWS, outside)
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["inside"]:
-        print(json.dumps([asdict(figure) for figure in inside()]))
-    else:
-        from driver import line
-
-        for figure in run():
-            print(line(figure))
+        print(json.dumps([asdict(each) for each in inside()]))

@@ -1,17 +1,20 @@
 """Where the processor time of a server goes while a load runs, for rows that miss their target.
 
 The servers of the benches are started with a sampler of their own (sampler/sitecustomize.py), so
-that a plain machine is enough. Where `perf` is installed it adds the shares of the kernel and of
+that a plain machine is enough; what is measured in the bench's own process is sampled there, and a
+command from its start to its end. Where `perf` is installed it adds the shares of the kernel and of
 the libraries, which the sampler cannot tell apart.
 """
 
 import os
+import runpy
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,8 +39,10 @@ def environment(samples: Path) -> dict[str, str]:
 def sampled(process: int, again: Callable[[], object]) -> tuple[str, ...]:
     """Repeat a load: the functions of the server that took the most time meanwhile.
 
-    Nothing when the process was not started with the sampler.
+    Nothing when the process was not started with the sampler; this process needs none.
     """
+    if process == os.getpid():
+        return _sampled_here(again)
     directory = _directory(process)
     if directory is None:
         return ()
@@ -54,11 +59,41 @@ def sampled(process: int, again: Callable[[], object]) -> tuple[str, ...]:
     end = time.monotonic() + PATIENCE
     while not path.exists() and time.monotonic() < end:
         time.sleep(0.02)
-    counts = _counts(path) if path.exists() else []
+    return (*_shares_of(_counts(path) if path.exists() else []), *parts)
+
+
+def sampled_command(argv: Sequence[str], given: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Run a command of Python once more: the functions of all its processes that took most."""
+    with tempfile.TemporaryDirectory() as name:
+        samples = {**given, **environment(Path(name)), "BENCH_SAMPLE_ALL": "1"}
+        nothing = subprocess.DEVNULL
+        done = subprocess.run(argv, env=samples, stdout=nothing, stderr=nothing)
+        if done.returncode:
+            return (f"no profile: the command ended with status {done.returncode}",)
+        counts: Counter[str] = Counter()
+        for path in Path(name).iterdir():
+            counts.update({function: count for count, function in _counts(path)})
+    return _shares_of([(count, function) for function, count in counts.most_common()])
+
+
+def _sampled_here(again: Callable[[], object]) -> tuple[str, ...]:
+    """The same of this process, where the sampler is not loaded before."""
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["BENCH_SAMPLES"] = name
+        try:
+            sampler = runpy.run_path(str(HERE / "sampler" / "sitecustomize.py"))
+            sampler["_begin"](0, None)
+            again()
+            sampler["_end"](0, None)
+        finally:
+            del os.environ["BENCH_SAMPLES"]
+        return _shares_of(_counts(Path(name) / str(os.getpid())))
+
+
+def _shares_of(counts: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     total = sum(count for count, _ in counts)
     head = f"profile of one more round, {total:,} samples by functions (with the C that they call):"
-    shares = (f"{count / total:5.1%} {name}" for count, name in counts[:FUNCTIONS])
-    return (head, *shares, *parts)
+    return (head, *(f"{count / total:5.1%} {name}" for count, name in counts[:FUNCTIONS]))
 
 
 def _directory(process: int) -> Path | None:

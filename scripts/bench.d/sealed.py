@@ -14,7 +14,7 @@ import pstats
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -23,7 +23,8 @@ from uuid import UUID
 from authenticated import NONE, PRIVACY, Connection
 from cryptography.hazmat.decrepit.ciphers.algorithms import ARC4
 from cryptography.hazmat.primitives.ciphers import Cipher
-from harness import Figure, load_streams, pairs, pin, processor_seconds, server_cpu
+from figures import Figure, attempt, figure
+from harness import computed, few, load_streams, pairs, pin, server_cpu
 from served import EVERYONE, Served, serving
 
 from rpcqm.codec.interface import load as load_interface
@@ -43,6 +44,8 @@ QUEUE = "bench"
 SIZE = 64 << 10
 NULL_CONNECTIONS, TRANSFER_CONNECTIONS = 16, 4
 SECONDS = 1.0
+NULL = f"null call, NTLM PKT_PRIVACY over NONE, {NULL_CONNECTIONS} connections"
+TRANSFER = "64 KiB response, NTLM PKT_PRIVACY over what the plain one and the cipher alone take"
 FRAGMENT = 5840
 PEEK_CURRENT = 0x80000000
 
@@ -101,10 +104,10 @@ def rate(
             operation, request = make(connection)
             connection.call(operation, request)
             path = streams[connection.socket.fileno()] = Path(directory) / f"{len(streams)}"
-            connection.prepare(operation, repeat(request, calls), path)
-        before = processor_seconds(served.pid)
+            connection.prepare(operation, repeat(request, few(calls)), path)
+        before = computed(served.pid)
         seen = load_streams(streams, SECONDS, warm_up=0)
-        took = processor_seconds(served.pid) - before
+        took = computed(served.pid) - before
     for connection in made:
         connection.close()
     return seen.calls / took
@@ -124,45 +127,34 @@ def cipher_seconds(size: int) -> float:
     return best / 100
 
 
-def measure(served: Served) -> list[Figure]:
-    sealed = partial(rate, served, PRIVACY)
-    plain = partial(rate, served, NONE)
-    nulls = pairs(
-        partial(sealed, null, NULL_CONNECTIONS, 6000),
-        partial(plain, null, NULL_CONNECTIONS, 10000),
-        rounds=3,
-    )
-    transfers = pairs(
-        partial(sealed, transfer, TRANSFER_CONNECTIONS, 2500),
-        partial(plain, transfer, TRANSFER_CONNECTIONS, 5000),
-        rounds=3,
-    )
+def null_calls(served: Served) -> Figure:
+    ours = partial(rate, served, PRIVACY, null, NULL_CONNECTIONS, 6000)
+    plain = partial(rate, served, NONE, null, NULL_CONNECTIONS, 10000)
+    return pairs(ours, plain, rounds=3).figure(NULL, served.pid)
+
+
+def transfers_of(served: Served) -> Figure:
+    """Over the plain transfer and the cipher."""
+    ours = partial(rate, served, PRIVACY, transfer, TRANSFER_CONNECTIONS, 2500)
+    plain = partial(rate, served, NONE, transfer, TRANSFER_CONNECTIONS, 5000)
+    transfers = pairs(ours, plain, rounds=3)
     cipher = cipher_seconds(SIZE)
     limit = 1 / (1 / transfers.theirs + cipher)
     octets = transfers.ours * SIZE / 1e6
-    return [
-        Figure(
-            f"null call, NTLM PKT_PRIVACY over NONE, {NULL_CONNECTIONS} connections",
-            nulls.ratio,
-            0.35,
-            note=nulls.spread,
-        ),
-        Figure(
-            "64 KiB response, NTLM PKT_PRIVACY over what the plain one and the cipher alone take",
-            transfers.ours / limit,
-            0.8,
-            note=f"{octets:,.0f} MB/s; the cipher and the digest take {cipher * 1e6:.0f} µs of "
-            f"{1e6 / transfers.ours:.0f}, the plain transfer {1e6 / transfers.theirs:.0f}",
-        ),
-    ]
+    note = (
+        f"{octets:,.0f} MB/s; the cipher and the digest take {cipher * 1e6:.0f} µs of "
+        f"{1e6 / transfers.ours:.0f}, the plain transfer {1e6 / transfers.theirs:.0f}"
+    )
+    return figure(TRANSFER, transfers.ours / limit, note).explained(served.pid, ours)
 
 
-def run() -> list[Figure]:
+def run() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name, serving(Path(name), CONFIGURATION) as served:
         pin(served.pid, server_cpu)
         served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
         served.command("send", QUEUE, "--body", "x" * SIZE)
-        return measure(served)
+        yield from attempt(NULL, partial(null_calls, served))
+        yield from attempt(TRANSFER, partial(transfers_of, served))
 
 
 def profile() -> None:
@@ -183,8 +175,3 @@ def profile() -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["profile"]:
         profile()
-    else:
-        from driver import line
-
-        for figure in run():
-            print(line(figure))

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ class Served:
     data: Path
     pid: int
     endpoints: dict[str, Any]
+    environment: Mapping[str, str]
+    """Of its commands too, so that they are of the same program."""
 
     @property
     def port(self) -> int:
@@ -40,7 +42,11 @@ class Served:
     def command(self, *words: str, stdin: str = "") -> bytes:
         """Run a command of `rpcqm`; what it prints."""
         argv = [*RPCQM, *words, "--data-dir", str(self.data)]
-        done = subprocess.run(argv, check=True, capture_output=True, input=stdin.encode())
+        done = subprocess.run(
+            argv, check=False, capture_output=True, input=stdin.encode(), env=self.environment
+        )
+        if done.returncode:
+            raise RuntimeError(f"rpcqm {' '.join(words)}: {done.stderr.decode().strip()[-300:]}")
         return done.stdout
 
     def waiting(self, queue: str) -> int:
@@ -60,20 +66,25 @@ def serving(
     command: Sequence[object] = RPCQM,
     options: Sequence[str] = (),
     cpu: Cpus = server_cpu,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Served]:
-    """Start one with the account of the benches; `configuration` is its TOML."""
+    """Start one with the account of the benches; `configuration` is its TOML.
+
+    Without an `environment` it is that of this process, and the server can be sampled.
+    """
     directory.mkdir(exist_ok=True)
+    given = os.environ | sampled_environment() if environment is None else environment
     config, ready = directory / "rpcqm.toml", directory / "ready.json"
     config.write_text(configuration, "utf-8")
     places = ("--config", config, "--data-dir", directory / "data", "--ready-file", ready)
     with (directory / "log").open("w") as log:
         argv = [*command, "serve", *places, *PORTS, *options]
-        server = pinned(argv, cpu, stderr=log, env=os.environ | sampled_environment())
+        server = pinned(argv, cpu, stderr=log, env=given)
         try:
             _await(server, ready)
-            served = Served(
-                directory / "data", server.pid, json.loads(ready.read_text("utf-8"))["endpoints"]
-            )
+            endpoints = json.loads(ready.read_text("utf-8"))["endpoints"]
+            commands = os.environ if environment is None else environment
+            served = Served(directory / "data", server.pid, endpoints, commands)
             password = f"{ACCOUNT.password}\n"
             served.command("user", "add", ACCOUNT.username, "--password-stdin", stdin=password)
             yield served

@@ -3,7 +3,7 @@
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -12,12 +12,13 @@ from uuid import UUID, uuid4
 
 from harness import (
     BUILD,
+    PATIENCE,
     Cpus,
     Load,
-    brief,
     client_cpu,
     compile_c,
     generated,
+    lasting,
     pin,
     sampled_environment,
     server_cpu,
@@ -58,15 +59,22 @@ SESSION = b"\xfe\xed\xfa\xce"
 
 @contextmanager
 def queue_manager(
-    name: str, more: str = "", cpu: Cpus = server_cpu, options: Sequence[str] = ()
+    name: str,
+    more: str = "",
+    cpu: Cpus = server_cpu,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[PrivateQueueManager]:
-    """`rpcqm serve` with options on one processor, or on some; `more` is added to its TOML."""
+    """`rpcqm serve` with options on one processor, or on some; `more` is added to its TOML.
+
+    Without an `environment` it can be sampled.
+    """
     with TemporaryDirectory(dir=BUILD) as directory:
         made = PrivateQueueManager(
             Path(directory) / "data",
             options,
             f'name = "{name}"\n{CONFIGURATION}{more}',
-            sampled_environment(),
+            sampled_environment() if environment is None else environment,
         )
         with ExitStack() as stack:
             stack.callback(made.stop)
@@ -137,10 +145,16 @@ def received(
     warm_up: float = 0.4,
     cpu: int = client_cpu,
     differing: bool = False,
+    calls: int = 0,
 ) -> Load:
-    """Messages that a queue manager has on its disk and has acknowledged, sent by C from `cpu`."""
-    argv = [compile_c("mqqb"), port, sessions, brief(warm_up), brief(seconds)]
-    return generated(argv, script(queue, transactional, differing), warm_up + seconds + 60, cpu)
+    """Messages that a queue manager has on its disk and has acknowledged, sent by C from `cpu`.
+
+    With `calls` the run ends after so many.
+    """
+    times, counted = lasting(seconds, warm_up, calls)
+    argv = [compile_c("mqqb"), port, sessions, *times]
+    told = f"{script(queue, transactional, differing)}{counted}"
+    return generated(argv, told, warm_up + seconds + PATIENCE, cpu)
 
 
 class Session:

@@ -1,22 +1,21 @@
-#!/usr/bin/env python3
 """Disk space of a store whose messages come and go, and what giving it back costs.
-
-Usage: space.py
 
 A queue is filled, then as many messages come as go, in order, until all of it was
 replaced once and a half. RocksDB's logs are a fixed amount of about 60 MiB in all of this.
 """
 
+import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 
-from harness import BUILD, Figure, pairs
+from figures import Figure, attempt, figure
+from harness import BUILD, few, pairs
 
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 from rpcqm.store.store import Store
@@ -116,7 +115,7 @@ def steady(size: int) -> list[Figure]:
     """The most space that is ever used, and what is left of it."""
     with tempfile.TemporaryDirectory(dir=BUILD) as root:
         churn = Churn(Path(root), size)
-        churn.fill(LIVE)
+        churn.fill(few(LIVE))
         worst = 0.0
         for _ in range(round(CHURN / 0.02)):
             churn.replace(0.02)
@@ -124,12 +123,9 @@ def steady(size: int) -> list[Figure]:
         seconds = churn.compact()
         left = churn.space()
         churn.close()
-    what = f"disk space over live bytes, messages of {size:,} bytes"
     note = f"the most while {LIVE // MIB} MiB were replaced {CHURN} times"
-    return [
-        Figure(f"{what}, coming and going", worst, 2.0, at_most=True, note=note),
-        Figure(f"{what}, compacted", left, 1.3, at_most=True, note=f"took {seconds:.1f} s"),
-    ]
+    coming, compacted, _ = names(size)
+    return [figure(coming, worst, note), figure(compacted, left, f"took {seconds:.1f} s")]
 
 
 def throughput(size: int, compacting: bool) -> float:
@@ -138,24 +134,31 @@ def throughput(size: int, compacting: bool) -> float:
         churn = Churn(Path(root), size)
         if not compacting:
             churn.stop_compaction()
-        churn.fill(SMALL_LIVE)
+        churn.fill(few(SMALL_LIVE))
         rate = churn.replace(2)
         churn.close()
     return rate
 
 
-def run() -> list[Figure]:
+def names(size: int) -> tuple[str, str, str]:
+    """Of the rows of a size."""
+    of = f"messages of {size:,} bytes"
+    return (
+        f"disk space over live bytes, {of}, coming and going",
+        f"disk space over live bytes, {of}, compacted",
+        f"{of} that come and go in the store, with compaction over without",
+    )
+
+
+def compared(size: int) -> Figure:
+    """With RocksDB's compaction over without."""
+    found = pairs(partial(throughput, size, True), partial(throughput, size, False), 3)
+    return found.figure(names(size)[2], os.getpid())
+
+
+def run() -> Iterator[Figure]:
     """The figures for scripts/bench."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    figures = []
     for size in (KIB, 10 * KIB):
-        figures += steady(size)
-        found = pairs(partial(throughput, size, True), partial(throughput, size, False), 3)
-        name = f"messages of {size:,} bytes that come and go, with compaction over without"
-        figures.append(Figure(name, found.ratio, 0.8, note=found.spread))
-    return figures
-
-
-if __name__ == "__main__":
-    for figure in run():
-        print(f"{figure.name}: {figure.value:.3g} {figure.unit} {figure.note}")
+        yield from attempt(names(size)[:2], partial(steady, size))
+        yield from attempt(names(size)[2], partial(compared, size))

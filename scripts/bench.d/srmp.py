@@ -18,22 +18,24 @@ from subprocess import PIPE
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from durable import QUEUE
+from durable_calls import QUEUE
+from figures import Figure, attempt, figure
 from harness import (
     BUILD,
     HERE,
-    Figure,
+    PATIENCE,
     Load,
-    Pairs,
     client_cpu,
     compile_c,
+    few,
     generated,
+    lasting,
     pairs,
     pinned,
     server_cpu,
 )
 from sessions import BODY, queue_manager
-from transfer import PATIENCE, two
+from transfer import two
 
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager
@@ -46,6 +48,13 @@ NUMBER = "3141592653"
 STREAM = 10_000
 FREE_PORT = ("--http-port", "0")
 DURABLE = srmp_text.durable()
+RECEIVED = (
+    f"received over HTTP, recoverable 1 KiB from {CONNECTIONS} connections, over a handler that "
+    "keeps nothing"
+)
+SENT = "recoverable messages between two queue managers over HTTP, over the binary protocol"
+STREAMED = "transactional messages of a stream over HTTP"
+RECEIPTS = "receipts over the windows of 500 ms"
 
 
 def script(port: int, queue: str) -> str:
@@ -63,11 +72,14 @@ def script(port: int, queue: str) -> str:
     return f"request {wire.hex()}\nnumber {wire.index(NUMBER.encode())}\n"
 
 
-def posted(port: int, queue: str, seconds: float = 2.0, warm_up: float = 0.5) -> float:
-    """Requests per second that were answered with 200."""
-    argv = [compile_c("post"), port, CONNECTIONS, warm_up, seconds]
-    load: Load = generated(argv, script(port, queue), warm_up + seconds + 60, client_cpu)
-    return load.calls_per_second
+def posted(
+    port: int, queue: str, seconds: float = 2.0, warm_up: float = 0.5, calls: int = 0
+) -> Load:
+    """Requests that were answered with 200; with `calls` so many."""
+    times, counted = lasting(seconds, warm_up, calls)
+    argv = [compile_c("post"), port, CONNECTIONS, *times]
+    told = f"{script(port, queue)}{counted}"
+    return generated(argv, told, warm_up + seconds + PATIENCE, client_cpu)
 
 
 @contextmanager
@@ -88,14 +100,13 @@ def receiving() -> Figure:
         served.run("queue", "create", "orders")
         port = served.endpoint("http")[1]
         posted(port, "orders", 1.0)
-        against: Pairs = pairs(partial(posted, port, "orders"), partial(posted, other, "orders"), 5)
-    return Figure(
-        f"received over HTTP, recoverable 1 KiB from {CONNECTIONS} connections, over a handler "
-        "that keeps nothing",
-        against.ratio,
-        0.35,
-        note=against.spread,
-    )
+        assert served.process is not None
+
+        def rate(port: int) -> float:
+            return posted(port, "orders").calls_per_second
+
+        against = pairs(partial(rate, port), partial(rate, other), 5)
+        return against.figure(RECEIVED, served.process.pid)
 
 
 def sending() -> Figure:
@@ -106,13 +117,9 @@ def sending() -> Figure:
         over_http = replace(pair, elsewhere=url)
         over_http.send(1)
         over_http.wait(2)
+        assert pair.receiver.process is not None
         against = pairs(over_http.transferred, pair.transferred, 3)
-    return Figure(
-        "recoverable messages between two queue managers over HTTP, over the binary protocol",
-        against.ratio,
-        0.3,
-        note=against.spread,
-    )
+        return against.figure(SENT, pair.receiver.process.pid)
 
 
 def streaming() -> list[Figure]:
@@ -132,10 +139,7 @@ def streaming() -> list[Figure]:
         count = (directory / "receipts.pcapng").read_bytes().count(b"<streamReceipt>")
     note = f"{count} receipts in {seconds:.1f} s"
     windows = seconds * 1000 / COALESCING + 2
-    return [
-        Figure("transactional messages of a stream over HTTP", arrived / seconds, unit="/s"),
-        Figure("receipts over the windows of 500 ms", count / windows, 1, "", True, note),
-    ]
+    return [figure(STREAMED, arrived / seconds), figure(RECEIPTS, count / windows, note)]
 
 
 COALESCING = 500
@@ -161,7 +165,7 @@ def _streamed(sender: PrivateQueueManager, receiver: PrivateQueueManager) -> tup
     body = "x" * len(BODY)
     with sender.client() as client:
         began = time.perf_counter()
-        sender.run("send", url, "--transactional", "--count", str(STREAM), "--body", body)
+        sender.run("send", url, "--transactional", "--count", str(few(STREAM)), "--body", body)
         end = time.monotonic() + PATIENCE
         while (queue := client.run(client.management.outgoing_queue(name))) and queue.message_count:
             if time.monotonic() > end:
@@ -175,6 +179,8 @@ def _streamed(sender: PrivateQueueManager, receiver: PrivateQueueManager) -> tup
         return seconds, client.run(asked).message_count
 
 
-def run() -> list[Figure]:
+def run() -> Iterator[Figure]:
     BUILD.mkdir(parents=True, exist_ok=True)
-    return [receiving(), sending(), *streaming()]
+    yield from attempt(RECEIVED, receiving)
+    yield from attempt(SENT, sending)
+    yield from attempt((STREAMED, RECEIPTS), streaming)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Durable inserts and removals of the store alone, against the limit of the disk.
 
-Usage: store.py [--profile insert|remove]
+Usage: store.py --profile insert|remove
 
 The limit is a process that does nothing but append the same bytes to a zero-filled file and sync.
 The store runs with its log warm: RocksDB reuses logs once its first write buffers are full.
@@ -9,15 +9,18 @@ The store runs with its log warm: RocksDB reuses logs once its first write buffe
 
 import argparse
 import cProfile
+import os
 import pstats
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 
-from harness import BUILD, Figure, WriteTimer, pairs, raw_syncs
+from figures import Figure, attempt, figure
+from harness import BUILD, WriteTimer, brief, pairs, raw_syncs
 
 from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
@@ -26,7 +29,6 @@ QUEUE = 16
 NOW = 1_750_000_000_000
 GROUPS = (1, 16, 64)
 SECONDS = 0.5
-CPU_TARGET = 8.0
 RECORD = 100
 """Bytes that a message takes in the log besides its packet."""
 
@@ -86,7 +88,7 @@ class Bench:
 def per_second(turn: Callable[[int], None], group: int) -> float:
     """Messages per second, so many in each turn."""
     messages, began = 0, time.perf_counter()
-    while time.perf_counter() - began < SECONDS:
+    while time.perf_counter() - began < brief(SECONDS):
         turn(group)
         messages += group
     return messages / (time.perf_counter() - began)
@@ -108,43 +110,40 @@ def limit_per_second(directory: Path, size: int, group: int) -> float:
     return raw_syncs(directory, group * (size + RECORD), SECONDS) * group
 
 
-def against_the_limit(bench: Bench, directory: Path) -> list[Figure]:
+def against_the_limit(bench: Bench, directory: Path, name: str, size: int, group: int) -> Figure:
     """Durable inserts over the raw log."""
-    figures = []
-    for size in (KIB, 10 * KIB):
-        for group in GROUPS:
-            ours = partial(per_second, partial(bench.insert, bytes(size)), group)
-            found = pairs(ours, partial(limit_per_second, directory, size, group), rounds=3)
-            name = f"durable inserts of {size // KIB} KiB, {group} per commit, over the raw log"
-            figures.append(Figure(name, found.ratio, note=found.spread))
-            bench.drain()
-    return figures
+    ours = partial(per_second, partial(bench.insert, bytes(size)), group)
+    found = pairs(ours, partial(limit_per_second, directory, size, group), rounds=3)
+    bench.drain()
+    return found.figure(name)
 
 
-def own_time(bench: Bench) -> list[Figure]:
+def own_time(bench: Bench, names: tuple[str, str], group: int) -> list[Figure]:
     """CPU of the store itself."""
-    figures = []
-    for group in GROUPS:
-        inserting = microseconds(bench, partial(bench.insert, bytes(KIB)), group)
-        removing = microseconds(bench, bench.remove, group)
-        target = CPU_TARGET if group >= 16 else None
-        name = f"per commit of {group}, beyond the write"
-        figures += [
-            Figure(f"insert {name}", inserting, target, "µs CPU", at_most=True),
-            Figure(f"read and remove {name}", removing, None, "µs CPU", at_most=True),
-        ]
-    return figures
+    inserting = partial(microseconds, bench, partial(bench.insert, bytes(KIB)), group)
+    removing = partial(microseconds, bench, bench.remove, group)
+    return [
+        figure(names[0], inserting()).explained(os.getpid(), inserting),
+        figure(names[1], removing()),
+    ]
 
 
-def run() -> list[Figure]:
+def run() -> Iterator[Figure]:
     """The figures for scripts/bench."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as root:
         bench = Bench(Path(root) / "data")
         bench.warm_up()
-        figures = own_time(bench) + against_the_limit(bench, Path(root))
+        for group in GROUPS:
+            commit = f"per commit of {group}, beyond the write"
+            names = f"insert {commit}", f"read and remove {commit}"
+            yield from attempt(names, partial(own_time, bench, names, group))
+            bench.drain()
+        for size, group in product((KIB, 10 * KIB), GROUPS):
+            name = f"durable inserts of {size // KIB} KiB, {group} per commit, over the raw log"
+            measure = partial(against_the_limit, bench, Path(root), name, size, group)
+            yield from attempt(name, measure)
         bench.store.close()
-    return figures
 
 
 def profile(which: str) -> None:
@@ -165,13 +164,8 @@ def profile(which: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--profile", choices=["insert", "remove"])
-    arguments = parser.parse_args()
-    if arguments.profile:
-        profile(arguments.profile)
-        return
-    for figure in run():
-        print(f"{figure.name}: {figure.value:.3g} {figure.unit} {figure.note}")
+    parser.add_argument("--profile", choices=["insert", "remove"], required=True)
+    profile(parser.parse_args().profile)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness import Figure
+from figures import Figure, attempt, figure
+from harness import few
 
 from rpcqm.client.names import format_name
 from rpcqm.client.outgoing import OutgoingMessage
@@ -22,8 +24,9 @@ from rpcqm.client.target import LocalServer
 from rpcqm.pipeline.queue_source import IdentifierPartition, QueueOptions, QueueStreamReader
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 
+ROWS = "messages read by one executor core", "messages planned, read, written and removed"
 CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\n"
-MESSAGES, BATCH, BODY, SENDERS = 40_000, 10_000, 1024, 64
+MESSAGES, BATCH, BODY, SENDERS = few(40_000), 10_000, 1024, 64
 _QUERY = """
 import json, sys, time
 from rpcqm.pipeline.session import spark_session
@@ -75,7 +78,7 @@ def _stream(server: str, directory: str) -> float:
     return float(told["rows"]) / float(told["seconds"])
 
 
-def run() -> list[Figure]:
+def measure() -> list[Figure]:
     """The read alone, and all of the stream."""
     with (
         TemporaryDirectory() as directory,
@@ -90,6 +93,10 @@ def run() -> list[Figure]:
         streamed = _stream(server, str(Path(directory)))
     note = f"{MESSAGES:,} messages of {BODY} octets in batches of {BATCH:,}"
     return [
-        Figure("messages read by one executor core", read, 5000, unit="messages/s", note=note),
-        Figure("messages planned, read, written and removed", streamed, unit="messages/s"),
+        figure(ROWS[0], read, note),
+        figure(ROWS[1], streamed),
     ]
+
+
+def run() -> Iterator[Figure]:
+    yield from attempt(ROWS, measure)

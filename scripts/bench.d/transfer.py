@@ -13,7 +13,7 @@ the answer of the receive that waits for it at the other, with nothing else on i
 import socket
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,11 +22,11 @@ from tempfile import TemporaryDirectory
 
 from authenticated import NONE, Connection
 from broker import Broker, broker, mapper
-from durable import HANDLE, QUEUE, opened_for_sending, sending
+from durable_calls import HANDLE, QUEUE, opened_for_sending, sending
+from figures import Figure, UnavailableError, attempt, figure
 from harness import (
     BUILD,
     Cpus,
-    Figure,
     Pairs,
     Stolen,
     all_cpus,
@@ -41,6 +41,8 @@ from sealed import REMOTE_READ
 from sealed import transfer as opened
 from served import EVERYONE
 from sessions import WINDOW, Session, queue_manager, received
+from subjects.brokers import BETWEEN, STORED_ALONE
+from subjects.row import BOTH
 
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.codec.names.format_name import FormatName
@@ -102,9 +104,8 @@ class Two:
         """Send at least so many to the other one; how many were sent."""
         before = self._waiting()
         script = sending(SIZE, self.elsewhere).ours
-        while (sent := self._waiting() - before) < count:
-            load(self.sender.endpoint("rpc")[1], 16, script, 0.5, 0)
-        return sent
+        load(self.sender.endpoint("rpc")[1], 16, script, 0, 0, count)
+        return self._waiting() - before
 
     def _waiting(self) -> int:
         asked = self.at_sender.management.outgoing_queue(FormatName.parse(self.elsewhere))
@@ -113,13 +114,16 @@ class Two:
 
     def transferred(self) -> float:
         """Messages per second from one disk to the other."""
-        self.act("PAUSE")
-        before = self.arrived
-        sent = self.send(few(BACKLOG))
+        before, sent = self.backlog(few(BACKLOG))
         self.act("RESUME")
         began, first = self.wait(before + 1)
         ended, _ = self.wait(before + sent)
         return (before + sent - first) / (ended - began)
+
+    def backlog(self, count: int) -> tuple[int, int]:
+        """Let so many wait at the sender: how many the other one had, and how many wait."""
+        self.act("PAUSE")
+        return self.arrived, self.send(count)
 
     def stored(self) -> float:
         """Messages per second that the sender alone stores for 64 clients, by RPC."""
@@ -134,14 +138,21 @@ class Two:
 
 @contextmanager
 def two(
-    options: Sequence[str] = (), more: str = "", cpus: tuple[Cpus, Cpus] = (server_cpu, client_cpu)
+    options: Sequence[str] = (),
+    more: str = "",
+    cpus: tuple[Cpus, Cpus] = (server_cpu, client_cpu),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Two]:
     """The pair, with further options and settings; a message has been sent, so that the outgoing
     queue exists."""
     with ExitStack() as stack:
-        receiver = stack.enter_context(queue_manager("receiver", more, cpus[1], options))
+        receiver = stack.enter_context(
+            queue_manager("receiver", more, cpus[1], options, environment)
+        )
         peers = f'[binary]\npeers = "receiver=127.0.0.1:{receiver.endpoint("binary")[1]}"\n'
-        sender = stack.enter_context(queue_manager("sender", peers + more, cpus[0], options))
+        sender = stack.enter_context(
+            queue_manager("sender", peers + more, cpus[0], options, environment)
+        )
         for each in (sender, receiver):
             each.run("queue", "create", QUEUE, "--sddl", EVERYONE)
         made = Two(
@@ -150,7 +161,7 @@ def two(
             stack.enter_context(sender.client()),
             stack.enter_context(receiver.client()),
         )
-        load(sender.endpoint("rpc")[1], 1, sending(SIZE, ELSEWHERE).ours, 0.1, 0)
+        load(sender.endpoint("rpc")[1], 1, sending(SIZE, ELSEWHERE).ours, 0, 0, 1)
         made.wait(1)
         yield made
 
@@ -221,17 +232,14 @@ def latency(pair: Two) -> Figure:
         seconds = sorted(one.seconds() for _ in range(few(ONE_BY_ONE) + 3))
         after = syncs_of(BUILD, SIZE, 0.3)
         sync = 2 / (before.per_second + after.per_second)
-        made = Figure(
-            "from sent to visible at the other one, one message on its way",
+        made = figure(
+            VISIBLE,
             statistics.median(seconds) * 1e3,
-            3e3 * sync + BEYOND_SYNCS,
-            "ms",
-            True,
             f"the target is 3 raw syncs of {sync * 1e6:,.0f} µs (p50 {before.p50_us:,.0f} and "
             f"{after.p50_us:,.0f}) and {BEYOND_SYNCS} ms; the middle half "
             f"{_quantile(seconds, 25)} to {_quantile(seconds, 75)} ms, p95 "
             f"{_quantile(seconds, 95)} ms",
-            unprotected=True,
+            target=3e3 * sync + BEYOND_SYNCS,
             stolen=watch.share,
         )
         return made.explained(
@@ -287,39 +295,48 @@ def shovelled(source: Broker, destination: Broker) -> float:
         source.control("clear_parameter", "shovel", "bench")
 
 
-OVER = "recoverable messages between two queue managers, over"
+FROM_C = f"{BETWEEN} what the receiver stores of a session from C"
+SHOVELLED = f"{BETWEEN} RabbitMQ's shovel"
+VISIBLE = "from sent to visible at the other one, one message on its way"
+
+
+def over_one(pair: Two) -> Figure:
+    """Over what the sender stores for clients."""
+    stored = pairs(pair.transferred, pair.stored, ROUNDS)
+    return stored.figure(STORED_ALONE, _process(pair.receiver), beside(pair, stored))
+
+
+def over_a_session(pair: Two) -> Figure:
+    """Over what the receiver takes of a sender in C."""
+    taken = pairs(pair.transferred, pair.taken, ROUNDS)
+    return taken.figure(FROM_C, _process(pair.receiver))
+
+
+def over_the_shovel(pair: Two, name: str, cpus: tuple[Cpus, Cpus]) -> Figure:
+    """One queue manager to another against one broker to another."""
+    with shovels(cpus) as brokers:
+        measured = pairs(pair.transferred, partial(shovelled, *brokers), ROUNDS)
+        schedulers = " and ".join(str(each.schedulers) for each in brokers)
+        note = f"; RabbitMQ's schedulers {schedulers}"
+        return measured.figure(name, _process(pair.receiver), note)
+
+
+def together() -> Figure:
+    """All four may use all processors."""
+    if len(all_cpus) < 2:
+        raise UnavailableError("there is one processor")
+    cpus = (all_cpus, all_cpus)
+    with two(cpus=cpus) as pair:
+        pair.transferred()
+        return over_the_shovel(pair, f"{SHOVELLED}{BOTH}", cpus)
 
 
 def run() -> Iterator[Figure]:
-    with two() as pair, shovels() as brokers:
+    with two() as pair:
         pair.transferred()
-        server = _process(pair.receiver)
-        stored = pairs(pair.transferred, pair.stored, ROUNDS)
-        name = f"{OVER} what one of them stores alone"
-        yield stored.figure(name, 0.5, server, beside(pair, stored), True)
-        taken = pairs(pair.transferred, pair.taken, ROUNDS)
-        yield taken.figure(f"{OVER} what the receiver stores of a session from C", 0.5, server)
-        yield over_the_shovel(pair, brokers, "", 1.2)
-        yield latency(pair)
-    yield from together()
-
-
-def over_the_shovel(
-    pair: Two, brokers: tuple[Broker, Broker], table: str, target: float | None
-) -> Figure:
-    """One queue manager to another against one broker to another."""
-    measured = pairs(pair.transferred, partial(shovelled, *brokers), ROUNDS)
-    name = f"{OVER} RabbitMQ's shovel{table}"
-    schedulers = " and ".join(str(each.schedulers) for each in brokers)
-    note = f"; RabbitMQ's schedulers {schedulers}"
-    return measured.figure(name, target, _process(pair.receiver), note)
-
-
-def together() -> Iterator[Figure]:
-    """All four may use all processors."""
-    if len(all_cpus) > 1:
-        cpus = (all_cpus, all_cpus)
-        with two(cpus=cpus) as pair, shovels(cpus) as brokers:
-            pair.transferred()
-            table = f", {len(all_cpus)} processors for each"
-            yield over_the_shovel(pair, brokers, table, None)
+        yield from attempt(STORED_ALONE, partial(over_one, pair))
+        yield from attempt(FROM_C, partial(over_a_session, pair))
+        shovel = partial(over_the_shovel, pair, SHOVELLED, (server_cpu, client_cpu))
+        yield from attempt(SHOVELLED, shovel)
+        yield from attempt(VISIBLE, partial(latency, pair))
+    yield from attempt(f"{SHOVELLED}{BOTH}", together)

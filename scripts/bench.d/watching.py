@@ -5,33 +5,42 @@ metrics, one without; they count by the server's processor time. Starts are meas
 way: processes with the port and without it, in turns, until each is ready.
 """
 
-import math
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from durable import CONFIGURATION, QUEUE, sending
-from harness import BUILD, Figure, few, load, pinned, processor_seconds, server_cpu
+from durable_calls import CONFIGURATION, QUEUE, sending
+from figures import Figure, attempt, figure
+from harness import BUILD, computed, few, load, pinned, server_cpu
+from intervals import interval
 from served import EVERYONE, PORTS, RPCQM, Served, serving
 
-CONNECTIONS, PAIRS, SECONDS = 16, 15, 1.0
+CONNECTIONS, PAIRS, CALLS = 16, 15, 12_000
+SENDS = (
+    "durable sends with the interface that nobody uses, over without it, by processor time, "
+    "the end of the interval"
+)
+STARTING = (
+    "processor time of a start with the interface for programs, over one without it, "
+    "the end of the interval"
+)
 STARTS = 15
 PATIENCE = 60
 
 
 def seconds_per_call(served: Served) -> float:
     """Of the server's processor, for a round of sends."""
-    before = processor_seconds(served.pid)
-    seen = load(served.port, CONNECTIONS, sending(1024).ours, SECONDS, warm_up=0)
-    return (processor_seconds(served.pid) - before) / seen.calls
+    before = computed(served.pid)
+    seen = load(served.port, CONNECTIONS, sending(1024).ours, 0, 0, few(CALLS))
+    return (computed(served.pid) - before) / seen.calls
 
 
-def compared(name: str, ratios: list[float], at_most: bool = False) -> Figure:
+def compared(name: str, ratios: list[float], at_most: bool = False, more: str = "") -> Figure:
     """The end of the interval of the median that is to be on the good side of 1.
 
     Nothing is measurable as long as the median may be 1 with a probability of 95 %.
@@ -40,21 +49,7 @@ def compared(name: str, ratios: list[float], at_most: bool = False) -> Figure:
     low, high = interval(ratios)
     note = f"{len(ratios)} pairs; the median is {statistics.median(ratios):.3f}, "
     note += f"from {low:.3f} to {high:.3f} (95 %)"
-    value = low if at_most else high
-    return Figure(f"{name}, the end of the interval", value, 1, at_most=at_most, note=note)
-
-
-def interval(ordered: list[float]) -> tuple[float, float]:
-    """Of the median, by ranks: so many of the pairs are below it as coins would tell."""
-    count = len(ordered)
-    chance, rank = 0.5**count, 0
-    while rank < count // 2 and (more := chance + coins(count, rank + 1)) <= 0.025:
-        chance, rank = more, rank + 1
-    return ordered[rank], ordered[-rank - 1]
-
-
-def coins(count: int, heads: int) -> float:
-    return float(math.comb(count, heads)) * 0.5**count
+    return figure(name, low if at_most else high, f"{more}{note}")
 
 
 def sends() -> Figure:
@@ -77,18 +72,20 @@ def sends() -> Figure:
             costs = {id(served): seconds_per_call(served) for served in order}
             watched, unwatched = (costs[id(served)] for served in both)
             ratios.append(unwatched / watched)
-    name = "durable sends with the interface that nobody uses, over without it, by processor time"
-    return compared(name, ratios)
+        again = partial(seconds_per_call, both[0])
+        return compared(SENDS, ratios).explained(both[0].pid, again)
 
 
 @contextmanager
-def started(directory: Path, port: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    directory: Path, port: str, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A server that is ready."""
     ready = directory / "ready.json"
     ready.unlink(missing_ok=True)
     places = ("--data-dir", directory / f"data{port}", "--ready-file", ready)
     argv = [*RPCQM, "serve", *places, *PORTS, "--console-port", port]
-    process = pinned(argv, server_cpu, stderr=subprocess.DEVNULL)
+    process = pinned(argv, server_cpu, stderr=subprocess.DEVNULL, env=environment)
     try:
         end = time.monotonic() + PATIENCE
         while not ready.exists():
@@ -101,11 +98,12 @@ def started(directory: Path, port: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(PATIENCE)
 
 
-def computed(directory: Path, port: str) -> float:
+def computed_by_start(
+    directory: Path, port: str, environment: Mapping[str, str] | None = None
+) -> float:
     """Seconds that all threads of a server have computed when it is ready."""
-    with started(directory, port) as process:
-        tasks = Path(f"/proc/{process.pid}/task").glob("*/schedstat")
-        return sum(int(each.read_text("ascii").split()[0]) for each in tasks) / 1e9
+    with started(directory, port, environment) as process:
+        return computed(process.pid)
 
 
 def starts() -> Figure:
@@ -113,19 +111,18 @@ def starts() -> Figure:
     with TemporaryDirectory(dir=BUILD) as name:
         directory = Path(name)
         for port in ("0", "-1"):
-            computed(directory, port)  # which makes the data directory
+            computed_by_start(directory, port)  # which makes the data directory
         ratios, costs = [], []
         for number in range(few(STARTS)):
             order = ("0", "-1") if number % 2 else ("-1", "0")
-            took = {port: computed(directory, port) for port in order}
+            took = {port: computed_by_start(directory, port) for port in order}
             ratios.append(took["0"] / took["-1"])
             costs.append(took["0"])
-    name = "processor time of a start with the interface for programs, over one without it"
-    made = compared(name, ratios, at_most=True)
-    return replace(made, note=f"{statistics.median(costs) * 1000:.0f} ms; {made.note}")
+    more = f"{statistics.median(costs) * 1000:.0f} ms; "
+    return compared(STARTING, ratios, at_most=True, more=more)
 
 
 def run() -> Iterator[Figure]:
     BUILD.mkdir(parents=True, exist_ok=True)
-    yield sends()
-    yield starts()
+    yield from attempt(SENDS, sends)
+    yield from attempt(STARTING, starts)

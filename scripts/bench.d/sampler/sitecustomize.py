@@ -2,10 +2,12 @@
 
 Python imports it when it starts, because the benches put this directory into PYTHONPATH of the
 servers that they start. SIGUSR1 begins; SIGUSR2 ends, and writes the functions with their samples
-to a file in the directory BENCH_SAMPLES. Until then it costs nothing. What C does for a function
+to a file in the directory BENCH_SAMPLES. Until then it costs nothing. With
+BENCH_SAMPLE_ALL it begins at once, and ends with the process. What C does for a function
 counts for that function, what the event loop does by itself for the one that runs the loop.
 """
 
+import atexit
 import os
 import signal
 from collections import Counter
@@ -37,7 +39,11 @@ def _end(_: int, __: FrameType | None) -> None:
     path.with_suffix(".new").rename(path)
 
 
-if "BENCH_SAMPLES" in os.environ:
+if "BENCH_SAMPLE_ALL" in os.environ:
+    signal.signal(signal.SIGPROF, _take)
+    _begin(0, None)
+    atexit.register(_end, 0, None)
+elif "BENCH_SAMPLES" in os.environ:
     signal.signal(signal.SIGPROF, _take)
     signal.siginterrupt(signal.SIGPROF, False)
     signal.signal(signal.SIGUSR1, _begin)

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -27,8 +28,13 @@ def harness(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def driver(harness: ModuleType) -> Any:
-    return import_module("driver")
+def figures(harness: ModuleType) -> Any:
+    return import_module("figures")
+
+
+@pytest.fixture
+def measuring(harness: ModuleType) -> Any:
+    return import_module("measuring")
 
 
 @pytest.fixture
@@ -54,29 +60,55 @@ def pdu(ptype: int, body: bytes = b"", call_id: int = 0) -> bytes:
     ],
 )
 def test_a_figure_is_held_against_its_target(
-    harness: Any, value: float, target: float | None, at_most: bool, met: bool
+    figures: Any, value: float, target: float | None, at_most: bool, met: bool
 ) -> None:
-    assert harness.Figure("calls", value, target, at_most=at_most).met is met
+    assert figures.Figure("calls", value, target, at_most=at_most).met is met
 
 
-def test_a_missed_target_is_said_plainly(harness: Any, driver: Any) -> None:
-    figure = harness.Figure("null calls, level NONE", 0.4, 0.45, note="10/s against 25/s")
-    told = driver.line(figure)
+def test_a_missed_target_is_said_plainly(figures: Any, measuring: Any) -> None:
+    figure = figures.Figure("null calls, level NONE", 0.4, 0.45, note="10/s against 25/s")
+    told = measuring.line(figure)
     assert "null calls, level NONE: 0.4 times   (target at least 0.45: MISSED)" in told
     assert "10/s against 25/s" in told
-    assert driver.report({"rpc": [figure], "ndr": None}) == "1 figures, 1 missed; failed: ndr"
+    assert measuring.report([outcome(measuring, figure)]) == "1 figures, 1 missed"
 
 
 def test_a_row_tells_the_setting_it_needs_where_it_was_not_quiet_and_its_profile(
-    harness: Any, driver: Any
+    figures: Any, measuring: Any
 ) -> None:
-    figure = harness.Figure("sends", 2, 1, unprotected=True, stolen=0.2, profile=("50 % f",))
-    told = driver.line(figure)
+    figure = figures.Figure("sends", 2, 1, unprotected=True, stolen=0.2, profile=("50 % f",))
+    told = measuring.line(figure)
     assert "allow_unprotected_rpc = true, allow_nonauthenticated_rpc = true" in told
     assert "not quiet: 20% of the processors' time was stolen" in told
     assert told.endswith("50 % f")
-    assert "not quiet" not in driver.line(harness.Figure("sends", 2, 1, stolen=0.05))
-    assert driver.report({"rpc": [figure]}) == "1 figures, 0 missed, 1 not quiet"
+    assert "not quiet" not in measuring.line(figures.Figure("sends", 2, 1, stolen=0.05))
+    assert measuring.report([outcome(measuring, figure)]) == "1 figures, 0 missed, 1 not quiet"
+
+
+def outcome(measuring: Any, *figures: Any) -> Any:
+    machine = import_module("machine").Machine("2 of a kind", "Linux", "ext4", "3.11")
+    return measuring.Outcome("rpc", figures, 1.0, 0.0, 0.0, 9000.0, "2026-01-02", machine)
+
+
+def spend(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_what_is_measured_in_this_process_is_profiled_here(figures: Any) -> None:
+    missed = figures.Figure("codec", 0.5, 1).explained(os.getpid(), lambda: spend(0.3))
+    assert "spend" in missed.profile[1]
+
+
+def test_a_command_is_profiled_from_its_start_to_its_end(harness: ModuleType) -> None:
+    command = f"{BUSY.partition('print')[0]}spend(0.3)"
+    profile = import_module("sampling").sampled_command([sys.executable, "-c", command])
+    assert "spend" in profile[1]
+    failed = import_module("sampling").sampled_command(
+        [sys.executable, "-c", "raise SystemExit(3)"]
+    )
+    assert failed == ("no profile: the command ended with status 3",)
 
 
 BUSY = """
@@ -92,7 +124,7 @@ while input():
 """
 
 
-def test_a_missed_row_is_profiled_by_functions_of_the_server(harness: Any, tmp_path: Path) -> None:
+def test_a_missed_row_is_profiled_by_functions_of_the_server(figures: Any, tmp_path: Path) -> None:
     environment = import_module("sampling").environment(tmp_path)
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -113,8 +145,8 @@ def test_a_missed_row_is_profiled_by_functions_of_the_server(harness: Any, tmp_p
             talk_to.flush()
             hear.readline()
 
-        missed = harness.Figure("sends", 0.5, 1).explained(server.pid, again)
-        met = harness.Figure("sends", 1, 1).explained(server.pid, again)
+        missed = figures.Figure("sends", 0.5, 1).explained(server.pid, again)
+        met = figures.Figure("sends", 1, 1).explained(server.pid, again)
         talk_to.write("\n")
     assert "spend" in missed.profile[1]
     assert len(missed.profile) <= 12
@@ -133,15 +165,19 @@ def test_the_broker_is_installed_before_its_port_mapper_starts(
     )
     (tmp_path / "apt-get").chmod(0o755)
     with (
-        pytest.raises(RuntimeError, match="install rabbitmq-server: no such package"),
+        pytest.raises(
+            import_module("figures").UnavailableError,
+            match="install rabbitmq-server: no such package",
+        ),
         broker.mapper(tmp_path),
     ):
         pass
     assert "rabbitmq-server" in (tmp_path / "asked").read_text()
 
 
-def test_figures_are_written_as_json(harness: Any, driver: Any, tmp_path: Path) -> None:
-    driver.write_json(tmp_path / "figures.json", {"rpc": [harness.Figure("calls", 2, 1)]})
+def test_figures_are_written_as_json(figures: Any, measuring: Any, tmp_path: Path) -> None:
+    found = outcome(measuring, figures.Figure("calls", 2, 1))
+    measuring.write_json(tmp_path / "figures.json", [found])
     written = json.loads((tmp_path / "figures.json").read_text())
     assert written["benches"]["rpc"][0]["name"] == "calls"
     assert written["benches"]["rpc"][0]["met"] is True
@@ -203,6 +239,14 @@ def test_calls_that_are_outstanding_have_numbers_and_handles_of_their_own(
     opened = pdu(REQUEST, b"open") * 3
     calls = b"".join(pdu(REQUEST, b"HAND", call_id) for call_id in (2, 3, 4))
     assert (tmp_path / "log").read_bytes().startswith(opened + calls)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_load_of_so_many_calls_ends_after_them(harness: Any, tmp_path: Path) -> None:
+    script = harness.Script(once=[pdu(BIND)], loop=[pdu(REQUEST, b"counted")])
+    with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE), tmp_path / "log") as port:
+        seen = harness.load(port, 3, script, 0, 0, calls=200)
+    assert 200 <= seen.calls < 203
 
 
 @pytest.mark.usefixtures("compiler")

@@ -1,0 +1,38 @@
+"""The interface for programs, and metrics."""
+
+from subjects.row import Table, least, most, rows_of_bench, table
+
+API = rows_of_bench(
+    "api",
+    least(
+        "recoverable messages of 1 KiB sent over /api/v1, over a route that reads and answers", 0.35
+    ),
+    least(
+        "requests to receive and complete them, over a route that reads and answers",
+        0.35,
+    ),
+)
+SCRAPING = rows_of_bench(
+    "scraping",
+    most("a scrape with 10,000 queues", 250, "ms CPU"),
+    most("the longest pause of a scrape with 10,000 queues", 5, "ms CPU"),
+    most("the list of 10,000 queues in one answer", 100, "ms CPU"),
+    most("the longest pause of the list of 10,000 queues in one answer", 5, "ms CPU"),
+    most("the list of 10,000 queues in pages", 100, "ms CPU"),
+    most("the longest pause of the list of 10,000 queues in pages", 5, "ms CPU"),
+)
+WATCHING = rows_of_bench(
+    "watching",
+    least(
+        "durable sends with the interface that nobody uses, over without it, by processor time, "
+        "the end of the interval",
+        1,
+    ),
+    most(
+        "processor time of a start with the interface for programs, over one without it, "
+        "the end of the interval",
+        1,
+    ),
+)
+
+TABLES: tuple[Table, ...] = (table("programs", API, SCRAPING, WATCHING),)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from against_loads import LOADS, Open
-from checkouts import Checkout, checked_out, present
+from checkouts import Checkout, checked_out, git, present
 from figures import UnavailableError
 from harness import BUILD, HERE, TRIAL
 from intervals import interval
@@ -210,6 +210,8 @@ def main(commit: str, asked: Sequence[str]) -> int:
         checked_out(ROOT, present(ROOT), BUILD / "against") as this,
     ):
         print(f"processor time of what is checked out ({this.commit}) over {other.commit}")
+        if git(ROOT, "status", "--porcelain", "--untracked-files=no"):
+            print("what is checked out has changes that are not committed; they count")
         for row in chosen(asked):
             print(f"  {row} …", flush=True)
             said.append(compared(row, other, this))

@@ -1,10 +1,12 @@
 """Runs the benches of this directory and prints each figure with its target."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import structlog
 from harness import HERE
 
 sys.path.insert(0, str(HERE.parents[1]))  # some benches share inputs with the tests
@@ -48,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         print("\n".join(there))
         return 0
+    # What queue managers and stores within this process have to say would stand between the rows.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     if options.against:
         return against.main(options.against, options.names)
     if options.page:

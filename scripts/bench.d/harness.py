@@ -32,7 +32,7 @@ Cpus = int | Sequence[int]
 TRIAL = bool(os.environ.get("BENCH_TRIAL"))
 """Whether this run only shows that the rows work: everything is short, and no figure means much."""
 
-PATIENCE = 240.0
+PATIENCE = 300.0
 """Seconds in which a load of so many calls ends, on a slow machine too."""
 
 UNPROTECTED = "[security] allow_unprotected_rpc = true, allow_nonauthenticated_rpc = true"

@@ -1,6 +1,7 @@
 """scripts/bench --page: the whole page, from what was recorded of one commit."""
 
 import json
+import re
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,12 @@ import pytest
 from tests.support.git_repositories import Repository
 
 BENCHES = Path(__file__).parents[3] / "scripts" / "bench.d"
+DOCS = Path(__file__).parents[3] / "docs"
 COMMIT = "0123456789ab"
+
+
+def read(path: Path) -> str:
+    return path.read_text("utf-8")
 
 
 @pytest.fixture
@@ -44,7 +50,7 @@ def everything(page: Any) -> list[Any]:
 
 
 def template(page: Any) -> str:
-    return str(page.TEMPLATE.read_text("utf-8"))
+    return read(page.TEMPLATE)
 
 
 SENDS = "durable sends of 1 KiB over the C log server, 16 connections"
@@ -99,6 +105,21 @@ def test_a_table_without_a_place_in_the_template_is_refused(page: Any) -> None:
     without = template(page).replace("{{rows sends}}", "")
     with pytest.raises(ValueError, match="no place for rows sends"):
         page.rendered(without, COMMIT, everything(page))
+
+
+def test_links_from_the_page_and_to_it_lead_somewhere(page: Any) -> None:
+    headings = {
+        re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in template(page).splitlines()
+        if line.startswith("#")
+    }
+    pages = DOCS.glob("*.md")
+    asked = {name for each in pages for name in re.findall(r"performance\.md#([\w-]+)", read(each))}
+    asked |= set(re.findall(r"\]\(#([\w-]+)\)", template(page)))
+    assert "messages-over-http" in asked
+    assert asked - headings == set()
+    files = re.findall(r"\]\(([\w-]+\.md)", template(page))
+    assert [name for name in files if not (DOCS / name).exists()] == []
 
 
 def test_an_interrupted_run_goes_on_where_it_was_and_measures_what_is_named_again(

@@ -196,10 +196,7 @@ def _looked_up(asked: Asked) -> Message:
 
 
 def _peeked(message: Message, wanted: models.Peek) -> dict[str, object]:
-    told = shown(message)
-    if not wanted.decode:
-        told |= {"value_type": "bytes", "value": told["body_base64"]}
-    return told
+    return shown(message, wanted.decode)
 
 
 def lookup_id_of(text: str) -> int:

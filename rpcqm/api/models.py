@@ -206,6 +206,7 @@ class Message:
     value: Any
     body_base64: str
     body: str | None = None
+    undecoded: str | None = None
     soap_envelope: str | None = None
     traceparent: str | None = None
     lease: str | None = None
@@ -215,12 +216,16 @@ class Message:
 
 @dataclass(frozen=True)
 class Body:
-    """What a body says, as a message tells it; `body` is there if it is text."""
+    """What a body says, as a message tells it; `body` is there if it is text.
+
+    `undecoded` is there if it is told by its octets, and says why.
+    """
 
     value_type: str
     value: Any
     body_base64: str
     body: str | None = None
+    undecoded: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from rpcqm.api.reading import write_json
 from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.text import iso_time
-from rpcqm.codec.bodies.described import described_body
-from rpcqm.codec.bodies.kinds import kind_and_value
+from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, DecodeBudget
+from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_value
+from rpcqm.codec.bodies.kinds import read_body
 from rpcqm.codec.packet.form import Contents, PacketForm, Values
 from rpcqm.operations.messages import Message, TakenMessage
 from rpcqm.operations.shapes import leased, shown
@@ -133,11 +134,19 @@ _END = b'],"next":null}'
 
 def told_body(body: bytes, body_type: int) -> bytes:
     """What `described_body` tells of a body, each member behind a comma."""
-    if body_type == 0:
-        kind, value = kind_and_value(body, 0)
-        if value is body:
-            return _told_octets(kind, body)
-    return b"," + write_json(described_body(body, body_type))[1:-1]
+    if len(body) > LONGEST_DECODED:
+        return _behind_comma(described_body(body, body_type, LONGEST_DECODED))
+    budget = DecodeBudget(len(body))
+    read = read_body(body, body_type, budget)
+    if body_type == 0 and read.value is body and not read.problem:
+        told = _told_octets(read.kind, body)
+        if len(body) < SMALLEST_MEASURED or len(told) < budget.octets:
+            return told
+    return _behind_comma(described_value(body, body_type, read, budget))
+
+
+def _behind_comma(told: Mapping[str, object]) -> bytes:
+    return b"," + write_json(told)[1:-1]
 
 
 def _told_octets(kind: str, body: bytes) -> bytes:

@@ -18,7 +18,7 @@ from rpcqm.cli.output import (
     time_text,
 )
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.bodies.described import Place, class_name, described
+from rpcqm.codec.bodies.described import Place, class_name, described, described_body
 from rpcqm.codec.packet.enums import MessageClass
 
 FORMATS = ("table", "json", "body", "hex")
@@ -179,7 +179,7 @@ def as_json(message: ReceivedMessage) -> dict[str, object]:
         message.move_count,
         message.abort_count,
     )
-    return described(message, place, message.available_body)
+    return described(message, place, described_body(message.available_body, message.body_type))
 
 
 def _described(message: ReceivedMessage) -> bytes:

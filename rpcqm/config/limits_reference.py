@@ -49,6 +49,7 @@ class Bound:
 REFUSED = "the call is refused"
 CLOSED = "the connection is closed"
 BAD_REQUEST = "the request is answered with 400, and the connection closed"
+_OCTETS_TOLD = "the body is told by its octets, with the reason"
 
 BOUNDS: tuple[Bound, ...] = (
     # Connections.
@@ -626,18 +627,39 @@ BOUNDS: tuple[Bound, ...] = (
         "levels",
     ),
     Bound(
-        "body.dotnet_free_values",
-        "the body is refused with an error before anything is made of it",
-        "Values that a body of .NET may hold however small it is.",
-        "rpcqm.codec.bodies.dotnet_binary:FREE_VALUES",
+        "body.free_values",
+        _OCTETS_TOLD,
+        "Values that a body of .NET, in JSON or XML may hold however small it is.",
+        "rpcqm.codec.bodies.budget:FREE_VALUES",
         "values",
     ),
     Bound(
-        "body.dotnet_values_per_octet",
-        "the body is refused with an error before anything is made of it",
-        "Values that a body of .NET may hold besides, for each of its octets.",
-        "rpcqm.codec.bodies.dotnet_binary:VALUES_PER_OCTET",
-        "values",
+        "body.octets_per_value",
+        _OCTETS_TOLD,
+        "Octets of such a body for each value that it may hold besides.",
+        "rpcqm.codec.bodies.budget:OCTETS_PER_VALUE",
+        "octets",
+    ),
+    Bound(
+        "body.free_octets",
+        _OCTETS_TOLD,
+        "Octets of JSON that are told of any body however small it is.",
+        "rpcqm.codec.bodies.budget:FREE_OCTETS",
+        "octets",
+    ),
+    Bound(
+        "body.told_per_octet",
+        _OCTETS_TOLD,
+        "Octets of JSON that are told of any body besides, for each of its own.",
+        "rpcqm.codec.bodies.budget:TOLD_PER_OCTET",
+        "octets",
+    ),
+    Bound(
+        "body.json_depth",
+        _OCTETS_TOLD,
+        "Objects and arrays of JSON within each other.",
+        "rpcqm.codec.bodies.kinds:MAXIMUM_JSON_DEPTH",
+        "levels",
     ),
     Bound(
         "body.xml_depth",

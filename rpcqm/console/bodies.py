@@ -5,10 +5,10 @@ import json
 from typing import NamedTuple
 
 from rpcqm.base.text import hex_lines
-from rpcqm.codec.bodies.described import UTF_16, described_body
+from rpcqm.codec.bodies.described import LONGEST_DECODED, UTF_16, described_body
 from rpcqm.codec.bodies.kinds import BYTES, kind_of_type
 
-LONGEST_BODY = 256 * 1024
+LONGEST_BODY = LONGEST_DECODED
 """Characters of a body that a page shows, and octets of one that is read as more than text."""
 _HEX_ROW = 79
 _MOST_CONTROLS = 10

@@ -5,7 +5,14 @@ from typing import Any, NamedTuple
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.text import iso_time
-from rpcqm.codec.bodies.described import Place, described
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.codec.bodies.described import (
+    LONGEST_DECODED,
+    Place,
+    described,
+    described_body,
+    described_octets,
+)
 from rpcqm.codec.names.written import shown_name
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
 from rpcqm.operations.trail import Event
@@ -108,16 +115,29 @@ def described_queue(facts: QueueFacts) -> dict[str, Any]:
     return told
 
 
-def shown(message: Message, body: bytes | None = None) -> dict[str, object]:
-    """A message with the members of `receive --json`; `body` is what is read of its body."""
+def shown(
+    message: Message, decode: bool = True, budget: DecodeBudget | None = None
+) -> dict[str, object]:
+    """A message with the members of `receive --json`.
+
+    What its body says is looked at if `decode` says so and it is short, within a `budget`.
+    """
     attributes = message.attributes
+    body, kind = attributes.body, attributes.body_type
+    if not decode:
+        return properties(message) | described_octets(body, kind)
+    return properties(message) | described_body(body, kind, LONGEST_DECODED, budget)
+
+
+def properties(message: Message) -> dict[str, object]:
+    """The same without its body."""
     place = Place(
         message.lookup_identifier,
         message.arrival_time / 1000,
         message.move_count,
         message.abort_count,
     )
-    return described(attributes, place, attributes.body if body is None else body)
+    return described(message.attributes, place, {})
 
 
 def leased(received: LeasedMessage) -> dict[str, object]:

@@ -3,6 +3,7 @@
 import base64
 import datetime
 import functools
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.text import iso_time
-from rpcqm.codec.bodies.kinds import kind_and_value
+from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, TOO_LONG, DecodeBudget
+from rpcqm.codec.bodies.formatters import decode_body
+from rpcqm.codec.bodies.kinds import BYTES, DOTNET, TEXT, ReadBody, kind_of_type, read_body
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     BodyType,
@@ -33,6 +36,9 @@ from rpcqm.codec.types.mqvalues import (
     VT_NULL,
 )
 
+LONGEST_DECODED = 256 * 1024
+"""Octets of a body that is decoded while others wait; a longer one is where somebody asks for that,
+and nobody waits."""
 UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 _NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
 """Types of numbers, dates and the like: their octets may look like text, and are none."""
@@ -40,6 +46,9 @@ _LONGEST_SID = 68
 """Octets of one with 15 parts, the most that there are ([MS-DTYP] 2.4.2.2)."""
 _CLASS_PREFIX = "MQMSG_CLASS_"
 _DELIVERIES = tuple(each.name.lower() for each in sorted(DeliveryGuarantee))
+UNDECODED = "undecoded"
+_SHORT = 64 * 1024
+"""A body with fewer octets is told as a value of octets, and as text, if its value is too long."""
 ACKNOWLEDGEMENTS: Mapping[str, AcknowledgementsRequested] = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
@@ -61,10 +70,12 @@ class Place:
     abort_count: int
 
 
-def described(message: PacketMessage, place: Place, body: bytes) -> dict[str, object]:
+def described(
+    message: PacketMessage, place: Place, body: Mapping[str, object]
+) -> dict[str, object]:
     """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC.
 
-    `body` is the part of the body that was read.
+    `body` is what is told of the body, by `described_body` or `described_octets`.
     """
     told: dict[str, object] = {
         "lookup_id": str(place.lookup_identifier),
@@ -95,7 +106,7 @@ def described(message: PacketMessage, place: Place, body: bytes) -> dict[str, ob
         told["traceparent"] = str(context)
     if message.is_srmp:
         told["soap_envelope"] = message.soap_envelope
-    return told | described_body(body, message.body_type)
+    return {**told, **body}
 
 
 def class_name(number: int) -> str:
@@ -105,14 +116,75 @@ def class_name(number: int) -> str:
     return f"0x{number:04X}"
 
 
-def described_body(body: bytes, body_type: int) -> dict[str, object]:
-    """The body for programs: its kind and value, its text if it is text, and its octets."""
-    kind, value = kind_and_value(body, body_type)
+def described_body(
+    body: bytes, body_type: int, longest: int | None = None, budget: DecodeBudget | None = None
+) -> dict[str, object]:
+    """The body for programs: its kind and value, its text if it is text, and its octets.
+
+    A body of more than `longest` octets is not decoded, and one that would be too long is told by
+    its octets; `undecoded` has the reason, also for a body that is not what its type says (G395).
+    """
+    if longest is not None and len(body) > longest:
+        return _octets_alone(body, f"it is longer than {longest:,} bytes")
+    budget = budget or DecodeBudget(len(body))
+    return described_value(body, body_type, read_body(body, body_type, budget), budget)
+
+
+def described_value(
+    body: bytes, body_type: int, read: ReadBody, budget: DecodeBudget
+) -> dict[str, object]:
+    """The same for a body that was read with a budget."""
+    kind, found, problem = read
+    value = json_value(found)
     text = value if body_type and isinstance(value, str) else text_of(body, body_type)
-    told: dict[str, object] = {"value_type": kind, "value": json_value(value)}
+    told = _told(kind, value, text, body)
+    if _is_too_long(told, body, budget):
+        return _shortened(body, body_type)
+    return told | {"undecoded": problem} if problem else told
+
+
+def described_octets(body: bytes, body_type: int) -> dict[str, object]:
+    """The same without a look at what they say, beyond whether they are text."""
+    told = _told(BYTES, _base64(body), _plain_text(body, body_type), body)
+    too_long = _is_too_long(told, body, DecodeBudget(len(body)))
+    return _octets_alone(body, TOO_LONG) if too_long else told
+
+
+def _plain_text(body: bytes, body_type: int) -> str | None:
+    if kind_of_type(body_type) != TEXT:
+        return text_of(body, body_type)
+    try:
+        return str(decode_body(body, body_type))
+    except DecodeError:
+        return None
+
+
+def _shortened(body: bytes, body_type: int) -> dict[str, object]:
+    """What is told of a body whose value is too long: nothing but octets, unless it is short."""
+    if len(body) >= _SHORT:
+        return _octets_alone(body, TOO_LONG)
+    return described_octets(body, body_type) | {"undecoded": TOO_LONG}
+
+
+def _is_too_long(told: Mapping[str, object], body: bytes, budget: DecodeBudget) -> bool:
+    """Whether JSON of it has more octets than its budget; small bodies refer to parts at most."""
+    if len(body) < SMALLEST_MEASURED and told["value_type"] != DOTNET:
+        return False
+    return len(_encode(told).encode("utf-8", "replace")) > budget.octets
+
+
+def _told(kind: str, value: object, text: str | None, body: bytes) -> dict[str, object]:
+    told = {"value_type": kind, "value": value}
     if text is not None:
         told["body"] = text
     return told | {"body_base64": _base64(body)}
+
+
+def _octets_alone(body: bytes, reason: str) -> dict[str, object]:
+    return _told(UNDECODED, None, None, body) | {"undecoded": reason}
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def text_of(body: bytes, body_type: int) -> str | None:
@@ -131,6 +203,20 @@ def text_of(body: bytes, body_type: int) -> str | None:
 
 def json_value(value: object) -> object:
     """A value in what JSON has: octets in Base64, dates as ISO 8601, exact numbers as text."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, list):
+        return [each if type(each) in _PLAIN else json_value(each) for each in value]
+    if isinstance(value, dict):
+        return {
+            str(name): each if type(each) in _PLAIN else json_value(each)
+            for name, each in value.items()
+        }
+    return _one_value(value)
+
+
+def _one_value(value: object) -> object:
     match value:
         case bytes():
             return _base64(value)
@@ -140,11 +226,11 @@ def json_value(value: object) -> object:
             return value.isoformat()
         case Decimal() | UUID() | datetime.timedelta():
             return str(value)
-        case list():
-            return [json_value(each) for each in value]
-        case dict():
-            return {str(name): json_value(each) for name, each in value.items()}
     return value
+
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+"""Types that JSON has; floats are not always numbers there."""
 
 
 def _base64(octets: bytes) -> str:

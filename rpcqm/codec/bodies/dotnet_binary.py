@@ -1,8 +1,8 @@
 """What BinaryFormatter of .NET has written, read as data ([MS-NRBF]).
 
 Objects become dictionaries of their members with the name of their class under "$class"; no class
-is ever looked for. What a body may hold is bounded before it is made (G102): a few octets can name
-an array of billions of nulls, or objects that refer to each other without end.
+is ever looked for. What a body may hold is bounded before it is made (G102, G395): a few octets can
+name an array of billions of nulls, or objects that refer to each other without end.
 """
 
 import datetime
@@ -13,15 +13,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies.budget import BudgetError, DecodeBudget, told_size
 
 CLASS = "$class"
 MAXIMUM_DEPTH = 64
 """Objects and arrays within each other."""
-FREE_VALUES = 65_536
-VALUES_PER_OCTET = 4
-"""A body may hold FREE_VALUES values, and VALUES_PER_OCTET more for each of its octets."""
-_TEXT_PER_VALUE = 64
-"""Characters of a text or octets that count as one more value, each time it is referred to."""
 _DECIMAL_DIGITS = 29
 _TICKS = (1 << 62) - 1
 
@@ -74,14 +70,18 @@ class _Nulls(int):
 
 
 class _Whole(NamedTuple):
-    """An object without references, the values that it has when written out, and its depth."""
+    """An object without references; the values and octets of it written out, and its depth.
+
+    Numbers and the like count as values alone, since each has a few octets.
+    """
 
     value: Any
     values: int
+    octets: int
     height: int
 
 
-_UNDERWAY = _Whole(None, 0, 0)
+_UNDERWAY = _Whole(None, 0, 0, 0)
 """Stands for an object that is being put together."""
 
 
@@ -98,30 +98,32 @@ _PRIMITIVES = {
     15: "I",
     16: "Q",
 }
+_STRUCTS = {kind: struct.Struct(f"<{code}") for kind, code in _PRIMITIVES.items()}
+_INT, _TICK_COUNT, _DATE = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<Q")
 _Layout = tuple[str, list[str], list[tuple[_Kind, int]] | None]
+_NULL_OCTETS = len("null,")
 
 
-def decode_binary(body: bytes) -> Any:
+def decode_binary(body: bytes, budget: DecodeBudget | None = None) -> Any:
     """The value, or the object, that a body holds.
 
-    Raises DecodeError, also for a body with more than MAXIMUM_DEPTH levels, with more values than
-    FREE_VALUES and VALUES_PER_OCTET allow, or with an object that holds itself (G102).
+    Raises DecodeError, also for a body with more than MAXIMUM_DEPTH levels or with an object that
+    holds itself (G102), and BudgetError for one that is too much for its `budget`.
     """
     try:
-        return _DotNetReader(body).whole()
+        return _DotNetReader(body, budget or DecodeBudget(len(body))).whole()
     except (struct.error, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise DecodeError(f"not what BinaryFormatter writes: {error}") from error
 
 
 class _DotNetReader:
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, budget: DecodeBudget) -> None:
         self._body = body
         self._offset = 0
         self._objects: dict[int, object] = {}
         self._layouts: dict[int, _Layout] = {}
         self._depth = 0
-        self._budget = FREE_VALUES + VALUES_PER_OCTET * len(body)
-        self._left = self._budget
+        self._budget = budget
         self._resolved: dict[int, _Whole] = {}
 
     # Octets
@@ -132,11 +134,11 @@ class _DotNetReader:
         self._offset += size
         return self._body[self._offset - size : self._offset]
 
-    def _unpack(self, code: str) -> Any:
-        return struct.unpack(f"<{code}", self._take(struct.calcsize(f"<{code}")))[0]
+    def _unpack(self, layout: struct.Struct) -> Any:
+        return layout.unpack(self._take(layout.size))[0]
 
     def _int(self) -> int:
-        return int(self._unpack("i"))
+        return int(self._unpack(_INT))
 
     def _string(self) -> str:
         """LengthPrefixedString: seven bits of the length per octet."""
@@ -151,14 +153,14 @@ class _DotNetReader:
     def _count(self) -> int:
         """A number of elements that the body may still hold."""
         count = self._int()
-        if not 0 <= count <= self._left:
+        if count < 0:
             raise DecodeError(f"{count} elements", self._offset)
+        self._check_room(count)
         return count
 
-    def _spend(self, values: int) -> None:
-        self._left -= values
-        if self._left < 0:
-            raise DecodeError("more values than a body may hold", self._offset)
+    def _check_room(self, count: int) -> None:
+        if count > self._budget.left:
+            raise BudgetError(f"it has {count} elements, more than are made of a body of its size")
 
     def _enter(self) -> None:
         """Go into an object or an array; `_depth` is taken back at its end."""
@@ -173,20 +175,22 @@ class _DotNetReader:
             raise DecodeError("no SerializationHeaderRecord")
         root, *_ = struct.unpack("<4i", self._take(16))
         while self._body[self._offset] != _Record.MessageEnd:
+            self._budget.spend(1)
             self._record()
         if root not in self._objects:
             raise DecodeError("the root object is not there")
         return self._resolve(self._objects[root], 0).value
 
     def _record(self) -> object:
-        kind = _Record(self._take(1)[0])
-        while kind is _Record.BinaryLibrary:
+        kind = self._take(1)[0]
+        while kind == _Record.BinaryLibrary:
+            self._budget.spend(1)
             self._int()
             self._string()
-            kind = _Record(self._take(1)[0])
+            kind = self._take(1)[0]
         reader = _READERS.get(kind)
         if reader is None:
-            raise DecodeError(f"{kind.name} is not expected here", self._offset)
+            raise DecodeError(f"{_Record(kind).name} is not expected here", self._offset)
         return reader(self)
 
     def _class(self, typed: bool, system: bool) -> object:
@@ -219,7 +223,7 @@ class _DotNetReader:
 
     def _members(self, number: int, layout: _Layout) -> dict[str, object]:
         name, members, types = layout
-        self._spend(len(members) + 1)
+        self._budget.spend(len(members) + 1)
         self._enter()
         made: dict[str, object] = {CLASS: name}
         self._objects[number] = made
@@ -241,14 +245,16 @@ class _DotNetReader:
         return text
 
     def _primitive_array(self) -> object:
-        number, count, primitive = self._int(), self._count(), self._take(1)[0]
-        if primitive == 2:
+        number, count, primitive = self._int(), self._int(), self._take(1)[0]
+        if primitive == _OCTET:
             self._objects[number] = octets = self._take(count)
             return octets
-        self._spend(count)
+        if count < 0:
+            raise DecodeError(f"{count} elements", self._offset)
+        self._budget.spend(count)
         values: list[object]
         if code := _PRIMITIVES.get(primitive):
-            octets = self._take(count * struct.calcsize(f"<{code}"))
+            octets = self._take(count * _STRUCTS[primitive].size)
             values = list(struct.unpack(f"<{count}{code}", octets))
         else:
             values = [self._primitive(primitive) for _ in range(count)]
@@ -266,15 +272,14 @@ class _DotNetReader:
         count = 1
         for _ in range(rank):
             count *= self._count()
-            if count > self._left:
-                raise DecodeError(f"an array of {count} elements", self._offset)
+            self._check_room(count)
         if shape >= 3:
             self._take(4 * rank)  # the lower bounds
         kind = _Kind(self._take(1)[0])
         return self._elements(number, count, kind, self._additional(kind))
 
     def _elements(self, number: int, count: int, kind: _Kind, primitive: int) -> list[object]:
-        self._spend(count + 1)
+        self._budget.spend(count + 1)
         self._enter()
         values: list[object] = []
         self._objects[number] = values
@@ -290,15 +295,15 @@ class _DotNetReader:
         return values
 
     def _primitive(self, kind: int) -> object:
-        if kind in _PRIMITIVES:
-            return self._unpack(_PRIMITIVES[kind])
+        if kind in _STRUCTS:
+            return self._unpack(_STRUCTS[kind])
         match kind:
             case 3:
                 return self._character()
             case 5:
                 return self._decimal()
             case 12:
-                return datetime.timedelta(microseconds=self._unpack("q") // 10)
+                return datetime.timedelta(microseconds=self._unpack(_TICK_COUNT) // 10)
             case 13:
                 return self._date()
             case 17:
@@ -323,7 +328,7 @@ class _DotNetReader:
         return number
 
     def _date(self) -> datetime.datetime:
-        ticks = self._unpack("Q") & _TICKS
+        ticks = self._unpack(_DATE) & _TICKS
         try:
             return datetime.datetime(1, 1, 1) + datetime.timedelta(microseconds=ticks // 10)
         except OverflowError as error:
@@ -342,9 +347,9 @@ class _DotNetReader:
                 raise DecodeError(f"there is no object {value.number}")
             value = self._objects[value.number]
         if isinstance(value, str | bytes):
-            return _Whole(value, 1 + len(value) // _TEXT_PER_VALUE, 0)
+            return self._resolved_text(value)
         if not isinstance(value, list | dict):
-            return _Whole(value, 1, 0)
+            return _Whole(value, 1, 0, 0)
         found = self._resolved.get(id(value))
         if found is _UNDERWAY:
             raise DecodeError("an object holds itself")
@@ -355,24 +360,41 @@ class _DotNetReader:
             raise DecodeError("references nested too deeply")
         return found
 
+    def _resolved_text(self, value: str | bytes) -> _Whole:
+        """A text, or octets, which are told in Base64; each is measured once."""
+        found = self._resolved.get(id(value))
+        if found is None:
+            octets = told_size(value) if isinstance(value, str) else 4 * len(value) // 3
+            found = self._resolved[id(value)] = _Whole(value, 1, octets, 0)
+        return found
+
     def _filled(self, value: Any, depth: int) -> _Whole:
         """A list or a dictionary whose members have been resolved in their places."""
         if depth > MAXIMUM_DEPTH:
             raise DecodeError("references nested too deeply")
-        values, height = 1 + len(value), 0
+        values, octets, height = 1 + len(value), 0, 0
+        if isinstance(value, dict):
+            octets = sum(map(len, value))
+        else:
+            octets = _NULL_OCTETS * value.count(None)
         for place, each in enumerate(value) if isinstance(value, list) else value.items():
-            if isinstance(each, list | dict | _Reference):
+            if type(each) in _MEASURED:
                 inner = self._resolve(each, depth)
                 value[place] = inner.value
-                values, height = values + inner.values - 1, max(height, inner.height)
-        if values > self._budget:
-            raise DecodeError("more values than a body may hold")
+                values, octets = values + inner.values - 1, octets + inner.octets
+                height = max(height, inner.height)
+        self._budget.check(values, octets)
         if isinstance(value, dict) and set(value) == {CLASS, "m_value"}:
-            return _Whole(value["m_value"], values, height + 1)  # a boxed System.Int32 and the like
-        return _Whole(value, values, height + 1)
+            # a boxed System.Int32 and the like
+            return _Whole(value["m_value"], values, octets, height + 1)
+        return _Whole(value, values, octets, height + 1)
 
 
-_READERS: dict[_Record, Callable[[_DotNetReader], object]] = {
+_MEASURED = frozenset({list, dict, str, bytes, _Reference})
+_OCTET = 2
+"""Byte ([MS-NRBF] 2.1.2.3): arrays of it are octets."""
+
+_READERS: dict[int, Callable[[_DotNetReader], object]] = {
     _Record.ClassWithId: _DotNetReader._class_again,
     _Record.SystemClassWithMembers: lambda reader: reader._class(False, True),
     _Record.ClassWithMembers: lambda reader: reader._class(False, False),

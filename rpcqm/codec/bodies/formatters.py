@@ -14,6 +14,7 @@ from decimal import Decimal
 from xml.parsers import expat
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH, check_bounds
 from rpcqm.codec.types.mqvalues import (
     VT_ARRAY,
@@ -117,10 +118,11 @@ def _encode_integer(value: int) -> tuple[bytes, int]:
     raise OverflowError(f"{value} has more than 64 bits")
 
 
-def decode_body(body: bytes, body_type: int) -> Value:
+def decode_body(body: bytes, body_type: int, budget: DecodeBudget | None = None) -> Value:
     """The value of a body of a type; a body without a type is its own bytes.
 
-    Raises DecodeError for a type that is not known, and for a body that is not of its type.
+    Raises DecodeError for a type that is not known, and for a body that is not of its type;
+    BudgetError, which is one, for a body that is too much for its `budget`.
     """
     if body_type in (VT_EMPTY, VT_ARRAY_UI1, VT_VECTOR_UI1):
         return body
@@ -131,7 +133,7 @@ def decode_body(body: bytes, body_type: int) -> Value:
     if body_type == DOTNET_BINARY:
         from rpcqm.codec.bodies.dotnet_binary import decode_binary
 
-        value: Value = decode_binary(body)
+        value: Value = decode_binary(body, budget)
         return value
     return _number(body, body_type)
 
@@ -176,14 +178,16 @@ def _date(days: float) -> datetime.datetime:
 # XML
 
 
-def parse_xml(body: bytes) -> ElementTree.Element:
+def parse_xml(body: bytes, budget: DecodeBudget | None = None) -> ElementTree.Element:
     """The root element of an XML body.
 
     Raises DecodeError if the body is not XML, has a document type, or goes beyond a bound of
-    `rpcqm.codec.bodies.xml_bounds`.
+    `rpcqm.codec.bodies.xml_bounds`. Elements and attributes are spent as values.
     """
     try:
-        check_bounds(body)
+        nodes = check_bounds(body)
+        if budget is not None:
+            budget.spend(nodes)
         return ElementTree.fromstring(body)
     except (expat.ExpatError, ElementTree.ParseError, ValueError, LookupError) as error:
         raise DecodeError(f"no XML: {error}") from error

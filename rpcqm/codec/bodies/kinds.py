@@ -6,13 +6,15 @@ kind and the value of a body that came (G192, G193).
 
 import datetime
 import json
+import re
 import uuid
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies.budget import BudgetError, DecodeBudget
 from rpcqm.codec.bodies.formatters import (
     DOTNET_BINARY,
     VT_ARRAY_UI1,
@@ -40,11 +42,12 @@ from rpcqm.codec.types.mqvalues import (
     VT_UI8,
 )
 
-BYTES, INTEGER, JSON, XML = "bytes", "int", "json", "xml"
+BYTES, DOTNET, INTEGER, JSON = "bytes", "dotnet", "int", "json"
+TEXT, XML = "text", "xml"
 _KINDS = {
-    VT_BSTR: "text",
-    VT_LPWSTR: "text",
-    VT_LPSTR: "text",
+    VT_BSTR: TEXT,
+    VT_LPWSTR: TEXT,
+    VT_LPSTR: TEXT,
     VT_I8: "long",
     VT_UI8: "long",
     VT_R4: "double",
@@ -56,32 +59,49 @@ _KINDS = {
     VT_NULL: "null",
     VT_ARRAY_UI1: BYTES,
     VT_VECTOR_UI1: BYTES,
-    DOTNET_BINARY: "dotnet",
+    DOTNET_BINARY: DOTNET,
 }
 """The kinds of types; those that are not here and have a value are integers."""
 _BEFORE_A_DOCUMENT = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 """Octets of byte order marks and of white space, in UTF-8 and UTF-16."""
 _LONGEST_EXCERPT = 40
+MAXIMUM_JSON_DEPTH = 128
+"""Objects and arrays of JSON within each other."""
+_JSON_TEXT = re.compile(rb'"[^"]*"?')
 
 T = TypeVar("T")
 Written = tuple[bytes, int]
 """A body and its type."""
 
 
+class ReadBody(NamedTuple):
+    """A body that was read; `problem` says why it was not read as what it says that it is."""
+
+    kind: str
+    value: object
+    problem: str = ""
+
+
 def kind_and_value(body: bytes, body_type: int) -> tuple[str, object]:
-    """The kind of a body, and its value.
+    """The kind of a body, and its value; `read_body` has the reason, too."""
+    kind, value, _ = read_body(body, body_type, DecodeBudget(len(body)))
+    return kind, value
+
+
+def read_body(body: bytes, body_type: int, budget: DecodeBudget) -> ReadBody:
+    """The kind of a body, and its value, as far as its budget goes.
 
     A body without a type is `xml` if it is a document, `json` if it is an object or an array, else
     `bytes`, as is a body that is not what its type says. Of a document of XmlMessageFormatter the
     value is what that has written if it is a simple value, else the text of the document.
     """
     if body_type == VT_EMPTY:
-        return _recognised(body)
+        return _recognised(body, budget)
     try:
-        value = decode_body(body, body_type)
-    except DecodeError:
-        return BYTES, body
-    return kind_of_type(body_type), value
+        value = decode_body(body, body_type, budget)
+    except DecodeError as error:
+        return ReadBody(BYTES, body, error.reason)
+    return ReadBody(kind_of_type(body_type), value)
 
 
 def kind_of_type(body_type: int) -> str:
@@ -89,20 +109,22 @@ def kind_of_type(body_type: int) -> str:
     return BYTES if body_type == VT_EMPTY else _KINDS.get(body_type, INTEGER)
 
 
-def _recognised(body: bytes) -> tuple[str, object]:
+def _recognised(body: bytes, budget: DecodeBudget) -> ReadBody:
     first = body.lstrip(_BEFORE_A_DOCUMENT)[:1]
     try:
         if first == b"<":
-            return XML, _value_of_document(body)
+            return ReadBody(XML, _value_of_document(body, budget))
         if first in (b"{", b"["):
-            return JSON, _parse_json(body)
+            return ReadBody(JSON, _parse_json(body, budget))
+    except BudgetError as error:
+        return ReadBody(BYTES, body, error.reason)
     except (DecodeError, ValueError):
         pass  # it only begins like that
-    return BYTES, body
+    return ReadBody(BYTES, body)
 
 
-def _value_of_document(body: bytes) -> object:
-    root = parse_xml(body)
+def _value_of_document(body: bytes, budget: DecodeBudget) -> object:
+    root = parse_xml(body, budget)
     try:
         return value_of_xml(root)
     except DecodeError:  # a document with elements of its own
@@ -149,18 +171,53 @@ def _write_xml(octets: bytes) -> Written:
 
 
 def _write_json(octets: bytes) -> Written:
-    _parse_json(octets)
+    try:
+        _parse_json(octets, None)
+    except BudgetError as error:
+        raise ValueError(f"the body is no JSON that can be read: {error.reason}") from None
     return octets, VT_EMPTY
 
 
-def _parse_json(octets: bytes) -> object:
+def _parse_json(octets: bytes, budget: DecodeBudget | None) -> object:
+    """What JSON says; how many values it has is known before they are made (G395)."""
+    text = _plain(octets)
+    opening = octets.count(b"[") + octets.count(b"{")
+    values = 1 + opening + octets.count(b",")
+    if budget is not None:
+        budget.spend(values if values <= budget.left else _values_of_json(octets))
     try:
-        value: object = json.loads(_plain(octets), parse_constant=_no_number)
+        value: object = json.loads(text, parse_constant=_no_number)
     except RecursionError:
-        raise ValueError("the body is no JSON that can be read: it is nested too deeply") from None
+        raise BudgetError(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise ValueError(f"the body is no JSON: {error}") from None
+    if opening > MAXIMUM_JSON_DEPTH:
+        _check_depth(value)
     return value
+
+
+def _values_of_json(octets: bytes) -> int:
+    """Each value but the outermost one is behind a comma, or the first one of its parent."""
+    outside = _JSON_TEXT.sub(b"", octets.replace(rb"\\", b"").replace(rb"\"", b""))
+    return 1 + outside.count(b"[") + outside.count(b"{") + outside.count(b",")
+
+
+def _check_depth(value: object) -> None:
+    level: list[object] = [value]
+    for _ in range(MAXIMUM_JSON_DEPTH):
+        level = [each for parent in level for each in _members(parent) if type(each) in _PARENTS]
+    if level:
+        raise BudgetError(_TOO_DEEP)
+
+
+def _members(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+_PARENTS = frozenset({dict, list})
+_TOO_DEEP = "it is nested too deeply"
 
 
 def _no_number(word: str) -> NoReturn:
@@ -213,7 +270,7 @@ def _boolean(text: str) -> bool:
 
 
 WRITERS: dict[str, Callable[[bytes], Written]] = {
-    "text": _write_text,
+    TEXT: _write_text,
     XML: _write_xml,
     JSON: _write_json,
     BYTES: _write_octets,

@@ -3,6 +3,7 @@
 from xml.parsers import expat
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies.budget import BudgetError
 
 MAXIMUM_DEPTH = 64
 """Elements within each other."""
@@ -14,8 +15,8 @@ MAXIMUM_NAMES = 1 << 20
 """Characters of all names that differ, each with its namespace."""
 
 
-def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES) -> None:
-    """Read a body without keeping it; `nodes` elements and attributes may be in it.
+def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES) -> int:
+    """Read a body without keeping it; `nodes` elements and attributes may be in it. How many are.
 
     Raises DecodeError for one that has a document type or goes beyond a bound; ExpatError,
     ValueError or LookupError (for an unknown encoding) if it is not XML.
@@ -27,13 +28,14 @@ def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES) -> None:
     parser.EndElementHandler = bounds.end
     parser.ordered_attributes = True
     parser.Parse(body, True)
+    return bounds.nodes
 
 
 class _Bounds:
     def __init__(self, most: int) -> None:
         self._most = most
         self._depth = 0
-        self._nodes = 0
+        self.nodes = 0
         self._names: set[str] = set()
         self._characters = 0
 
@@ -42,11 +44,11 @@ class _Bounds:
 
     def start(self, name: str, attributes: list[str]) -> None:
         self._depth += 1
-        self._nodes += 1 + len(attributes) // 2
+        self.nodes += 1 + len(attributes) // 2
         if self._depth > MAXIMUM_DEPTH:
-            raise DecodeError("XML that is nested too deeply")
-        if self._nodes > self._most:
-            raise DecodeError("XML with too many elements and attributes")
+            raise BudgetError("XML that is nested too deeply")
+        if self.nodes > self._most:
+            raise BudgetError("XML with too many elements and attributes")
         self._name(name)
         for attribute in attributes[::2]:
             self._name(attribute)
@@ -57,7 +59,7 @@ class _Bounds:
         self._names.add(name)
         self._characters += len(name)
         if len(name) > MAXIMUM_NAME or self._characters > MAXIMUM_NAMES:
-            raise DecodeError("XML with names that are too long")
+            raise BudgetError("XML with names that are too long")
 
     def end(self, _: str) -> None:
         self._depth -= 1

@@ -21,7 +21,7 @@ from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.messages import Message
 from rpcqm.operations.queues import QueueRights
-from rpcqm.operations.shapes import shown
+from rpcqm.operations.shapes import properties
 
 _PARTS = (
     SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
@@ -208,7 +208,7 @@ async def show_message(asked: Asked) -> Shown:
     name, __, called = look(asked, asked.query)
     queue = asked.operations.queues.find(name)
     message = _found(asked)
-    told = shown(message, b"")
+    told = properties(message)
     body = shown_body(message.attributes.body, message.attributes.body_type)
     times = {"sent": message.attributes.sent_time * 1000, "arrived": message.arrival_time}
     return Shown(

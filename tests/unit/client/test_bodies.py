@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.bodies.dotnet_binary import (
-    CLASS,
+from rpcqm.codec.bodies.budget import (
+    FREE_OCTETS,
     FREE_VALUES,
-    MAXIMUM_DEPTH,
-    VALUES_PER_OCTET,
-    decode_binary,
+    OCTETS_PER_VALUE,
+    TOLD_PER_OCTET,
+    BudgetError,
 )
+from rpcqm.codec.bodies.dotnet_binary import CLASS, MAXIMUM_DEPTH, decode_binary
 from rpcqm.codec.bodies.formatters import (
     DOTNET_BINARY,
     decode_body,
@@ -256,14 +257,14 @@ def test_objects_that_share_others_are_the_same_objects() -> None:
 
 def test_objects_count_as_often_as_they_are_written_out() -> None:
     """Each list holds the next one twice: there would be 2 to the power of 30 texts."""
-    with pytest.raises(DecodeError, match="more values"):
+    with pytest.raises(BudgetError, match="written out"):
         decode_binary(dotnet.body(dotnet.doubled(30)))
 
 
 def test_a_long_text_counts_as_often_as_it_is_written_out() -> None:
     long = b"\x06" + number(2) + b"\xa0\x9c\x01" + b"x" * 20_000
     stream = dotnet.body(dotnet.array(1, 10_000, dotnet.reference(2) * 10_000), long)
-    with pytest.raises(DecodeError, match="more values"):
+    with pytest.raises(BudgetError, match="too long"):
         decode_binary(stream)
 
 
@@ -291,14 +292,32 @@ def test_what_was_resolved_already_counts_with_its_whole_depth() -> None:
         decode_binary(dotnet.body(root, deep[5:], way, last))
 
 
-@pytest.mark.bound("body.dotnet_free_values", "body.dotnet_values_per_octet")
-def test_values_that_take_no_octets_have_a_greatest_number() -> None:
+def octets(count: int) -> bytes:
+    """Numbers of one octet each."""
+    return dotnet.body(
+        b"\x0f" + number(1) + number(count) + b"\x0a" + b"\x81" * count, dotnet.NULL * 3
+    )
+
+
+@pytest.mark.bound("body.free_values", "body.octets_per_value")
+def test_values_of_dotnet_have_a_greatest_number() -> None:
+    """The records beside the array count as well: four at the outermost level."""
+    most = 200_000
+    while most + 4 > FREE_VALUES + len(octets(most)) // OCTETS_PER_VALUE:
+        most -= 1
+    assert decode_binary(octets(most)) == [-127] * most
+    with pytest.raises(BudgetError):
+        decode_binary(octets(most + 1))
+
+
+@pytest.mark.bound("body.free_octets", "body.told_per_octet")
+def test_nulls_that_take_no_octets_are_counted() -> None:
     def of(count: int) -> bytes:
         return dotnet.body(dotnet.array(1, count, dotnet.nulls(count)))
 
-    most = FREE_VALUES + VALUES_PER_OCTET * len(of(0)) - 1
+    most = (FREE_OCTETS + TOLD_PER_OCTET * len(of(0))) // len("null,")
     assert decode_binary(of(most)) == [None] * most
-    with pytest.raises(DecodeError):
+    with pytest.raises(BudgetError):
         decode_binary(of(most + 1))
 
 
@@ -321,9 +340,15 @@ def test_what_takes_more_than_it_says_is_refused(records: bytes) -> None:
         decode_binary(dotnet.body(records))
 
 
-def test_an_array_of_every_octet_of_a_large_body_is_read() -> None:
-    stream = dotnet.body(b"\x0f" + number(1) + number(4_000_000) + b"\x01" + b"\1" * 4_000_000)
-    assert decode_binary(stream) == [True] * 4_000_000
+def test_names_of_members_count_with_each_object() -> None:
+    """Nine octets for an object, and a name of 20,000 in each of them when it is written out."""
+    name = b"\xa0\x9c\x01" + b"x" * 20_000
+    first = b"\x04" + number(1) + text("C") + number(1) + name + b"\0" + bytes([17])
+    again = b"".join(b"\x01" + number(index) + number(1) for index in range(2, 1002))
+    objects = dotnet.array(5000, 1000, *(dotnet.reference(index) for index in range(2, 1002)))
+    stream = HEADER.replace(number(1), number(5000), 1) + first + again + objects + END
+    with pytest.raises(BudgetError, match="too long"):
+        decode_binary(stream)
 
 
 def test_runs_of_nulls_are_not_longer_than_their_array() -> None:

@@ -1,0 +1,60 @@
+"""What may be made of one body: values, and octets of the JSON that tells them (G395)."""
+
+from json.encoder import encode_basestring
+
+from rpcqm.base.errors import DecodeError
+
+FREE_VALUES = 65_536
+OCTETS_PER_VALUE = 4
+"""A body may hold FREE_VALUES values, and one more for so many of its octets."""
+FREE_OCTETS = 48 * 1024
+TOLD_PER_OCTET = 8
+"""Of a body FREE_OCTETS may be told, and TOLD_PER_OCTET more for each of its octets. What else is
+told of a message has the rest of 64 KiB."""
+SMALLEST_MEASURED = 4_096
+"""A body of fewer octets has not enough of them to be too long when it is told, unless it refers
+to parts of itself."""
+
+
+class BudgetError(DecodeError):
+    """A body of which more would be made than its budget allows."""
+
+
+class DecodeBudget:
+    """What may be made of a body of `size` octets; decoders spend it.
+
+    `values` and `octets` are allowed in all, `spent` is how many values were made so far.
+    """
+
+    __slots__ = ("octets", "spent", "values")
+
+    def __init__(self, size: int) -> None:
+        self.values = FREE_VALUES + size // OCTETS_PER_VALUE
+        self.octets = FREE_OCTETS + TOLD_PER_OCTET * size
+        self.spent = 0
+
+    @property
+    def left(self) -> int:
+        """Values that may still be made."""
+        return self.values - self.spent
+
+    def spend(self, values: int) -> None:
+        """Make so many values; raises BudgetError before they are made."""
+        self.spent += values
+        if self.spent > self.values:
+            raise BudgetError("it has more values than are made of a body of its size")
+
+    def check(self, values: int, octets: int) -> None:
+        """Raise BudgetError if that is too much for the whole of the body, written out."""
+        if values > self.values:
+            raise BudgetError("written out, it has more values than are made of a body of its size")
+        if octets > self.octets:
+            raise BudgetError(TOO_LONG)
+
+
+TOO_LONG = "written out, it is too long for a body of its size"
+
+
+def told_size(text: str) -> int:
+    """Octets of a text in JSON, but for characters beyond ASCII, which count once."""
+    return len(encode_basestring(text))

@@ -84,11 +84,18 @@ class Envelope(NamedTuple):
         )
 
 
+_SID = b"S-"
+"""How SIDs begin, and no addresses: what lies behind a packet is one or the other."""
+_BEHIND_SENDER = "\0"
+"""What parts a SID from a path name; no path name has it."""
+
+
 def split_stored(stored: bytes) -> tuple[bytes, str]:
     """The packet of a message without a name behind it, and the address that it came from."""
     (end,) = _PACKET_SIZE.unpack_from(stored)
     if 0 < end < len(stored):
-        return stored[:end], stored[end:].decode("ascii", "replace")
+        beside = stored[end:]
+        return stored[:end], "" if beside.startswith(_SID) else beside.decode("ascii", "replace")
     return stored, ""
 
 
@@ -100,7 +107,9 @@ class Message:
     read, and the FLAG_... bits of its position.
     `source_address` is the address that it arrived from, "" when it was sent here (G125).
     `application_deadletter_queue` is a path name, or "". Only messages sent here have one.
-    No header carries either, so that they lie behind the packet in the store.
+    `sender` is the SID of the caller who has sent it here, where its packet does not say it and it
+    names queues that the queue manager writes to; else "".
+    No header carries any of these, so that they lie behind the packet in the store.
     `xml_signature` is for the copies of a message to several queues that travel by HTTP, until
     they are made.
     """
@@ -119,6 +128,7 @@ class Message:
         "move_count",
         "packet",
         "queue",
+        "sender",
         "source_address",
         "target_subqueue_name",
         "transaction_status_queue_format_name",
@@ -140,7 +150,7 @@ class Message:
         self.move_count = 0
         self.last_move_time = 0
         self.queue: Queue | None = None
-        self.source_address = ""
+        self.source_address = self.sender = ""
         self.target_subqueue_name = ""
         self.xml_signature = b""
 
@@ -151,12 +161,16 @@ class Message:
             packet, source = split_stored(stored)
             message = cls(packet)
             message.source_address = source
+            if not source and len(packet) < len(stored):
+                message.sender = stored[len(packet) :].decode("ascii", "replace")
         else:
             (length,) = _LENGTH.unpack_from(stored, len(stored) - _LENGTH.size)
             end = len(stored) - _LENGTH.size - length
             message = cls(stored[:end])
-            name = stored[end : end + length]
-            message.application_deadletter_queue = name.decode("utf-8", "surrogatepass")
+            name = stored[end : end + length].decode("utf-8", "surrogatepass")
+            message.sender, _, message.application_deadletter_queue = name.rpartition(
+                _BEHIND_SENDER
+            )
         message.kept_flags = flags
         return message
 
@@ -164,8 +178,10 @@ class Message:
     def stored(self) -> bytes:
         """What is kept of it: the packet, and what no header carries."""
         if not self.application_deadletter_queue:
-            return self.packet + self.source_address.encode()
+            return self.packet + (self.source_address or self.sender).encode()
         name = self.application_deadletter_queue.encode("utf-8", "surrogatepass")
+        if self.sender:
+            name = f"{self.sender}{_BEHIND_SENDER}".encode() + name
         return self.packet + name + _LENGTH.pack(len(name))
 
     @classmethod

@@ -5,6 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from rpcqm.adm.queue import Queue
+from rpcqm.base.identity import Identity
 from rpcqm.base.metrics import stopwatch
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.ndr.shapes import StubShape
@@ -172,6 +173,10 @@ class TemplatedSend:
     @property
     def administration(self) -> FormatName | None:
         return self._template.administration
+
+    @property
+    def sender(self) -> Identity:
+        return self._lane.security.identity
 
     def compose(self, ordinal: int, now: int) -> bytes:
         """Its packet."""

@@ -142,7 +142,7 @@ class SendTemplates:
         packet = SentTemplate.learn(message.packet)
         envelope = message.envelope
         kind = Kind(envelope.recoverable, message.position_flags(envelope))
-        if packet is None or envelope.transactional:
+        if packet is None or envelope.transactional or message.sender:
             return None
         administration = attributes.administration_queue_format_name
         return self._with_response(kind, packet, administration, request, codec)

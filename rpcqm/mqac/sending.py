@@ -106,7 +106,9 @@ async def _enqueue(
     try:
         attributes = _completed(machine, call, message, descriptor)
         signer = Signer.of(machine.protection, message.requested_authentication_level)
-        composed = machine.composer.compose(descriptor, attributes, None, scope.transaction, signer)
+        composed = machine.composer.compose(
+            descriptor, attributes, call.identity, scope.transaction, signer, names_sender=True
+        )
         if attributes.signature or attributes.multiple_destination_signature:
             mark_signed(machine.protection, descriptor, composed, signer)
         for name in _SHOWN:

@@ -13,6 +13,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name, shown_name
+from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, refusals
@@ -121,7 +122,7 @@ class DeadLetterOperations:
         (received,) = held.received
         assert received.lease is not None
         try:
-            sending = _again(received.message, to, ttbr)
+            sending = self._again(received.message, to, ttbr)
             with refusals(identity, "resend dead letter", str(sending.name)):
                 done = engine.program_work.perform(identity, [sending], [received.lease.identifier])
         except BaseException:
@@ -169,6 +170,17 @@ class DeadLetterOperations:
                 count += 1
         return Resent(count, tuple(failed), len(chosen) > RESENT_AT_ONCE)
 
+    def _again(self, message: Message, to: FormatName | None, ttbr: int | None) -> Sending:
+        """What is sent again; whoever does it asks for no acknowledgement in another one's name.
+
+        Where the first sender may not send to, its message was not to be acknowledged (G400).
+        """
+        sending = _sent_again(message, to, ttbr)
+        if not self._engine.sender_rights.may_be_told(message):
+            sending.attributes.acknowledgements_requested = AcknowledgementsRequested.NONE
+            sending.attributes.administration_queue_format_name = None
+        return sending
+
     def _access(self, name: FormatName) -> QueueAccessType:
         """Queues to elsewhere are for administrators."""
         outgoing = self._engine.outgoing.find(name) is not None
@@ -186,7 +198,7 @@ class DeadLetterOperations:
         return chosen
 
 
-def _again(message: Message, to: FormatName | None, ttbr: int | None) -> Sending:
+def _sent_again(message: Message, to: FormatName | None, ttbr: int | None) -> Sending:
     """A new message with the same properties."""
     old = message.attributes
     target = to or old.destination_queue_format_name

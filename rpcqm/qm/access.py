@@ -45,7 +45,7 @@ from rpcqm.qm.default_security import (
 )
 from rpcqm.qm.machine import is_deadletter, is_internal, save_queue_manager
 from rpcqm.qm.settings import QueueManagerSettings
-from rpcqm.qm.token_scopes import permits
+from rpcqm.qm.token_scopes import permits, permits_sending
 from rpcqm.store.store import Store
 
 _log = get_logger("qm")
@@ -159,6 +159,16 @@ class AccessControl:
         return not self._prepare(security, QUEUE_MAPPING).audited and self._grants(
             security, QUEUE_MAPPING, identity, rights, queue
         )
+
+    def has_scope(self, identity: Identity, key: str) -> bool:
+        """Whether a caller's token lets it send to what is no queue here, by the key of a scope."""
+        scope = identity.scope
+        return scope is None or permits_sending(scope, key)
+
+    def check_scope(self, identity: Identity, key: str, what: str) -> None:
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless `has_scope`."""
+        if not self.has_scope(identity, key):
+            _refuse(identity, what, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
 
     def may_peek(self, queue: Queue, identity: Identity) -> bool:
         """Whether the descriptor that counts for a queue lets an identity peek at it (G9).

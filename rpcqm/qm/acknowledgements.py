@@ -23,31 +23,27 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
+from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import (
-    AcknowledgementsRequested,
-    MessageClass,
-    SenderIdentifierType,
-)
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.patch import with_message_class
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.security.identifier import Sid
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import (
     AcknowledgementQueues,
     TooManyAcknowledgementQueuesError,
     unproven_source,
 )
-from rpcqm.qm.composing import Composer, is_source
+from rpcqm.qm.composing import Composer
 from rpcqm.qm.message_counts import DEAD_LETTERS, why_dead
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import Changes, apply_changes
 from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.sender_rights import SenderRights, is_source
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -113,6 +109,7 @@ class Acknowledgements:
     _opening: Opening
     _acknowledgement_queues: AcknowledgementQueues
     _composer: Composer
+    _rights: SenderRights
 
     def __post_init__(self) -> None:
         self._positions.consequences = self
@@ -178,9 +175,12 @@ class Acknowledgements:
             return True
         return self._opening.is_sent_elsewhere(wanted.destination)
 
-    def tells_as_usual(self, administration: FormatName | None) -> bool:
-        """Whether an acknowledgement of what was sent here makes no queue."""
-        return administration is None or self._opening.makes_no_queue(administration)
+    def tells_as_usual(self, administration: FormatName | None, sender: Identity) -> bool:
+        """Whether an acknowledgement of what was sent here makes no queue, and may be asked for."""
+        return administration is None or (
+            self._opening.makes_no_queue(administration)
+            and self._rights.may_name(administration, sender)
+        )
 
     # Removals
 
@@ -287,7 +287,8 @@ class Acknowledgements:
     def application_deadletter(self, message: Message) -> Queue | None:
         """The queue here that the application chose, if it can take the message.
 
-        Source: [MS-MQDMPR] 3.1.1.12 ApplicationDeadletterQueue, a path name.
+        Its sender must still have the right to send there (G400). Source: [MS-MQDMPR] 3.1.1.12
+        ApplicationDeadletterQueue, a path name.
         """
         if not message.application_deadletter_queue:
             return None
@@ -297,7 +298,8 @@ class Acknowledgements:
             return None
         if queue is None or queue.parent is not None:
             return None
-        return queue if queue.transactional == message.envelope.transactional else None
+        fits = queue.transactional == message.envelope.transactional
+        return queue if fits and self._rights.may_write(message, queue) else None
 
     def message_lost(
         self,
@@ -370,11 +372,11 @@ class Acknowledgements:
                 message, wanted.message_class, destination, wanted.correlation
             )
             source = unproven_source(message)
-            sender = self._sender_elsewhere(message)
+            sender = self._rights.sender_of(message)
         except (DecodeError, MQError) as error:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
             return
-        self.send_if_possible(transaction, acknowledgement, destination, source, sender)
+        self.send_if_possible(transaction, acknowledgement, destination, sender, source)
 
     def _tells_insecurely(self, message: Message) -> bool:
         """Whether the sender learns why it was refused; one here learns what others told us."""
@@ -391,37 +393,19 @@ class Acknowledgements:
             return None
         return WantedAcknowledgement(reason, attributes.administration_queue_format_name)
 
-    def _sender_elsewhere(self, message: Message) -> Identity | None:
-        """Whose rights an acknowledgement here needs; None for who has opened the queue here.
-
-        Who has signed its message is its account, anybody else Anonymous (G113). What was signed of
-        one that came by HTTP is not the queue that it names (G165).
-        """
-        if is_source(self._queue_manager, message) and not message.source_address:
-            return None
-        attributes = message.attributes
-        by_account = attributes.sender_identifier_type == SenderIdentifierType.SID
-        if not attributes.authentication_level or not by_account or attributes.is_srmp:
-            return ANONYMOUS
-        try:
-            sid = str(Sid.decode(attributes.sender_identifier))
-        except DecodeError:
-            return ANONYMOUS
-        return authenticated(sid, sid)
-
     def send_if_possible(
         self,
         transaction: StoreTransaction,
         message: Message,
         destination: FormatName,
+        sender: Identity,
         source: str = "",
-        sender: Identity | None = None,
         *,
         unbounded: bool = False,
     ) -> None:
         """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
         try:
-            self.send_within(transaction, message, destination, source, sender, unbounded=unbounded)
+            self.send_within(transaction, message, destination, sender, source, unbounded=unbounded)
         except TooManyAcknowledgementQueuesError:
             return
         except MQError as error:
@@ -433,16 +417,16 @@ class Acknowledgements:
         transaction: StoreTransaction,
         message: Message,
         destination: FormatName,
+        sender: Identity,
         source: str = "",
-        sender: Identity | None = None,
         *,
         unbounded: bool = False,
     ) -> None:
         """Put a message of the queue manager's own into a queue, or on its way to one.
 
-        `source` is where the stranger is that wants it, if it is one; `sender` is who must have
-        the right to write into a queue here, None for the queue manager itself. What is
-        `unbounded` has room whatever the quotas say, but for those of strangers. Nothing happens
+        `sender` is who has chosen the queue, and must have the right to write into one here;
+        `source` is where the stranger is that wants it, if it is one. What is `unbounded` has room
+        whatever the quotas say, but for those of strangers. Nothing happens
         when the destination cannot be reached or is a transactional queue here;
         EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED,
         TooManyAcknowledgementQueuesError.

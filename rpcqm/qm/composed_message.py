@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from rpcqm.adm.enums import EnqueueStatus
 from rpcqm.adm.message import NEVER, Envelope, Message
 from rpcqm.base.completion import Completion
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.timers import expiry_at
@@ -26,7 +27,7 @@ class ComposedMessage:
 
     response = b""
     """Its door answers by the outcome."""
-    administration = None
+    administration, sender = None, ANONYMOUS
     """One from whose arrival something follows goes alone."""
 
     def __init__(

@@ -29,6 +29,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqvalues import INFINITE, FormatNameType
 from rpcqm.qm.directory import Directory
+from rpcqm.qm.sender_rights import SenderRights, sender_beside
 from rpcqm.store.store import Store
 
 _ORDINAL_MASK = 0xFFFF_FFFF
@@ -44,6 +45,7 @@ class Composer:
     _clock: Clock
     _queue_manager: QueueManager
     _directory: Directory
+    _rights: SenderRights
 
     def new_identifier(self) -> MessageIdentifier:
         """An identifier that no other message has."""
@@ -67,15 +69,21 @@ class Composer:
         identity: Identity | None,
         transaction: Transaction | None = None,
         sign: Callable[[MessageAttributes], None] | None = None,
+        *,
+        names_sender: bool = False,
     ) -> Message:
         """A message to an open queue, with what the queue manager assigns.
 
         The queue manager assigns identifier, sending time, source, destination, sender and
         transaction, by changing `attributes`; then `sign` adds a signature. A transactional
-        message is recoverable. Raises MQError as `build_user_message` and `sign` raise.
+        message is recoverable. With `names_sender` the sender stays as it is given. Raises MQError
+        as `build_user_message` and `sign` raise, and ACCESS_DENIED for a queue named in it that
+        the caller may not send to (G400).
         """
         name = descriptor.format_name
         message = attributes
+        if identity is not None:
+            self._rights.check(message, identity)
         message.identifier = self.new_identifier()
         message.sent_time = self._clock.now() // 1000
         message.destination_queue_format_name = name
@@ -88,13 +96,15 @@ class Composer:
         if transaction is not None:
             message.transaction_identifier = self._number_of(transaction)
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-        if identity is not None and message.sender_identifier_type == SenderIdentifierType.SID:
+        by_sid = message.sender_identifier_type == SenderIdentifierType.SID
+        if identity is not None and by_sid and not names_sender:
             message.sender_identifier = sid_bytes(identity.sid)
         if sign is not None:
             sign(message)
         allow_peek = message.allow_peek_when_locked
         composed = Message(build_user_message(message), allow_peek_when_locked=allow_peek)
         composed.application_deadletter_queue = message.application_deadletter_queue
+        composed.sender = sender_beside(message, identity)
         return composed
 
     def rehearsed(
@@ -169,6 +179,7 @@ class Composer:
             set_authentication_level(packet, level)
         copy = Message(bytes(packet), allow_peek_when_locked=message.allow_peek_when_locked)
         copy.application_deadletter_queue = message.application_deadletter_queue
+        copy.sender = message.sender
         return copy
 
     def mark_in_transaction(self, message: Message, first: bool, last: bool) -> bool:
@@ -222,8 +233,3 @@ def _was_private(original: PacketMessage) -> bool:
     """Whether the body was private or encrypted on its way, and must not go back in clear."""
     header = original.security_header
     return bool(original.privacy_level or (header is not None and header.flags.EB))
-
-
-def is_source(queue_manager: QueueManager, message: Message) -> bool:
-    """Whether a message was sent here first."""
-    return message.envelope.source_machine == queue_manager.identifier.bytes_le

@@ -37,6 +37,7 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.repeated_leases import RepeatedLeases
 from rpcqm.qm.repeated_sends import RepeatedSends
+from rpcqm.qm.sender_rights import SenderRights
 from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
@@ -154,7 +155,8 @@ class QueueManagerEngine:
     def _build_messages(self) -> None:
         """Build the subjects that need open queues."""
         store, clock, machine, settings = self.store, self.clock, self.queue_manager, self.settings
-        self.composer = Composer(store, clock, machine, self.directory)
+        self.sender_rights = SenderRights(machine, self.registry, self.access)
+        self.composer = Composer(store, clock, machine, self.directory, self.sender_rights)
         self.acknowledgements = Acknowledgements(
             store,
             machine,
@@ -166,6 +168,7 @@ class QueueManagerEngine:
             self.opening,
             self.acknowledgement_queues,
             self.composer,
+            self.sender_rights,
         )
         self.failed_deliveries = FailedDeliveries(
             store, self.registry, self.access, self.positions, self.queues

@@ -20,6 +20,7 @@ from rpcqm.qm.positions import Positions
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.sender_rights import takes_own_messages
 from rpcqm.store.transaction import StoreTransaction
 
 _SEND = QueueAccessType.SEND_ACCESS
@@ -298,8 +299,7 @@ class Opening:
         """
         queue = self._registry.find_by_format_name(name)
         if queue is not None:
-            closed = queue.is_journal or queue.subqueue_name or queue.queue_type is _SYSTEM
-            return None if closed else queue
+            return queue if takes_own_messages(queue) else None
         if self._registry.is_here(name) or name.type in _UNRESOLVED or not self._can_send_by(name):
             return None
         if (

@@ -22,6 +22,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
@@ -92,8 +93,8 @@ class PositionConsequences(Protocol):
     ) -> None:
         """A message has been stored: acknowledge it, and journal it."""
 
-    def tells_as_usual(self, administration: FormatName | None) -> bool:
-        """Whether messages to that queue can be put somewhere without making a queue."""
+    def tells_as_usual(self, administration: FormatName | None, sender: Identity) -> bool:
+        """Whether a sender's acknowledgements can go to a queue without making one."""
 
     def message_removed(
         self,

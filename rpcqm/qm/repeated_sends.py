@@ -19,7 +19,7 @@ from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
-from rpcqm.base.identity import Identity
+from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
@@ -159,7 +159,7 @@ class RepeatedMessage:
 
     beside = 0
     changes = None
-    administration = None
+    administration, sender = None, ANONYMOUS
     """One that asks to be acknowledged goes alone."""
 
     def __init__(

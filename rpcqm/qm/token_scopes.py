@@ -70,6 +70,11 @@ def permits(scope: TokenScope, mapping: GenericMapping, rights: int, queue: Queu
     return not mapping.map(int(rights)) & ~_left(scope.rights, mapping is QUEUE_MAPPING)
 
 
+def permits_sending(scope: TokenScope, key: str) -> bool:
+    """Whether a scope leaves sending to a queue of that key, which need not be here."""
+    return TokenRight.SEND in scope.rights and (scope.queues is None or key in scope.queues)
+
+
 @lru_cache(2 << len(TokenRight))
 def _left(rights: frozenset[TokenRight], on_queues: bool) -> int:
     """The rights on a queue, or on the queue manager, that those of a token stand for."""
@@ -96,14 +101,15 @@ def scope_key(text: str, names: LocalNames, registry: QueueRegistry) -> str:
     Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, MQ_ERROR_ILLEGAL_FORMATNAME).
     """
     if is_format_name(text):
-        return _key_of_format_name(FormatName.parse(text), registry)
+        return key_of_format_name(FormatName.parse(text), registry)
     path = path_name(text)
     if names.is_local(path.computer):
         return folded(local_key(path.kind, path.queue))
     return folded(f"DIRECT=OS:{path.parent}")
 
 
-def _key_of_format_name(name: FormatName, registry: QueueRegistry) -> str:
+def key_of_format_name(name: FormatName, registry: QueueRegistry) -> str:
+    """The key of the queue that a format name means, be it here or elsewhere."""
     queue = registry.find_by_format_name(name)
     if queue is not None:
         return scope_key_of(queue)

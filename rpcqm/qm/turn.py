@@ -163,8 +163,9 @@ class Turn:
         now = self._clock.now()
         if min(message.expiry(now) for message in run.messages) <= now:
             return False
-        asked = {message.administration for message in run.messages}
-        return all(map(self._positions.consequences.tells_as_usual, asked))
+        asked = {(each.administration, id(each.sender)): each for each in run.messages}
+        tells = self._positions.consequences.tells_as_usual
+        return all(tells(each.administration, each.sender) for each in asked.values())
 
     def _put(self, run: _Arrivals) -> bool:
         """Store a run as a whole; False if there is no room for it."""

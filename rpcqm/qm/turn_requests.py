@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.qm.protocol_records import Changes
 
@@ -47,6 +48,10 @@ class TemplatedMessage(Protocol):
     @property
     def administration(self) -> FormatName | None:
         """Where acknowledgements go, if the message asks for any."""
+
+    @property
+    def sender(self) -> Identity:
+        """Whose rights count for that; Anonymous where nothing follows from an arrival."""
 
     def compose(self, ordinal: int, now: int) -> bytes:
         """What is kept of it: its packet, sent `now` (seconds since 1970) with a number of this

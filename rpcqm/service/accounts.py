@@ -22,12 +22,14 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import (
     ADMINISTRATOR_IDENTIFIER,
+    ANONYMOUS,
     EVERYONE,
     Identity,
     authenticated,
     folded_name,
 )
 from rpcqm.codec.security.permissions import WELL_KNOWN
+from rpcqm.qm.sender_rights import identity_of
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -117,6 +119,7 @@ class Accounts:
             for _, value in store.records(Family.META, RECORD_PREFIX)
             for record in [_Record.decode(value)]
         }
+        self._by_number = {each.relative_identifier: each for each in self._records.values()}
         self._identities: dict[str, Identity] = {}
         self._credentials = _read_credentials(self.user_file)
         self._next_identifier = self._number(NEXT_IDENTIFIER_KEY, FIRST_IDENTIFIER)
@@ -142,6 +145,7 @@ class Accounts:
             transaction.put(Family.META, _key(name), record.encode())
         self._next_identifier += 1
         self._records[folded_name(name)] = record
+        self._by_number[record.relative_identifier] = record
         return self._when_durable(transaction.committed, name, nt_hash, self._sid(record))
 
     def read_again(self) -> None:
@@ -165,6 +169,7 @@ class Accounts:
             for hook in self.removal_hooks:
                 hook(transaction, self._sid(record))
         del self._records[folded_name(record.name)]
+        del self._by_number[record.relative_identifier]
         self._identities.pop(record.name, None)
         return transaction.committed
 
@@ -186,6 +191,21 @@ class Accounts:
         """
         record = self._records.get(folded_name(name))
         return None if record is None else self._identity_of(record)
+
+    def identity_of_sid(self, sid: str) -> Identity:
+        """Who has a SID now: Anonymous if the account that had it is there no more.
+
+        SIDs of elsewhere, such as a directory has of its users, stand for themselves.
+        """
+        if sid == EVERYONE:
+            return Identity("Everyone", EVERYONE)
+        machine, _, number = sid.rpartition("-")
+        if machine != self.machine_sid:
+            return identity_of(sid)
+        if number == str(ADMINISTRATOR_IDENTIFIER):
+            return authenticated("Administrator", sid, *_group_sids(["administrators", USERS]))
+        record = self._by_number.get(int(number))
+        return ANONYMOUS if record is None else self._identity_of(record)
 
     def standing(self, identity: Identity) -> tuple[Identity, bytes] | None:
         """Who somebody is now that has logged on, None if the account is there no more.

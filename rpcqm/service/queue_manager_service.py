@@ -223,6 +223,7 @@ class QueueManagerService:
         engine = self._engine = self._start_engine(store)
         if self._configuration.otel.endpoint:
             self._start_traces(engine)
+        engine.sender_rights.account_of = accounts.identity_of_sid
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
         accounts.removal_hooks.append(lambda _, sid: engine.leases.end_all(sid))

@@ -1,6 +1,7 @@
 """A stranger who has kept the rules of a session, and lies about who sends."""
 
 import time
+from typing import Any
 from uuid import UUID
 
 from rpcqm.codec.packet.base import BaseHeader, SessionHeader
@@ -18,10 +19,12 @@ class BinaryStranger(Stranger):
         super().__init__(address, guid, source="")  # from whatever address leads there
         self._sent = 0
 
-    def deliver(self, name: str, number: int, body: bytes = b"forged") -> None:
+    def deliver(self, name: str, number: int, body: bytes = b"forged", **more: Any) -> None:
         """Send a recoverable message and wait until the queue manager has dealt with it."""
         identifier = MessageIdentifier(self.guid, number)
-        packet = self.message(name, identifier=identifier, body=body, sent_time=int(time.time()))
+        packet = self.message(
+            name, identifier=identifier, body=body, sent_time=int(time.time()), **more
+        )
         self._sent += 1
         header = SessionHeader(
             user_msg_sequence_number=self._sent, recoverable_msg_seq_number=self._sent

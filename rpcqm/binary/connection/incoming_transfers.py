@@ -15,6 +15,7 @@ from uuid import UUID
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
 from rpcqm.codec.names.format_name import FormatName
@@ -196,7 +197,7 @@ class IncomingTransfer:
     ) -> None:
         """Send a packet, or drop it if its queue has no room ([MS-MQQB] 3.1.7.17)."""
         self._protocol.acknowledgements.send_if_possible(
-            change, Message(packet), self.order_queue, source, unbounded=unbounded
+            change, Message(packet), self.order_queue, ANONYMOUS, source, unbounded=unbounded
         )
 
 

@@ -88,6 +88,7 @@ class BinaryProtocol:
         self.positions, self.sending = engine.positions, engine.transfer
         self.composer, self.arrivals = engine.composer, engine.arrivals
         self.protection, self.acknowledgements = engine.protection, engine.acknowledgements
+        self.sender_rights = engine.sender_rights
         self.message_trace = engine.message_trace
         self.acknowledgement_queues = engine.acknowledgement_queues
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
@@ -474,7 +475,8 @@ class BinaryProtocol:
         made.destination_queue_manager_identifier = owner
         with self.store.transaction("trace") as change:
             packet = build_user_message(made)
-            self.acknowledgements.send_if_possible(change, Message(packet), destination)
+            sender = self.sender_rights.sender_of(message)
+            self.acknowledgements.send_if_possible(change, Message(packet), destination, sender)
 
 
 def session_settings(queue_manager: QueueManager, retry: int | None = None) -> BinarySettings:

@@ -12,6 +12,7 @@ from uuid import UUID
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.base.addresses import owner_of
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.base.shares import Shares
 from rpcqm.base.text import folded
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
@@ -161,7 +162,7 @@ class StreamReceiver:
         attributes.response_queue_format_name = name_of(self.to)
         message = Message(build_user_message(attributes))
         self._protocol.acknowledgements.send_if_possible(
-            change, message, destination, source, unbounded=unbounded
+            change, message, destination, ANONYMOUS, source, unbounded=unbounded
         )
 
 

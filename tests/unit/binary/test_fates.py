@@ -150,7 +150,7 @@ def elsewhere(pair: Exchanging) -> None:
         message.packet = message.packet[:32] + bytes(range(16)) + message.packet[48:]
         return message
 
-    pair.alice.engine.composer.compose = compose  # type: ignore[method-assign]
+    pair.alice.engine.composer.compose = compose  # type: ignore[method-assign,assignment]
     pair.send(STREAM, transactional=True, negative_journaling_requested=True)
 
 

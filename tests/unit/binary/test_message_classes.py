@@ -13,6 +13,7 @@ import pytest
 
 from rpcqm.codec.packet.user_message import class_of
 from rpcqm.codec.properties import QueueProperty
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.binary_network import Node, Simulation
 from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging
@@ -224,6 +225,21 @@ def test_whoever_traces_a_message_receives_reports(simulation: Simulation) -> No
     alice.send(private_name(bob, "orders"), b"hello", **traced)
     simulation.advance(20_000)
     assert classes(alice, f"PUBLIC={REPORTS}") == [0x0001] * 4
+
+
+def test_reports_go_where_the_sender_of_the_message_may_send(simulation: Simulation) -> None:
+    """Each hop's, that of the sender's own queue manager too."""
+    alice, _, bob = (simulation.node(each, directory=directory()) for each in MACHINES)
+    bob.create()
+    reports = alice.engine.registry.find_by_path(".\\reports")
+    assert reports is not None
+    descriptor = parse_sddl("O:BAD:(A;;GA;;;BA)").encode()
+    alice.engine.queues.set_security(reports, 4, descriptor)
+    traced: dict[str, Any] = {"tracing_requested": True, "tracing_queue_identifier": REPORTS}
+    alice.send(private_name(bob, "orders"), b"hello", **traced)
+    simulation.advance(20_000)
+    assert classes(bob, private_name(bob, "orders")) == [0x0000]
+    assert classes(alice, f"PUBLIC={REPORTS}") == []
 
 
 @pytest.mark.conformance("MQMQ-class-NACK_HOP_COUNT_EXCEEDED")

@@ -1,10 +1,13 @@
-"""Every crash that can be thought of, for as long as there is time; see `scripts/soak --help`."""
+"""Crash the store everywhere, for as long as there is time, and look at what is left."""
 
 import argparse
+import re
 import shutil
-import sys
 import time
+import traceback
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -12,8 +15,10 @@ from rpcqm.base.log import configure
 from tests.crash.disk_images import File, Loss
 from tests.crash.power_loss import Machine, Recording, memory_directory, record
 from tests.crash.server_load import loaded_queue_manager
+from tests.support.soak_record import Goal, Part, Record, main_of, options, run_parts
 
 LENGTH = 360
+KEPT = Path("var/soak/failed")
 SUBSETS = 64
 """Random choices of what survives, for each sync."""
 
@@ -26,13 +31,15 @@ class OutOfTimeError(Exception):
 
 
 class PowerLoss:
-    """The crashes of one recording."""
+    """The crashes of one recording at the events that are a part's: every `parts`th from one on."""
 
     def __init__(
-        self, recording: Recording, seed: int, directory: Path, deadline: float, share: float
+        self, recording: Recording, seed: int, directory: Path, bounds: "Bounds", first: int = 0
     ) -> None:
         self.recording = recording
-        self._share = share
+        self._share = bounds.share
+        self._first, self._parts = first, bounds.shards
+        self._is_own = False
         self._seen: dict[File, int] = {}
         self.events = 0
         self.syncs = 0
@@ -40,24 +47,27 @@ class PowerLoss:
         self.tried: Counter[str] = Counter()
         self._random = Random(seed)
         self._machine = Machine(recording.script, directory)
-        self._deadline = deadline
+        self._deadline = bounds.deadline
         count = len(recording.events)
-        self._recovered = set(self._random.sample(range(count), round(RECOVERIES * share)))
+        self._recovered = set(self._random.sample(range(count), round(RECOVERIES * bounds.share)))
 
     def run(self) -> None:
         """Crash at every event; AssertionError, StoreError … where a promise was broken."""
         for number, event in self._machine.run(self.recording.events):
-            self.events = number + 1
+            self._is_own = number % self._parts == self._first
+            self.events += self._is_own
             self._crash(self._machine, Loss.NOTHING)
             self._crash(self._machine, Loss.ALL)
             self._crash(self._machine, Loss.TAIL)
             if event.kind == "b":
-                self.syncs += 1
+                self.syncs += self._is_own
                 self._crash_at_sync(event.descriptor)
-            if number in self._recovered:
+            if self._is_own and number in self._recovered:
                 self._crash_recovery()
 
     def _crash(self, machine: Machine, loss: Loss, lost: int | None = None) -> None:
+        if not self._is_own:
+            return
         if time.monotonic() > self._deadline:
             raise OutOfTimeError
         if self._random.random() >= self._share:
@@ -80,6 +90,17 @@ class PowerLoss:
             for loss in Loss:
                 self._crash(recovering, loss)
 
+    @property
+    def part(self) -> Part:
+        """The figures so far."""
+        figures = {
+            "crashes": self.tried.total(),
+            "events": self.events,
+            "syncs": self.syncs,
+            "recoveries crashed as well": self.recoveries,
+        }
+        return Part({name: float(count) for name, count in figures.items()})
+
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.tried.items()))
         return (
@@ -89,72 +110,114 @@ class PowerLoss:
         )
 
 
-def soak_power_loss(seed: int, deadline: float, share: float, keep: Path) -> bool:
-    """The crashes of one recording; whether there was time for all."""
-    with memory_directory() as name:
-        directory, images = Path(name), Path(name) / "images"
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is tried, and until when (`time.monotonic`)."""
+
+    deadline: float
+    kills: int
+    share: float
+    shards: int
+    keep: Path
+
+
+def soak_power_loss(name: str, bounds: Bounds) -> Part:
+    """The crashes of one recording that are a part's, while there is time."""
+    seed, first = _numbers(name)
+    with memory_directory() as place:
+        directory, images = Path(place), Path(place) / "images"
         images.mkdir()
-        part = PowerLoss(record(directory, seed, LENGTH), seed, images, deadline, share)
+        power = PowerLoss(record(directory, seed, LENGTH), seed, images, bounds, first - 1)
         try:
-            part.run()
+            power.run()
         except OutOfTimeError:
-            print(f"seed {seed}: out of time after {part}", flush=True)
-            return False
-        except BaseException:
-            shutil.copytree(directory, keep, dirs_exist_ok=True)
-            print(f"seed {seed}: BROKEN after {part}; what was left is in {keep}", flush=True)
-            raise
-    print(f"seed {seed}: {part}", flush=True)
-    return True
+            print(f"{name}: out of time after {power}", flush=True)
+        except Exception as error:
+            shutil.copytree(directory, bounds.keep / name.replace("/", "-"), dirs_exist_ok=True)
+            print(f"{name}: BROKEN after {power}; what was left is in {bounds.keep}", flush=True)
+            traceback.print_exc()
+            broken = power.part
+            broken.failures.append(f"{name}: {type(error).__name__}: {error}")
+            return broken
+    print(f"{name}: {power}", flush=True)
+    return power.part
 
 
-def soak_kills(seed: int, kills: int, deadline: float) -> bool:
-    """Kill a loaded server so often; whether there was time for all."""
-    with loaded_queue_manager(seed) as load:
-        while load.ledger.kills < kills and time.monotonic() < deadline:
+def soak_kills(name: str, bounds: Bounds) -> Part:
+    """Kill a loaded server so often, while there is time."""
+    with loaded_queue_manager(_numbers(name)[0]) as load:
+        while load.ledger.kills < bounds.kills and time.monotonic() < bounds.deadline:
             load.run(1)
-    print(
-        f"seed {seed}: {load.ledger.kills} kills of a server with {load.ledger.operations} "
-        "acknowledged operations",
-        flush=True,
-    )
-    return load.ledger.kills == kills
+    ledger = load.ledger
+    told = f"{ledger.kills} kills of a server with {ledger.operations} acknowledged operations"
+    print(f"{name}: {told}", flush=True)
+    figures = {"kills": ledger.kills, "acknowledged operations": ledger.operations}
+    return Part({name: float(count) for name, count in figures.items()})
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="scripts/soak", description="Crash the store everywhere, and look at what is left."
-    )
-    parser.add_argument(
+def _numbers(name: str) -> tuple[int, int]:
+    """The seed of a part's name, and which part of the seed's crashes it is."""
+    found = [int(number) for number in re.findall(r"\d+", name)]
+    return found[0], found[1] if len(found) > 1 else 1
+
+
+def parts_of(given: argparse.Namespace) -> list[str]:
+    """The names of the parts: the crashes of a seed are several, so that they can be resumed."""
+    found: list[str] = []
+    for seed in range(given.seed, given.seed + given.seeds):
+        if given.part in ("power", "all"):
+            found += [f"power {seed}, {n}/{given.shards}" for n in range(1, given.shards + 1)]
+        if given.part in ("kill", "all"):
+            found.append(f"kill {seed}")
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser("scripts/soak crash", description=__doc__)
+    made.add_argument(
         "part",
         nargs="?",
         choices=["power", "kill", "all"],
         default="all",
         help="loss of power in a simulation, kill -9 of a server under load, or all (default)",
     )
-    parser.add_argument(
-        "--kills", type=int, default=100, help="how often a server is killed (default 100)"
+    made.add_argument(
+        "--kills", type=int, default=100, help="how often a server is killed (%(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="the first seed (default 1)")
-    parser.add_argument("--seeds", type=int, default=1, help="how many seeds (default 1)")
-    parser.add_argument("--minutes", type=float, default=30, help="stop then (default 30)")
-    parser.add_argument(
-        "--share", type=float, default=1, help="try only this share of the crashes (default 1)"
+    made.add_argument("--seed", type=int, default=1, help="the first seed (%(default)s)")
+    made.add_argument("--seeds", type=int, default=1, help="how many seeds (%(default)s)")
+    made.add_argument("--minutes", type=float, default=30, help="stop then (%(default)s)")
+    made.add_argument("--shards", type=int, default=4, help="parts of a seed's crashes (4)")
+    made.add_argument(
+        "--share", type=float, default=1, help="try only this share of the crashes (%(default)s)"
     )
-    parser.add_argument("--keep", type=Path, default=Path("var/soak"), help="for what has failed")
-    arguments = parser.parse_args()
+    made.add_argument("--keep", type=Path, default=KEPT, help="for what has failed (%(default)s)")
+    return options(made)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    made = parser()
+    given = made.parse_args(words)
     configure("critical")
-    deadline = time.monotonic() + arguments.minutes * 60
-    parts = ["power", "kill"] if arguments.part == "all" else [arguments.part]
-    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
-        if "power" in parts and not soak_power_loss(
-            seed, deadline, arguments.share, arguments.keep
-        ):
-            break
-        if "kill" in parts and not soak_kills(seed, arguments.kills, deadline):
-            break
-    return 0
+    parts = parts_of(given)
+    kept = Record(
+        made,
+        given,
+        Goal(len(parts), given.minutes),
+        seed=given.seed,
+        name="crash" if given.part == "all" else f"crash {given.part}",
+        variants=["part"],
+        neutral=["keep"],
+    )
+
+    def work(name: str) -> Part:
+        deadline = time.monotonic() + kept.left
+        bounds = Bounds(deadline, given.kills, given.share, given.shards, given.keep)
+        soak = soak_power_loss if name.startswith("power") else soak_kills
+        return soak(name, bounds)
+
+    return run_parts(kept, parts, work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main_of(main)

@@ -135,9 +135,25 @@ def test_the_command_names_its_targets(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.split() == list(TARGETS)
 
 
-def test_the_command_runs_a_target(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--inputs", "200", "tower"]) == 0
+def test_the_command_runs_a_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = ["--state", str(tmp_path), "--page", str(tmp_path / "page.md")]
+    assert main(["--inputs", "200", "tower", *kept]) == 0
     assert "200 inputs, 0 violations" in capsys.readouterr().out
+    row = (tmp_path / "page.md").read_text("utf-8").splitlines()[-1]
+    assert row.startswith("| fuzz | well | 200 inputs, 0 violations, at most ")
+    assert row.endswith("`scripts/fuzz tower --inputs 200` |")
+
+
+def test_the_command_goes_on_with_the_targets_that_were_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--inputs", "200", "tower", "sddl", "--state", str(tmp_path)]
+    assert main([*words, "--parts", "1"]) == 1
+    assert "fuzz: 1 of 2 parts: " in capsys.readouterr().out
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("sddl ")
+    assert "fuzz: 2 of 2 parts: 200 inputs" in told
 
 
 def test_the_command_replays_an_input(tmp_path: Path) -> None:

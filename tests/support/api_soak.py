@@ -1,7 +1,5 @@
 """Schemathesis drives the interface for programs by its OpenAPI, each round with another seed.
 
-python -m tests.support.api_soak [--minutes N] [--first N]
-
 A round is two minutes with a queue manager of its own. One that fails is told with the request
 that failed and with the command that repeats the round; the others go on. Exit 1 if any failed.
 """
@@ -12,13 +10,22 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.soak_record import (
+    MOST_SEEDS,
+    Goal,
+    Part,
+    Record,
+    main_of,
+    options,
+    run_parts,
+    seeds,
+)
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,"
@@ -26,7 +33,6 @@ CHECKS = (
 )
 CONFIGURATION = "[console]\nlongest_wait = 1\n"
 ROUND_SECONDS = 120
-MOST_SEEDS = 1 << 32
 _GRACE = 120
 """Seconds that a round may take beyond its time: to load, and to shrink what failed."""
 _HOOKS = Path(__file__).with_name("api_hooks.py")
@@ -101,41 +107,34 @@ def run_round(seed: int, seconds: int) -> Driven:
         return drive(running, Path(directory), seed, seconds, phases)
 
 
-def soak(minutes: float, first: int) -> int:
-    """Rounds until the time is over; how many of them failed."""
-    end, seed, failed, rounds = time.monotonic() + 60 * minutes, first, 0, 0
-    asked: Counter[tuple[str, int]] = Counter()
-    while (left := int(end - time.monotonic())) > 0:
-        seconds = min(left, ROUND_SECONDS)
-        driven = run_round(seed, seconds)
-        rounds, asked = rounds + 1, asked + driven.asked
-        if driven.failed:
-            failed += 1
-            again = f"scripts/soak api --minutes {seconds / 60:g} --first {seed}"
-            print(f"{driven.failed}seed {seed} failed: {again}", flush=True)
-        seed = (seed + 1) % MOST_SEEDS
-    print(f"{rounds} rounds from seed {first} on, {failed} failed; {summary(asked)}")
-    return failed
-
-
-def summary(asked: Counter[tuple[str, int]]) -> str:
-    """How much was asked, and how often each status was the answer."""
-    operations = {operation for operation, _ in asked}
-    statuses: Counter[int] = Counter()
-    for (_, status), count in asked.items():
-        statuses[status] += count
-    told = ", ".join(f"{status}: {statuses[status]}" for status in sorted(statuses))
-    return f"{asked.total()} requests to {len(operations)} operations ({told or 'none'})"
+def part_of(seed: int, seconds: int) -> Part:
+    """One round; how much was asked, and how often each status was the answer."""
+    driven = run_round(seed, seconds)
+    statuses: Counter[str] = Counter()
+    for (_, status), count in driven.asked.items():
+        statuses[f"answers {status}"] += count
+    figures = {"rounds": 1.0, "requests": float(driven.asked.total())}
+    figures |= {name: float(statuses[name]) for name in sorted(statuses)}
+    again = f"seed {seed} failed: scripts/soak api --minutes {seconds / 60:g} --first {seed}"
+    if driven.failed:
+        print(f"{driven.failed}{again}", flush=True)
+    failures = [again] if driven.failed else []
+    return Part(figures, {"operations in a round": len(driven.operations)}, failures)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="scripts/soak api")
-    parser.add_argument("--minutes", type=float, default=30, help="how long (%(default)s)")
-    parser.add_argument("--first", type=int, help="the seed of the first round (a random one)")
-    arguments = parser.parse_args(words)
-    first = random.randrange(MOST_SEEDS) if arguments.first is None else arguments.first
-    return int(soak(arguments.minutes, first) > 0)
+    made = argparse.ArgumentParser(prog="scripts/soak api", description=__doc__)
+    made.add_argument("--minutes", type=float, default=30, help="how long (%(default)s)")
+    made.add_argument("--first", type=int, help="the seed of the first round (a random one)")
+    given = options(made).parse_args(words)
+    first = random.randrange(MOST_SEEDS) if given.first is None else given.first
+    record = Record(made, given, Goal(minutes=given.minutes), seed=first)
+
+    def work(seed: str) -> Part:
+        return part_of(int(seed), min(ROUND_SECONDS, max(1, int(record.left))))
+
+    return run_parts(record, seeds(int(record.state.seed)), work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main_of(main)

@@ -1,16 +1,17 @@
 """Ask the database of known weaknesses about every package that is installed.
 
-python -m tests.support.audit
-
 Ends with 0 when all of them were looked up and have none, with 1 when some have, and with 2 when
 not all could be looked up, which proves nothing.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+from tests.support.soak_record import Goal, Part, Record, main_of, options
 
 OWN = "rpcqm"
 CLEAN, WEAK, UNKNOWN = 0, 1, 2
@@ -51,12 +52,17 @@ def audit(command: Sequence[str] = COMMAND) -> tuple[int, str]:
     return UNKNOWN, f"Nothing is proved: the database of known weaknesses cannot be asked: {why}."
 
 
-def main() -> int:
-    """Tell the sentence."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Tell the sentence; what was known at an earlier time is never told again."""
+    made = options(argparse.ArgumentParser("scripts/soak audit", description=__doc__))
+    given = made.parse_args(words)
+    given.again = True
+    record = Record(made, given, Goal(1))
     status, sentence = audit()
     print(sentence, file=sys.stderr if status else sys.stdout)
+    record.keep("all", Part({"questions": 1}, failures=[sentence] if status else []))
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main_of(main)

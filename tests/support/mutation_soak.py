@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.mutations.campaign import Campaign, Fate, Judgement, shard
 from tests.mutations.data import DIRECTORY, read_mutations
 from tests.mutations.running import preload
-from tests.support.soak_record import Part, Record, main_of, options, run_parts
+from tests.support.soak_record import Goal, Part, Record, main_of, on_one_line, options, run_parts
 
 EVIDENCE = "evidence.md"
 """Beside the page of long runs; what follows this mark is written by the run."""
@@ -35,7 +35,8 @@ def part_of(judgements: Sequence[Judgement]) -> Part:
     figures |= {fate.value: float(fates[fate]) for fate in Fate if fates[fate]}
     told = [judgement for judgement in judgements if judgement.fate is not Fate.CAUGHT]
     failures = [str(judgement) for judgement in told if not judgement.fate.is_good]
-    return Part(figures, failures, [str(judgement) for judgement in told if judgement.fate.is_good])
+    notes = [str(judgement) for judgement in told if judgement.fate.is_good]
+    return Part(figures, failures=failures, notes=notes)
 
 
 def tell(judgement: Judgement) -> None:
@@ -43,15 +44,15 @@ def tell(judgement: Judgement) -> None:
         print(judgement, flush=True)
 
 
-def write_evidence(page: Path, record: Record, whole: int) -> None:
+def write_evidence(page: Path, record: Record) -> None:
     """Put the figures of the run behind the mark of a page, if there is one."""
     if not page.is_file():
         return
     before, mark, _ = page.read_text("utf-8").partition(MARK)
     if mark:
-        lines = [f"{record.told()}.", f"{record.done(whole)} parts were done."]
-        lines += [f"Commit {record.commit}, {record.state.ended}: `{record.command}`."]
-        told = [" ".join(line.split()) for line in [*record.failures, *record.notes]]
+        lines = [f"{record.told}.", f"{record.done} were done."]
+        lines += [f"Commit {record.commit}, {record.state.ended}: `{on_one_line(record.command)}`."]
+        told = [on_one_line(line) for line in [*record.failures, *record.notes]]
         text = "\n".join([*lines, "", *(f"- {line}" for line in told)])
         page.write_text(f"{before}{mark}\n{text}".rstrip() + "\n", "utf-8")
 
@@ -59,7 +60,7 @@ def write_evidence(page: Path, record: Record, whole: int) -> None:
 def main(words: Sequence[str]) -> int:
     made = parser()
     given = made.parse_args(words)
-    record = Record(made, given, seed="none", neutral=["jobs", "timeout"])
+    record = Record(made, given, Goal(given.shards), neutral=["jobs", "timeout"])
     mutations = read_mutations(given.directory)
     names = [f"{index}/{given.shards}" for index in range(1, given.shards + 1)]
     campaign = Campaign(given.jobs, tell, given.timeout)
@@ -72,7 +73,7 @@ def main(words: Sequence[str]) -> int:
 
     status = run_parts(record, names, work)
     if record.page:
-        write_evidence(record.page.with_name(EVIDENCE), record, given.shards)
+        write_evidence(record.page.with_name(EVIDENCE), record)
     return status
 
 

@@ -1,9 +1,5 @@
 """Message by message over networks that fail, between queue managers that die.
 
-python -m tests.support.network_soak [--seeds N] [--first N] [--messages N] [--pause FILE]
-python -m tests.support.network_soak --processes|--http [--seeds N] [--first N] [--kills N]
-                                     [--messages N]
-
 Each seed sends messages from three queue managers by two routers to several destinations each,
 transactional, recoverable and express, with tracing, journals, dead letters, acknowledgements and
 times to live. Connections are cut, damaged, delayed, refused and reordered, addresses cannot be
@@ -17,10 +13,10 @@ With --processes two are real ones, killed by a signal, with a failing proxy bet
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +26,7 @@ from tests.support.network_holdings import look
 from tests.support.network_judge import Judge
 from tests.support.network_story import Story
 from tests.support.queue_manager import MEMORY
+from tests.support.soak_record import Goal, Part, Record, main_of, options, run_parts
 
 
 @dataclass
@@ -63,64 +60,80 @@ def judged(story: Story) -> Judge:
     return judge
 
 
-def simulated(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
-    """Run a seed; its problems, and what it was like."""
+def simulated(seed: int, arguments: argparse.Namespace) -> tuple[Part, str]:
+    """Run a seed; what came of it, and what it was like."""
     outcome = run_seed(seed, arguments.messages)
-    return outcome.problems, f"{_counted(outcome.happened)}: {_counted(outcome.fates)}"
+    figures = {"messages": float(arguments.messages)} | _floats(outcome.fates)
+    about = f"{_counted(outcome.happened)}: {_counted(outcome.fates)}"
+    return Part(figures, failures=outcome.problems), about
 
 
-def with_processes(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
+def with_processes(seed: int, arguments: argparse.Namespace) -> tuple[Part, str]:
     """The same with real processes, whose timing no seed decides."""
-    outcome = network_processes.run_seed(seed, arguments.kills)
-    return _told(outcome)
+    return _told(network_processes.run_seed(seed, arguments.kills))
 
 
-def by_http(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
+def by_http(seed: int, arguments: argparse.Namespace) -> tuple[Part, str]:
     """Those send over HTTP."""
     wire = network_processes.HTTP
     return _told(network_processes.run_seed(seed, arguments.kills, wire, arguments.messages))
 
 
-def _told(outcome: network_processes.Outcome) -> tuple[list[str], str]:
+def _told(outcome: network_processes.Outcome) -> tuple[Part, str]:
     about = f"{outcome.messages} messages, {outcome.kills} kills, {_counted(outcome.happened)}"
-    return outcome.problems, about
+    figures = {"messages": float(outcome.messages), "kills": float(outcome.kills)}
+    return Part(figures | _floats(outcome.happened), failures=outcome.problems), about
+
+
+def _floats(counter: Counter[str]) -> dict[str, float]:
+    return {name: float(count) for name, count in sorted(counter.items())}
 
 
 def _counted(counter: Counter[str]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counter.items()))
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Soak of the binary protocol.")
-    parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--messages", type=int, default=2000)
-    parser.add_argument("--processes", action="store_true")
-    parser.add_argument("--http", action="store_true")
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("scripts/soak network", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=50, help="how many (%(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (%(default)s)")
+    parser.add_argument("--messages", type=int, default=2000, help="of a seed (%(default)s)")
+    parser.add_argument("--processes", action="store_true", help="between two real processes")
+    parser.add_argument("--http", action="store_true", help="the same over HTTP")
     parser.add_argument("--kills", type=int, default=20, help="with --processes or --http")
     parser.add_argument("--pause", type=Path, help="begin no seed while this file is there")
-    return parser.parse_args()
+    return options(parser)
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run the seeds, one line each; 1 when a seed has problems."""
-    arguments = _arguments()
+    parser = _parser()
+    arguments = parser.parse_args(words)
     log.configure("critical")
     run = by_http if arguments.http else with_processes if arguments.processes else simulated
-    failed = 0
-    for seed in range(arguments.first, arguments.first + arguments.seeds):
+    variant = " --http" if arguments.http else " --processes" if arguments.processes else ""
+    record = Record(
+        parser,
+        arguments,
+        Goal(arguments.seeds),
+        seed=f"{arguments.first} to {arguments.first + arguments.seeds - 1}",
+        name=f"network{variant}",
+        variants=["processes", "http"],
+        neutral=["pause"],
+    )
+
+    def work(name: str) -> Part:
         while arguments.pause is not None and arguments.pause.exists():
             time.sleep(5)
-        started = time.monotonic()
-        problems, about = run(seed, arguments)
-        failed += bool(problems)
-        seconds = time.monotonic() - started
-        print(
-            f"seed {seed}: {'; '.join(problems) or 'well'}, {about} in {seconds:.1f} s", flush=True
-        )
-    print(f"{arguments.seeds - failed} of {arguments.seeds} seeds are well")
-    return 1 if failed else 0
+        part, about = run(int(name), arguments)
+        print(f"seed {name}: {'; '.join(part.failures) or 'well'}, {about}", flush=True)
+        part.figures = {"seeds": 1.0} | part.figures
+        part.failures = [f"seed {name}: {problem}" for problem in part.failures]
+        return part
+
+    every = range(arguments.first, arguments.first + arguments.seeds)
+    return run_parts(record, map(str, every), work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main_of(main)

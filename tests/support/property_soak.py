@@ -1,20 +1,28 @@
 """Every property test again and again, each round with a seed of its own.
 
-python -m tests.support.property_soak [--minutes N] [--first N] [PATH…]
-
 A round that fails is told with the command that repeats it; the others go on. Exit 1 if any failed.
 """
 
 import argparse
 import os
 import random
+import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-MOST_SEEDS = 1 << 32
+from tests.support.soak_record import (
+    MOST_SEEDS,
+    Goal,
+    Part,
+    Record,
+    main_of,
+    options,
+    run_parts,
+    seeds,
+)
+
 _NO_TESTS = 5
 
 
@@ -38,31 +46,26 @@ def run_round(seed: int, paths: Sequence[str], seconds: float) -> str:
     return done.stdout + done.stderr if done.returncode else ""
 
 
-def soak(minutes: float, first: int, paths: Sequence[str]) -> int:
-    """Rounds until the time is over; how many of them failed."""
-    end, seed, failed, rounds = time.monotonic() + 60 * minutes, first, 0, 0
-    while (left := end - time.monotonic()) > 0:
-        told = run_round(seed, paths, left)
-        rounds += 1
-        if told:
-            failed += 1
-            print(f"{told}seed {seed} failed: {' '.join(command(seed, paths))}", flush=True)
-        seed = (seed + 1) % MOST_SEEDS
-    print(f"{rounds} rounds from seed {first} on, {failed} failed")
-    return failed
-
-
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="scripts/soak properties")
-    parser.add_argument("--minutes", type=float, default=30, help="how long (%(default)s)")
-    parser.add_argument("--first", type=int, help="the seed of the first round (a random one)")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="tests (unit and model)")
-    arguments = parser.parse_args(words)
-    first = random.randrange(MOST_SEEDS) if arguments.first is None else arguments.first
+    made = argparse.ArgumentParser(prog="scripts/soak properties", description=__doc__)
+    made.add_argument("--minutes", type=float, default=30, help="how long (%(default)s)")
+    made.add_argument("--first", type=int, help="the seed of the first round (a random one)")
+    made.add_argument("paths", nargs="*", metavar="PATH", help="tests (unit and model)")
+    given = options(made).parse_args(words)
+    first = random.randrange(MOST_SEEDS) if given.first is None else given.first
+    record = Record(made, given, Goal(minutes=given.minutes), seed=first)
     root = Path(__file__).parents[1]
-    paths = arguments.paths or [str(root / "unit"), str(root / "model")]
-    return int(soak(arguments.minutes, first, paths) > 0)
+    paths = given.paths or [str(root / "unit"), str(root / "model")]
+
+    def work(seed: str) -> Part:
+        told = run_round(int(seed), paths, record.left)
+        again = f"seed {seed} failed: {shlex.join(['pytest', *command(int(seed), paths)[3:]])}"
+        if told:
+            print(f"{told}{again}", flush=True)
+        return Part({"rounds": 1}, failures=[again] if told else [])
+
+    return run_parts(record, seeds(int(record.state.seed)), work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main_of(main)

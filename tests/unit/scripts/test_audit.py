@@ -1,10 +1,11 @@
 """`scripts/soak audit` says that nothing is wrong only when that is known."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.support.audit import CLEAN, UNKNOWN, WEAK, audit, verdict
+from tests.support.audit import CLEAN, UNKNOWN, WEAK, audit, main, verdict
 
 GOOD = {"name": "lark", "version": "1.3", "vulns": []}
 BAD = {"name": "old", "version": "1.0", "vulns": [{"id": "PYSEC-1"}]}
@@ -34,3 +35,14 @@ def test_a_database_that_cannot_be_asked_is_one_sentence(program: str) -> None:
     assert status == UNKNOWN
     assert sentence.startswith("Nothing is proved: the database of known weaknesses cannot be")
     assert "\n" not in sentence
+
+
+def test_the_database_is_asked_again_by_each_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "soak.md"
+    for status, outcome in ((WEAK, "**1 failed**: It is weak."), (CLEAN, "well")):
+        told = (status, "It is weak." if status else "All is well.")
+        monkeypatch.setattr("tests.support.audit.audit", lambda told=told: told)
+        assert main(["--state", str(tmp_path), "--page", str(page)]) == status
+        assert f"| audit | {outcome} |" in page.read_text("utf-8")

@@ -32,6 +32,8 @@ from harness import (
     server_cpu,
 )
 
+from tests.support.ports import reserved_port
+
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 PACKAGE, TLS_PACKAGE = "rabbitmq-server", "libssl-dev"
 PATIENCE = 90
@@ -94,11 +96,6 @@ def certify(directory: Path) -> str:
         f"ssl_options.keyfile = {directory}/key.pem\n"
         "ssl_options.verify = verify_none\nssl_options.fail_if_no_peer_cert = false\n"
     )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +171,7 @@ def mapper(directory: Path) -> Iterator[dict[str, str]]:
     The mapper is a part of what is installed.
     """
     install()
-    port = str(free_port())
+    port = str(reserved_port())
     environment = {
         **os.environ,
         "HOME": str(directory),
@@ -204,11 +201,11 @@ def broker(
     home = directory / name
     home.mkdir(parents=True)
     (home / "plugins").write_text(f"[{','.join(plugins)}].\n", "utf-8")
-    tls_port, schedulers = free_port(), 1 if isinstance(cpu, int) else len(cpu)
+    tls_port, schedulers = reserved_port(), 1 if isinstance(cpu, int) else len(cpu)
     settings = f"log.file.level = warning\nvm_memory_high_watermark.relative = {MEMORY}\n"
     settings += f"listeners.ssl.1 = 127.0.0.1:{tls_port}\n{certify(home)}"
     (home / "rabbitmq.conf").write_text(settings, "utf-8")
-    port = free_port()
+    port = reserved_port()
     environment = _environment(mapped, home, name, port, schedulers)
     with (home / "out").open("wb") as out:
         process = pinned(
@@ -240,7 +237,7 @@ def _environment(
         "RABBITMQ_NODENAME": f"{name}@localhost",
         "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODE_PORT": str(port),
-        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_DIST_PORT": str(reserved_port()),
         "RABBITMQ_MNESIA_BASE": str(home / "data"),
         "RABBITMQ_LOG_BASE": str(home / "log"),
         "RABBITMQ_PID_FILE": str(home / "pid"),

@@ -40,7 +40,7 @@ from transfer import two
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager
 from tests.support import srmp_text
-from tests.support.http_proxies import fixed_port
+from tests.support.ports import reserved_port
 from tests.support.tap import tapped
 
 CONNECTIONS = 16
@@ -125,7 +125,7 @@ def sending() -> Figure:
 def streaming() -> list[Figure]:
     """Transactional messages, and the receipts that they are answered with."""
     with TemporaryDirectory(dir=BUILD) as place, ExitStack() as stack:
-        port, directory = fixed_port(), Path(place)
+        port, directory = reserved_port(), Path(place)
         tap = stack.enter_context(tapped(port, directory / "receipts.pcapng"))
         receipts = f"http://127.0.0.1:{tap}/msmq/private$/order_queue$"
         sender = stack.enter_context(

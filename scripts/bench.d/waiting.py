@@ -7,7 +7,6 @@ for itself is there before, because as many messages as it has room for have bee
 from collections.abc import Iterator
 from dataclasses import replace
 
-from broker import free_port
 from durable_calls import HERE_NAME, QUEUE, sending
 from figures import Figure, attempt, figure
 from harness import BUILD, Script, few, load, resident
@@ -17,6 +16,7 @@ from transfer import ELSEWHERE
 
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager
+from tests.support.ports import reserved_port
 
 MESSAGES = 1_000_000
 WARM_UP = 1_000_000
@@ -44,7 +44,7 @@ def fill(sender: PrivateQueueManager, messages: int) -> int:
 
 def measure(messages: int) -> Figure:
     BUILD.mkdir(parents=True, exist_ok=True)
-    peers = f'[binary]\npeers = "receiver=127.0.0.1:{free_port()}"\n'
+    peers = f'[binary]\npeers = "receiver=127.0.0.1:{reserved_port()}"\n'
     with queue_manager("sender", peers) as sender:
         assert sender.process is not None
         process = sender.process.pid

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -19,6 +18,7 @@ from tests.support import clsids
 from tests.support.accounts import PASSWORD
 from tests.support.dcom_client import ENABLED, DcomClient
 from tests.support.documents import ROOT
+from tests.support.ports import reserved_port
 
 RULES = ROOT / "packaging" / "prometheus" / "rpcqm.rules.yml"
 DASHBOARD = ROOT / "packaging" / "grafana" / "rpcqm.json"
@@ -91,18 +91,13 @@ def prometheus(
     configuration.write_text(
         CONFIGURATION.format(rules=RULES, token=token, target=f"{host}:{console}")
     )
-    port = free_port()
+    port = reserved_port()
     process = started(directory, configuration, port)
     try:
         yield Prometheus(port)
     finally:
         process.terminate()
         process.wait(30)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
 
 
 def started(directory: Path, configuration: Path, port: int) -> "subprocess.Popen[bytes]":

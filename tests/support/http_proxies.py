@@ -1,6 +1,5 @@
 """Other people's proxies on loopback, as the user who runs the tests: nginx, squid and haproxy."""
 
-import random
 import socket
 import subprocess
 import tempfile
@@ -72,25 +71,6 @@ backend out
     {answers}
     server one {target}
 """
-
-
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
-
-
-def fixed_port() -> int:
-    """One that also stays free while the process that listens at it is dead: nobody is given it."""
-    while True:
-        port = random.randrange(*_NOT_GIVEN_BY_THE_KERNEL)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-
-
-_NOT_GIVEN_BY_THE_KERNEL = (20_000, 32_000)
-"""Below ip_local_port_range, of which outgoing connections have theirs."""
 
 
 @contextmanager

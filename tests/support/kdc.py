@@ -1,7 +1,6 @@
 """A throwaway MIT KDC on loopback: a realm with alice, mallory and the service's own principal."""
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import Self
 import pytest
 
 from tests.support.accounts import PASSWORD
+from tests.support.ports import reserved_port
 
 PROGRAMS = ("kadmin.local", "kdb5_util", "kinit", "krb5kdc", "kvno")
 REALM = "RPCQM.TEST"
@@ -95,19 +95,17 @@ class Kdc:
             self._run("kadmin.local", "-q", f"addprinc -pw {PASSWORD} {name}")
         self._run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
         self._run("kadmin.local", "-q", f"ktadd -k {self.keytab} host/{HOST}")
-        for _ in range(5):  # somebody else may take the port first
-            self._configure()
-            self._kdc = subprocess.Popen(self._argv(["krb5kdc", "-n"]), env=self._environment())
-            if self._listens():
-                return self
-        raise AssertionError("the KDC does not start")
+        self._kdc = subprocess.Popen(self._argv(["krb5kdc", "-n"]), env=self._environment())
+        if not self._listens():
+            raise AssertionError(f"the KDC does not start: {self._said()}")
+        return self
 
     def _configure(self) -> None:
-        """Write its files, with a port that is free now."""
+        """Write its files, with a port of its own."""
         values = {
             "directory": self.directory,
             "host": HOST,
-            "port": free_port(),
+            "port": reserved_port(),
             "realm": REALM,
             "keys": "",
             "supported": "",
@@ -155,14 +153,18 @@ class Kdc:
 
     def _listens(self) -> bool:
         """Wait until it says that it listens, or has ended."""
-        log, deadline = self.directory / "kdc.log", time.monotonic() + PATIENCE
-        while not (log.exists() and "commencing operation" in log.read_text()):
+        deadline = time.monotonic() + PATIENCE
+        while "commencing operation" not in self._said():
             if self._kdc.poll() is not None:
                 return False
             if time.monotonic() > deadline:
                 self._kdc.kill()
             time.sleep(0.01)
         return True
+
+    def _said(self) -> str:
+        log = self.directory / "kdc.log"
+        return log.read_text("utf-8", "replace") if log.exists() else ""
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **self.environment}
@@ -178,9 +180,3 @@ class Kdc:
         )
         if done.returncode:
             raise AssertionError(f"{command[0]}: {done.stderr}")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port

@@ -1,23 +1,14 @@
 """Several queue managers that know each other, and may ask each other."""
 
-import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.ports import ports_of
 
 
-def free_ports(*names: str) -> dict[str, str]:
-    """A free port for each name."""
-    with ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in names]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return {name: str(each.getsockname()[1]) for name, each in zip(names, sockets, strict=True)}
-
-
-def written(ports: dict[str, str]) -> str:
+def written(ports: dict[str, int]) -> str:
     """Ports as the settings have those of peers."""
     return ", ".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items())
 
@@ -26,14 +17,14 @@ def neighbours(
     stack: ExitStack, *names: str, accounts: Path | None = None, options: Sequence[str] = ()
 ) -> list[PrivateQueueManager]:
     """Queue managers that know each other's ports; with `accounts` they may ask each other."""
-    ports, mappers = free_ports(*names), free_ports(*names)
+    ports, mappers = ports_of(names), ports_of(names)
     remote = f'[remote]\npeers = "{written(mappers)}"\ncredentials_file = "{accounts}"\n'
     return [
         stack.enter_context(
             private_queue_manager(
                 (
-                    *("--console-port", "0", "--binary-port", ports[name]),
-                    *("--epm-port", mappers[name], *options),
+                    *("--console-port", "0", "--binary-port", str(ports[name])),
+                    *("--epm-port", str(mappers[name]), *options),
                 ),
                 f'name = "{name}"\n[binary]\npeers = "{written(ports)}"\n'
                 + ("" if accounts is None else remote),

@@ -22,7 +22,7 @@ from rpcqm.client.target import LocalServer, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.binary_proxy import FaultyProxy, Frame, ProxyFaults, binary_frame, http_frame
-from tests.support.http_proxies import fixed_port
+from tests.support.ports import reserved_port
 from tests.support.queue_manager import MEMORY
 
 PATIENCE = 120.0
@@ -261,7 +261,7 @@ def _http_settings(forth: FaultyProxy, back: FaultyProxy) -> tuple[str, str]:
 def _http_setting(public: int, more: str) -> str:
     # A port that a dead process has left is taken again by the next one.
     return (
-        f"http_port = {fixed_port()}\n[srmp]\n{_TIMES_OF_HTTP}{more}[[srmp.inbound]]\n"
+        f"http_port = {reserved_port()}\n[srmp]\n{_TIMES_OF_HTTP}{more}[[srmp.inbound]]\n"
         f'from = "http://127.0.0.1:{public}/*"\nto = "http://127.0.0.1/*"\n'
     )
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pyspark
 
-from tests.support.kdc import free_port
+from tests.support.ports import reserved_port
 
 SPARK = Path(pyspark.__file__).parent
 WORKERS = 2
@@ -53,7 +53,7 @@ class SparkCluster:
     def __enter__(self) -> Self:
         (self.directory / "conf").mkdir(parents=True)
         (self.directory / "conf" / "spark-defaults.conf").write_text(_SETTINGS)
-        port, web_port = free_port(), free_port()
+        port, web_port = reserved_port(), reserved_port()
         self.master = f"spark://{HOST}:{port}"
         self._status = f"http://{HOST}:{web_port}/json/"
         try:

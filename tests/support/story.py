@@ -6,7 +6,6 @@ where the others are. `rpcqm serve` in a story starts one that was stopped, `^C`
 
 import os
 import re
-import socket
 import subprocess
 import time
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from typing import Self
 from rpcqm.testing import PrivateQueueManager
 from rpcqm.testing.private import KEPT
 from tests.support.documents import Step, agrees, difference, translated, translations
+from tests.support.ports import reserved_ports
 
 DEFAULT = "mailhost"
 """The machine of the prompt without a name."""
@@ -41,7 +41,7 @@ class Story:
     ) -> None:
         self._directory = directory
         self._tools = tools
-        ports = free_ports(3 * len(machines))
+        ports = reserved_ports(3 * len(machines))
         self._doors = {name: tuple(ports[3 * n : 3 * n + 3]) for n, name in enumerate(machines)}
         self._over_http = over_http
         self._running: dict[str, PrivateQueueManager] = {}
@@ -183,12 +183,3 @@ def is_over_http(story: list[Step]) -> bool:
 def machines_of(story: list[Step]) -> list[str]:
     """The names of the machines of a page."""
     return sorted({step.machine or DEFAULT for step in story})
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at the moment."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]

@@ -11,8 +11,9 @@ from uuid import UUID
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.integration.binary.test_router import free_ports, received
+from tests.integration.binary.test_router import received
 from tests.support.directories import network_directory
+from tests.support.ports import ports_of
 
 NAMES = ("alice", "bob")
 LATER, SOONER = UUID(int=0x1A7E), UUID(int=0x5003E)
@@ -44,7 +45,7 @@ def left(recording: Path, body: str) -> list[UUID]:
 def test_copies_that_are_written_at_once_leave_by_base_priority(tmp_path: Path) -> None:
     directory, recording = tmp_path / "directory.toml", tmp_path / "alice.pcapng"
     directory.write_text(DIRECTORY)
-    ports = dict(zip(NAMES, free_ports(2), strict=True))
+    ports = ports_of(NAMES)
     peers = ", ".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items())
 
     def machine(name: str, *options: str) -> AbstractContextManager[PrivateQueueManager]:

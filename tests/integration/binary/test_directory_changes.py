@@ -8,8 +8,9 @@ import pytest
 
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.integration.binary.test_router import free_ports, received
+from tests.integration.binary.test_router import received
 from tests.support.directories import network_directory
+from tests.support.ports import ports_of
 
 NAMES = ("alice", "bob")
 ORDERS = UUID(int=0x0D)
@@ -22,7 +23,7 @@ def test_a_message_takes_the_way_that_a_changed_directory_opens(tmp_path: Path) 
     """Nobody leads from Berlin to Paris; then Bob moves, and the next attempt is minutes away."""
     directory = tmp_path / "directory.toml"
     directory.write_text(DIRECTORY)
-    ports = dict(zip(NAMES, free_ports(2), strict=True))
+    ports = ports_of(NAMES)
     peers = ", ".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items())
 
     def configuration(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.http_proxies import free_port
+from tests.support.ports import reserved_port
 
 STREAM = "DIRECT=OS:other\\private$\\stream"
 ORDERS = "DIRECT=OS:other\\private$\\orders"
@@ -65,7 +65,7 @@ class Story:
     def __init__(self, directory: Path, stack: ExitStack, more: str = "") -> None:
         """`more` is more of the configuration of both."""
         self.directory, self._stack, self._more = directory, stack, more
-        self.port = free_port()
+        self.port = reserved_port()
         self.receiver = self._machine("other", ("--binary-port", str(self.port)))
         self.sender = self._machine("here", ())
         self.receiver.run("queue", "create", "stream", "--transactional")

@@ -4,7 +4,6 @@ They share one static directory. The router is killed while messages are on thei
 """
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import certificate_of
 from tests.support.directories import MACHINES, network_directory
+from tests.support.ports import ports_of
 
 ACKNOWLEDGEMENTS, ORDERS, SECRETS = UUID(int=0xAC), UUID(int=0x0D), UUID(int=0x5EC)
 SECRET = "the body that nobody on the way may read"
@@ -94,18 +94,10 @@ def received(queue_manager: PrivateQueueManager, queue: UUID, count: int) -> lis
     return [json.loads(line) for line in said.stdout.splitlines()]
 
 
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     place = tmp_path_factory.mktemp("chain")
-    ports = dict(zip(MACHINES, free_ports(3), strict=True))
+    ports = ports_of(MACHINES)
     peers = ", ".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items())
     directory = place / "directory.toml"
     write_directory(directory, place)

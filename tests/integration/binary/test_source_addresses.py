@@ -4,7 +4,6 @@ Two queue managers, each a process of its own, send to each other over loopback.
 """
 
 import asyncio
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +14,7 @@ from rpcqm.client.target import LocalServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.remote_read import AddressOverlay, ExtendedAddressHeader, HostAddress
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.ports import reserved_port
 
 ORDERS = FormatName.parse(r"DIRECT=OS:.\private$\orders")
 
@@ -26,12 +26,8 @@ def host(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def port(host: str) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as free:
-        free.bind((host, 0))
-        bound: int = free.getsockname()[1]
-        return bound
+def port() -> int:
+    return reserved_port()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,17 +13,15 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.ports import ports_of
 
 NAME_OF_OTHER = "DIRECT=OS:other\\private$\\"
 
 
 @pytest.fixture(scope="module")
 def ports() -> dict[str, int]:
-    """A free port for each, which both know."""
-    with socket.socket() as one, socket.socket() as another:
-        for each in (one, another):
-            each.bind(("127.0.0.1", 0))
-        return {"here": one.getsockname()[1], "other": another.getsockname()[1]}
+    """A port for each, which both know."""
+    return ports_of(("here", "other"))
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 r"""How queues may be named: letters of every alphabet, and `FormatName:` as .NET writes it."""
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from rpcqm.client import mq
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.ports import ports_of
 from tests.support.waiting import until
 
 QUEUE = "Größe 5 - naïve 日本"
@@ -19,10 +19,7 @@ THERE = rf"DIRECT=OS:b\private$\{QUEUE}"
 
 @pytest.fixture(scope="module")
 def ports() -> dict[str, int]:
-    with socket.socket() as one, socket.socket() as other:
-        for each in (one, other):
-            each.bind(("127.0.0.1", 0))
-        return {"a": one.getsockname()[1], "b": other.getsockname()[1]}
+    return ports_of(("a", "b"))
 
 
 @contextmanager

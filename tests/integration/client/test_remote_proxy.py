@@ -22,7 +22,7 @@ from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
 from tests.support.analysed import calls_of
-from tests.support.kdc import free_port
+from tests.support.ports import reserved_port
 
 ORDERS = FormatName.parse(r"DIRECT=OS:other\private$\orders")
 HERE = 'name = "here"\n[logging]\nformat = "json"\n[security]\nsupporting_server = true\n[remote]\n'
@@ -38,7 +38,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def other(capture: Path) -> Iterator[PrivateQueueManager]:
     """The queue manager that has the queue; it records what it serves."""
-    options = ["--capture", str(capture), "--epm-port", str(free_port())]
+    options = ["--capture", str(capture), "--epm-port", str(reserved_port())]
     with private_queue_manager(options, OTHER) as made:
         made.run("user", "add", "reader", "--password-stdin", input=PASSWORD + "\n")
         made.run("queue", "create", "orders")

@@ -26,7 +26,7 @@ from tests.mutations import hook
 from tests.support import templates
 from tests.support.com_objects import Objects, add_accounts, octets
 from tests.support.dcom_client import ENABLED, ComError, DcomClient
-from tests.support.http_proxies import free_port
+from tests.support.ports import reserved_port
 
 MANY = 40
 OWN = FormatName.parse(r"DIRECT=OS:.\private$\orders")
@@ -246,7 +246,7 @@ Machines = tuple[PrivateQueueManager, PrivateQueueManager]
 @contextlib.contextmanager
 def two(here: dict[str, str], other: dict[str, str], doors: tuple[int, int]) -> Iterator[Machines]:
     """Two queue managers with these environments, and doors for HTTP, that know each other."""
-    ports = free_port(), free_port()
+    ports = reserved_port(), reserved_port()
     peers = f"here=127.0.0.1:{ports[0]}, other=127.0.0.1:{ports[1]}"
     with contextlib.ExitStack() as stack:
         machines = [
@@ -274,7 +274,7 @@ def test_a_difference_of_a_session_ends_a_queue_manager(tmp_path: Path, family: 
     changed, right = environment(tmp_path / "hook", wrong), {templates.VARIABLE: "true"}
     sends = family in SENDER
     given = (changed, right) if sends else (right, changed)
-    with two(*given, (free_port(), free_port())) as (here, other):
+    with two(*given, (reserved_port(), reserved_port())) as (here, other):
         other.stop()
         story(here, FormatName.parse(ELSEWHERE + queue))
         other.start()
@@ -284,7 +284,7 @@ def test_a_difference_of_a_session_ends_a_queue_manager(tmp_path: Path, family: 
 def test_a_difference_of_what_comes_by_http_ends_a_queue_manager(tmp_path: Path) -> None:
     wrong = ALONE["an object sends"][0]
     changed, right = environment(tmp_path / "hook", wrong), {templates.VARIABLE: "true"}
-    doors = free_port(), free_port()
+    doors = reserved_port(), reserved_port()
     with two(right, changed, doors) as (here, other):
         url = f"DIRECT=HTTP://127.0.0.1:{doors[1]}/msmq/private$/orders"
         here.run("send", url, "--body", "x", "--count", str(MANY))

@@ -41,7 +41,7 @@ from tests.support.com_objects import (
 )
 from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
 from tests.support.directories import network_directory
-from tests.support.story import free_ports
+from tests.support.ports import reserved_ports
 from tests.support.waiting import until
 
 SEND = pytest.mark.conformance("MQAC-IMSMQMessage4-54-Send")
@@ -113,7 +113,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     line = spare.run("config", "key", str(place / "there.pem"), "--create").stdout
     directory = place / "directory.toml"
     directory.write_text(machines(line))
-    ports = free_ports(2)
+    ports = reserved_ports(2)
     peers = f'peers = "here=127.0.0.1:{ports[0]}, there=127.0.0.1:{ports[1]}"\n'
     signing = f'signing_key = "{place}/here.pem"\nsigning_certificate = "{place}/here.crt"\n'
     decrypting = f'encryption_key = "{place}/there.pem"\n'

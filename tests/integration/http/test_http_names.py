@@ -14,7 +14,7 @@ import pytest
 from rpcqm.client import mq
 from rpcqm.client.mq import DATA_DIR
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.http_proxies import free_port
+from tests.support.ports import reserved_port
 
 HARDENED = """\
 [security]
@@ -137,7 +137,7 @@ def test_who_writes_a_url_alone_is_told_how_it_names_a_queue(pair: Pair) -> None
 
 
 def test_what_waits_because_http_is_off_says_so(tmp_path: Path) -> None:
-    url = f"DIRECT=HTTP://127.0.0.1:{free_port()}/msmq/private$/q"
+    url = f"DIRECT=HTTP://127.0.0.1:{reserved_port()}/msmq/private$/q"
     once = PrivateQueueManager(tmp_path / "once", configuration="http_port = 0\n")
     once.start()
     printed(once, "send", url, "--body", "waits")

@@ -1,6 +1,5 @@
 """Traces of messages by HTTP, by objects, in transactions and to several queues."""
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from tests.support import clsids
 from tests.support.collector import Collector, TakenSpan, collecting
 from tests.support.com_objects import NO, STREAM, Objects, number, served_objects
 from tests.support.dcom_client import ENABLED, Reference
+from tests.support.ports import reserved_port
 from tests.support.waiting import until
 
 PAUSE = 0.2
@@ -58,15 +58,9 @@ def operation(span: TakenSpan) -> str:
     return span.attributes["messaging.operation.name"]
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def traced() -> Iterator[Traced]:
-    port = free_port()
+    port = reserved_port()
     with ExitStack() as stack:
         collector = stack.enter_context(collecting())
         told = f'[otel]\nendpoint = "{collector.url}"\n'
@@ -76,7 +70,9 @@ def traced() -> Iterator[Traced]:
         there.run("queue", "create", "orders")
         there.run("queue", "create", "strict")
         there.run("queue", "acl", "deny", "strict", "anonymous", "send")
-        objects = stack.enter_context(served_objects(f"http_port = {free_port()}\n{ENABLED}{told}"))
+        objects = stack.enter_context(
+            served_objects(f"http_port = {reserved_port()}\n{ENABLED}{told}")
+        )
         yield Traced(objects, collector, f"DIRECT=HTTP://127.0.0.1:{port}/msmq/private$/orders")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.testing.private import PrivateQueueManager
-from tests.support.http_proxies import free_port
+from tests.support.ports import reserved_port
 
 FAST = """
 retry_milliseconds = 1000
@@ -38,7 +38,7 @@ def await_labels(receiver: PrivateQueueManager, *wanted: str) -> None:
 
 @pytest.mark.conformance("MQSRM-element-Stream")
 def test_a_restored_sender_sends_on_without_losing_or_repeating_anything(tmp_path: Path) -> None:
-    ports = free_port(), free_port()
+    ports = reserved_port(), reserved_port()
     receiver = PrivateQueueManager(tmp_path / "receiver", configuration=configuration(ports[1], 1))
     lost = PrivateQueueManager(tmp_path / "lost", configuration=configuration(ports[0], NOWHERE))
     name = f"DIRECT=HTTP://127.0.0.1:{ports[1]}/msmq/private$/stream"

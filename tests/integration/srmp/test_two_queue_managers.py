@@ -1,7 +1,6 @@
 """Two queue managers that send to each other by HTTP, over sockets, and are killed."""
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,7 @@ from threading import Thread
 import pytest
 
 from rpcqm.testing.private import PrivateQueueManager
+from tests.support.ports import reserved_port
 
 FAST = """
 retry_milliseconds = 1000
@@ -20,17 +20,11 @@ receipts_to = ["127.0.0.1"]
 """
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 class Pair:
     """A sender and a receiver on ports that they keep over restarts."""
 
     def __init__(self, directory: Path) -> None:
-        self.ports = free_port(), free_port()
+        self.ports = reserved_port(), reserved_port()
         self.sender, self.receiver = (
             PrivateQueueManager(directory / str(port), configuration=self._configuration(port))
             for port in self.ports

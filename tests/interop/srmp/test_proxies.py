@@ -11,13 +11,12 @@ import pytest
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.http_proxies import (
     Tls,
-    fixed_port,
-    free_port,
     haproxy,
     nginx,
     nginx_server,
     squid,
 )
+from tests.support.ports import reserved_port
 
 CUT = 15
 """Of a hundred requests, and of a hundred answers, how many end the connection."""
@@ -28,11 +27,11 @@ MESSAGES = 40
 class Ports:
     """Where the proxies listen."""
 
-    ends_tls: int = field(default_factory=free_port)
-    begins_tls: int = field(default_factory=free_port)
-    forward: int = field(default_factory=free_port)
-    cutting: int = field(default_factory=free_port)
-    alice: int = field(default_factory=fixed_port)
+    ends_tls: int = field(default_factory=reserved_port)
+    begins_tls: int = field(default_factory=reserved_port)
+    forward: int = field(default_factory=reserved_port)
+    cutting: int = field(default_factory=reserved_port)
+    alice: int = field(default_factory=reserved_port)
 
     def inbound(self) -> str:
         """Under which URLs Bob is known outside."""

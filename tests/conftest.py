@@ -44,6 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--conformance-report", metavar="FILE", help="write the points that tests prove, as JSON"
     )
+    parser.addoption(
+        "--minutes-report",
+        metavar="FILE",
+        help="write how long the tests of each row take, as JSON",
+    )
 
 
 def slow_first(item: pytest.Item) -> int:
@@ -161,4 +166,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ConformanceReport(Path(path)), "conformance-report")
     if os.environ.get("RPCQM_CI") == "1":
         config.pluginmanager.register(NoSkips(), "no-skips")
-        config.pluginmanager.register(Minutes(), "minutes")
+    report = config.getoption("--minutes-report")
+    if report or os.environ.get("RPCQM_CI") == "1":
+        config.pluginmanager.register(Minutes(Path(report) if report else None), "minutes")

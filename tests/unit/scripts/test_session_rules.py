@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.minutes import suite_of
+from tests.support.minutes import ALL, ROWS, main, row_of, suite_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -114,6 +114,63 @@ def test_ci_prints_the_minutes_of_every_suite_and_of_all(
 )
 def test_a_suite_is_a_folder_of_tests(nodeid: str, suite: str) -> None:
     assert suite_of(nodeid) == suite
+
+
+def test_every_folder_of_tests_belongs_to_a_row_of_minutes() -> None:
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [file for file in sorted(files) if row_of(f"{file}::test_one") is None] == []
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "row"),
+    [
+        ("tests/unit/test_layers.py::test_one", "unit and model"),
+        ("tests/model/test_store.py::test_one", "unit and model"),
+        ("tests/integration/pipeline/test_a.py::test_one", "Spark"),
+        ("tests/integration/dcom/impacket_walk/test_a.py::test_one", "integration"),
+        ("tests/interop/browser/test_a.py::test_one", "browser"),
+        ("tests/interop/srmp/test_a.py::Tests::test_one", "peers"),
+        ("tests/new/test_a.py::test_one", None),
+    ],
+)
+def test_the_row_of_a_test_is_that_of_its_nearest_folder(nodeid: str, row: str | None) -> None:
+    assert row_of(nodeid) == row
+
+
+def test_the_minutes_of_the_rows_are_those_that_ci_may_take() -> None:
+    assert sum(row.minutes for row in ROWS) == ALL
+    assert f"{ALL:g} * 60" in (ROOT / "scripts/test").read_text()
+
+
+def test_the_rows_share_the_step_of_the_tests_by_their_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "minutes.json"
+    report.write_text(json.dumps({"work": {"integration": 900.0, "Spark": 300.0}}))
+    steps = ["peers=700", "set-up=600", "lint=30", "types=60", "tests=600", "mutations=180"]
+    main([str(report), *steps])
+    printed = capsys.readouterr().out.splitlines()
+    assert "   7.5 of  5.0  integration" in printed
+    assert "   2.5 of  3.0  Spark" in printed
+    assert "   0.0 of  1.0  replica" in printed
+    assert "   3.0 of  2.5  mutations" in printed
+    assert "   1.5          checks" in printed
+    assert "  14.5 of 27.0  in all" in printed
+    above = [line.partition(" took ")[0] for line in printed if "may take" in line][1:]
+    assert above == ["integration", "mutations"]
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "1"]])
+def test_a_report_has_the_work_and_what_came_of_the_tests(
+    tmp_path: Path, options: list[str]
+) -> None:
+    report = tmp_path / "minutes.json"
+    failing = EXAMPLES + "\ndef test_has_no_such_thing(no_such_thing): pass\n"
+    run(tmp_path, failing, "--minutes-report", str(report), *options, ci=False)
+    written = json.loads(report.read_text())
+    assert written["outcome"] == {"passed": 2, "failed": 1, "error": 1}
+    assert sum(written["tests"].values()) == 3
+    assert set(written["work"]) == {"none"}
 
 
 def test_ci_fails_above_27_minutes(tmp_path: Path) -> None:

@@ -308,13 +308,15 @@ class Session:
 
     def _session_ack(self, packet: bytes) -> None:
         header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
-        self._process_session_header(header)
+        if not self._process_session_header(header):
+            self._violation("message counts differ")
 
     def _message(self, kind: PacketKind, packet: bytes, message: PacketMessage) -> None:
         """Count a message, whatever becomes of it, then hand it on ([MS-MQQB] 3.1.5.8).
 
         Both counters come before the SessionHeader and before the check for duplicates
-        (G22, G28).
+        (G22, G28). A message whose SessionHeader has other counts is handed on all the same, and
+        the session closed behind it ([MS-MQMQ] 2.2.20.4).
         """
         header = None
         if packet[_SESSION_HEADER_AT] & _SESSION_HEADER:
@@ -328,14 +330,15 @@ class Session:
         if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
             recoverable = (self.recoverable_message_received_count + 1) & COUNTER
             self.recoverable_message_received_count = recoverable
-        if header is not None:
-            self._process_session_header(header)
-            if self.state is SessionState.CLOSED:
-                return
+        counts_agree = header is None or self._process_session_header(header)
+        if self.state is SessionState.CLOSED:
+            return
         if self._ack_send is None:
             self._start_ack_send(self.ack_wait_timeout // 2)
         self._host.message_received(kind, message, recoverable)
-        if self.unacked_received_msg_count >= max(1, self.window_size // 2):
+        if not counts_agree:
+            self._violation("message counts differ")
+        elif self.unacked_received_msg_count >= max(1, self.window_size // 2):
             self.send_session_ack()
 
     def count_messages(self, count: int, recoverable: int, *, direct: bool) -> None:
@@ -403,13 +406,13 @@ class Session:
 
     # Acknowledgements of our messages
 
-    def _process_session_header(self, header: SessionHeader) -> None:
-        """[MS-MQQB] 3.1.5.5: what the peer has of ours, and whether we have all of his."""
+    def _process_session_header(self, header: SessionHeader) -> bool:
+        """[MS-MQQB] 3.1.5.5: what the peer has of ours; False unless we have all of the peer's."""
         in_flight = self.un_acked_message_count
         newly = (header.ack_sequence_number - self.message_sent_count + in_flight) & COUNTER
         if newly > in_flight:
             self._violation("acknowledgement of messages that were not sent")
-            return
+            return True
         released = self._sent.take_counted(newly) + self._sent.take_persisted(header)
         if released:
             self._host.messages_acknowledged(released)
@@ -417,13 +420,13 @@ class Session:
             header.user_msg_sequence_number != self.message_received_count
             or header.recoverable_msg_seq_number != self.recoverable_message_received_count
         ):
-            self._violation("message counts differ")
-            return
+            return False
         self._restart_ack_wait()
         grown = header.window_size > self.received_window_size
         self.received_window_size = header.window_size
         if newly or released or grown:
             self._host.window_moved()
+        return True
 
     # Sending
 

@@ -11,10 +11,12 @@ from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.connection.receiving import MOST_PENDING, Receiver
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.base import SessionHeader
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import QUEUE_MANAGER_ADDRESS
 from rpcqm.codec.packet.internal import OrderAckBody
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet.patch import with_session_header
 from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
 from tests.support.binary_peer import ScriptedPeer
 from tests.unit.binary.test_arrival_batches import Sent
@@ -376,3 +378,21 @@ def test_a_direct_name_is_one_destination_with_our_number_or_without(
     deliver((own, 8), (bytes(16), 9), (own, 9), (bytes(16), 8))
     assert bob.bodies("stream") == [b"%d" % number for number in range(1, 10)]
     assert len(list(bob.protocol.incoming_transfers)) == 1
+
+
+@pytest.mark.conformance("MQMQ-packet-SessionHeader")
+@pytest.mark.parametrize("recoverable", [False, True])
+def test_a_message_whose_counts_differ_is_in_its_queue_and_the_session_closed(
+    pair: Exchanging, recoverable: bool
+) -> None:
+    peer = ScriptedPeer(pair.bob)
+    now = pair.simulation.clock.now() // 1000
+    octets = Sent("orders", 1, recoverable=recoverable, body=b"counted").packet(now)
+    wrong = SessionHeader(user_msg_sequence_number=9, recoverable_msg_seq_number=9)
+    peer.feed(with_session_header(octets, wrong))
+    assert peer.closed
+    pair.settle()
+    assert pair.bob.bodies("orders") == [b"counted"]
+    pair.bob.kill()
+    pair.bob.start()
+    assert pair.bob.bodies("orders") == ([b"counted"] if recoverable else [])

@@ -181,6 +181,18 @@ def test_counts_that_differ_close_the_session(field: str) -> None:
     assert pair.acceptor.reason == "message counts differ"
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.5", "MQMQ-packet-SessionHeader")
+@pytest.mark.parametrize("field", ["user_msg_sequence_number", "recoverable_msg_seq_number"])
+def test_a_message_whose_counts_differ_is_taken_before_the_session_closes(field: str) -> None:
+    """[MS-MQMQ] 2.2.20.4 has it delivered; nothing that follows it is."""
+    pair = Pair().open()
+    counts = {"user_msg_sequence_number": 1, "recoverable_msg_seq_number": 1, field: 2}
+    wrong = with_session_header(packet(1, True), SessionHeader(**counts))
+    pair.acceptor.session.receive_data(wrong + packet(2, True))
+    assert [octets for _, octets, *_ in pair.acceptor.received] == [packet(1, True)]
+    assert pair.acceptor.reason == "message counts differ"
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.4")
 def test_both_counters_come_before_the_session_header() -> None:
     pair = Pair().open()

@@ -19,7 +19,7 @@ from rpcqm.binary.sent_messages import COUNTER, SentMessages
 from rpcqm.binary.session_host import Identities, SessionHost, SessionState, TakeTogether
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message, identify_packet
 from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet.fields import (
     CONNECTION_REFUSED,
@@ -45,6 +45,8 @@ BROKEN, REFUSED_BY_PEER = "the connection was closed", "the peer refuses the ses
 _INTERNAL_AT, _INTERNAL = INTERNAL
 _REFUSED_AT, _REFUSED = CONNECTION_REFUSED
 _SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
+_FLAGS = slice(_SESSION_HEADER_AT, _SESSION_HEADER_AT + 2)
+"""BaseHeader.Flags."""
 _DELIVERY_MODE_AT, _DELIVERY_MODE = DELIVERY_MODE
 _TIMESTAMP = 0xFFFF_FFFF
 _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
@@ -54,6 +56,14 @@ _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 
 
 _ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
+
+
+def _may_carry_acknowledgement(packet: bytes) -> bool:
+    """Whether a SessionHeader may ride on a packet: OrderAck and FinalAck have no flags at all.
+
+    Source: [MS-MQQB] 2.2.4, 2.2.5, 3.1.5.1.1.
+    """
+    return any(packet[_FLAGS]) or identify_packet(packet) is PacketKind.USER_MESSAGE
 
 
 class Session:
@@ -434,14 +444,14 @@ class Session:
         """Send a message ([MS-MQQB] 3.1.7.1.3, .6); call it only when `can_send`.
 
         `token` comes back in `messages_acknowledged`. An acknowledgement that is nearly due rides
-        along ([MS-MQQB] 3.1.7.11).
+        along ([MS-MQQB] 3.1.7.11), but not with OrderAck and FinalAck.
         """
         self.send_many([packet], [token])
 
     def send_many(self, packets: Sequence[bytes], tokens: Sequence[object]) -> None:
         """Send messages, as `send` each; no more than there is `room` for."""
         octets = packets
-        if self._acknowledgement_is_nearly_due():
+        if self._acknowledgement_is_nearly_due() and _may_carry_acknowledgement(packets[0]):
             self._count_sent(packets[:1], tokens[:1])
             first = with_session_header(packets[0], self._acknowledgement(self.window_size))
             packets, tokens = packets[1:], tokens[1:]

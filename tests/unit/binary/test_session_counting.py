@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.settings import BinarySettings
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import PacketKind, final_ack, order_ack
 from rpcqm.codec.packet.base import SessionHeader
-from rpcqm.codec.packet.internal import (
-    SessionAckPacket,
-)
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody, SessionAckPacket
+from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.patch import with_session_header
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from tests.support.sessions import BOB, Host, Pair, packet
 
 PRIVATE = f"PRIVATE={BOB}\\00000010"
@@ -157,6 +160,37 @@ def test_an_acknowledgement_that_is_nearly_due_rides_on_a_message() -> None:
     assert pair.initiator.received[-1][1] == packet(3)
     pair.clock.advance(60_000)
     assert pair.acceptor.session.is_open
+
+
+@pytest.mark.conformance("MQQB-packet-OrderAck", "MQQB-packet-FinalAck")
+@pytest.mark.parametrize("kind", [PacketKind.ORDER_ACK, PacketKind.FINAL_ACK])
+def test_nothing_rides_on_acknowledgements_of_queue_managers(kind: PacketKind) -> None:
+    """A peer that reads the text to the letter knows them by flags that are all 0."""
+    pair = Pair().open()
+    pair.initiator.session.send(packet(1), "one")
+    pair.settle()
+    pair.clock.advance(7_501)
+    acknowledging = acknowledgement(kind)
+    assert acknowledging[2:4] == bytes(2)
+    pair.acceptor.session.send_many([acknowledging, packet(2)], ["two", "three"])
+    assert list(pair.acceptor.sent) == [acknowledging + packet(2)]
+    pair.settle()
+    assert pair.initiator.acknowledged == []
+    pair.advance(2_499)
+    assert pair.initiator.acknowledged == ["one"]
+    assert pair.initiator.received[0][:2] == (kind, acknowledging)
+    assert pair.initiator.session.is_open
+
+
+def acknowledgement(kind: PacketKind) -> bytes:
+    destination = FormatName.parse(f"PRIVATE={BOB}\\00000004")
+    made = MessageIdentifier(BOB, 7), 1_780_000_000
+    if kind is PacketKind.ORDER_ACK:
+        order = OrderAckBody(TxSequenceID.from_value(1), 5, 4)
+        return build_user_message(order_ack(destination, *made, order))
+    final = FinalAckBody(TxSequenceID.from_value(1), 5, 4, BOB, 7)
+    received = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+    return build_user_message(final_ack(destination, *made, final, received))
 
 
 def test_an_acknowledgement_that_rides_on_the_first_of_several_counts_only_that_one() -> None:

@@ -28,6 +28,7 @@ from rpcqm.codec.packet.fields import (
     SESSION_HEADER,
 )
 from rpcqm.codec.packet.internal import (
+    RESPONSE_RESERVED,
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
@@ -264,7 +265,7 @@ class Session:
             request.timestamp,
             OperatingSystemFlags.of(RE=0x10, SE=asked.SE, OS=1),
         )
-        self._host.transmit(EstablishConnectionPacket.of(header, refused))
+        self._host.transmit(EstablishConnectionPacket.of(header, refused, RESPONSE_RESERVED))
         if refused:
             self.close(f"session with another queue manager, {request.server_guid}")
         else:

@@ -28,6 +28,9 @@ from rpcqm.codec.packet.types import TxSequenceID
 
 DEFAULT_WINDOW_SIZE = 0x0040
 RESPONSE_PADDING = b"\x5a" * 512
+RESPONSE_RESERVED = 0x5A
+"""BaseHeader.Reserved of an answer to EstablishConnection: any value is allowed, and inventories of
+networks know Windows by this one (G466)."""
 ORDER_QUEUE_IDENTIFIER = 4
 ORDER_ACK_LABEL = "QM Ordering Ack"
 PING_SIGNATURE = 0x5548
@@ -110,10 +113,12 @@ class EstablishConnectionPacket(Structure):
     establish_connection_header: EstablishConnectionHeader
 
     @classmethod
-    def of(cls, header: EstablishConnectionHeader, refused: bool = False) -> bytes:
+    def of(
+        cls, header: EstablishConnectionHeader, refused: bool = False, reserved: int = 0
+    ) -> bytes:
         """The bytes of a request or response; a response may refuse the connection."""
         flags = InternalFlags.of(PT=PacketType.ESTABLISH_CONNECTION, CS=refused)
-        base = BaseHeader(flags=_INTERNAL_FLAGS, packet_size=cls.size())
+        base = BaseHeader(reserved=reserved, flags=_INTERNAL_FLAGS, packet_size=cls.size())
         return cls(base, InternalHeader(0, flags), header).encode()
 
 

@@ -83,6 +83,17 @@ def test_a_request_for_another_queue_manager_is_refused_and_closed() -> None:
     assert pair.initiator.reason == "the peer refuses the session"
 
 
+@pytest.mark.parametrize("server", [BOB, NULL_GUID, ALICE])
+def test_an_answer_has_the_reserved_octet_of_windows(server: UUID) -> None:
+    """Scanners of networks take a queue manager for one by it (G466), refused or not."""
+    pair = Pair()
+    pair.acceptor.session.start_acceptor()
+    asked = EstablishConnectionPacket.of(EstablishConnectionHeader(ALICE, server))
+    assert asked[:2] == b"\x10\0"
+    pair.acceptor.session.receive_data(asked)
+    assert pair.acceptor.sent[0][:2] == b"\x10\x5a"
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.3.1")
 @pytest.mark.parametrize("unpinged", [0, 1])
 def test_the_response_repeats_time_and_ping_and_names_the_acceptor(unpinged: int) -> None:

@@ -37,7 +37,12 @@ from rpcqm.codec.packet.properties import (
 from rpcqm.codec.packet.security import ProviderInfo, SecurityFlags, SecurityHeader
 from rpcqm.codec.packet.soap import SoapHeader
 from rpcqm.codec.packet.srmp import encode_compound, encode_envelope
-from rpcqm.codec.packet.transaction import NO_SEQUENCE, TransactionFlags, TransactionHeader
+from rpcqm.codec.packet.transaction import (
+    FIRST_NUMBER,
+    NO_SEQUENCE,
+    TransactionFlags,
+    TransactionHeader,
+)
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.packet.user import UserFlags, encode_queue_name
 
@@ -225,7 +230,7 @@ def _transaction_header(message: MessageAttributes) -> bytes:
     return TransactionHeader(
         flags,
         message.transactional_message_sequence_identifier or NO_SEQUENCE,
-        message.transaction_sequence_number,
+        message.transaction_sequence_number or FIRST_NUMBER,
         message.transaction_previous_sequence_number,
         connector,
     ).encode()

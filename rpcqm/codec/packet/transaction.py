@@ -29,6 +29,8 @@ class TransactionFlags(Bits):
 
 NO_TRANSACTION_FLAGS = TransactionFlags(0)
 NO_SEQUENCE = TxSequenceID()
+FIRST_NUMBER = 1
+"""TxSequenceNumber of a message that is in no sequence of a transfer yet (G467)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,19 @@ def test_a_message_that_is_given_back_wakes_who_waits(
     assert waiting.result().attributes.body == b"a"
 
 
+@pytest.mark.conformance("MQMQ-packet-TransactionHeader")
+def test_a_transactional_message_that_stays_here_is_the_first_of_its_sequence(
+    qm: RunningQueueManager, queue: Queue
+) -> None:
+    """[MS-MQMQ] 2.2.20.5 has numbers from 1 on: readers may refuse a 0 (G467)."""
+    keys = fill(qm, queue, b"a", b"b")
+    for key in keys:
+        attributes = qm.engine.positions.message_at(queue, key).attributes
+        assert attributes.has_transaction_header
+        assert attributes.transaction_sequence_number == 1
+        assert attributes.transaction_previous_sequence_number == 0
+
+
 @pytest.mark.conformance("MQDMPR-event-transaction_abort")
 def test_a_message_purged_meanwhile_is_removed_by_the_abort(
     qm: RunningQueueManager, queue: Queue

@@ -47,8 +47,6 @@ Cost = Callable[[], float]
 Open = Callable[[Environment, Path], AbstractContextManager[Cost]]
 
 SIZE = 1024
-LONG = 120.0
-"""Seconds in which calls that were made before end, on a slow machine too."""
 
 
 def cost(pids: Sequence[int], work: Callable[[], int]) -> float:
@@ -116,7 +114,7 @@ def prepared(
 
         def round_of() -> float:
             with sent_before(served.port, level, 16, prepare) as made:
-                work = partial(load_streams, made, LONG, 0, window)
+                work = partial(load_streams, made, window=window)
                 return cost([served.pid], lambda: work().calls)
 
         yield round_of
@@ -238,7 +236,7 @@ def objects(environment: Environment, place: Path, *, call: str) -> Iterator[Cos
         queueing(environment, place, dcom.CONFIGURATION, *doors) as served,
         DcomClient(("127.0.0.1", served.endpoints["epm"][1]), ACCOUNT) as com,
     ):
-        amount = dcom.Amount(500, LONG)
+        amount = dcom.Amount(500, None)
         made = com.create(dcom.MSMQ_MESSAGE, dcom.INTERFACE)
         queue = dcom.opened_queue(com)
         rates: dict[str, Callable[[], float]] = {

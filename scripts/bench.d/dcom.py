@@ -81,7 +81,7 @@ class Amount:
     """How many calls are sealed on each connection, and the seconds that they have at most."""
 
     calls: int = 4_000
-    seconds: float = 1.0
+    seconds: float | None = 1.0
 
 
 USUAL = Amount()

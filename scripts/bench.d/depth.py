@@ -5,11 +5,13 @@ the whole time of it, reading bodies and writing removals included. The deep que
 disk, most of it outside RocksDB's caches.
 """
 
+import os
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from engine import GROUP, Bench
@@ -26,6 +28,7 @@ ROWS = tuple(
     f"{what}, {DEEP:,} against {SHALLOW:,} messages"
     for what in ("receive", "peek by lookup identifier")
 )
+NOTES = "µs each in the deep queue", "µs each, anywhere in the deep queue"
 TOGETHER = 1_000
 """Messages to a commit while a queue is filled."""
 
@@ -64,7 +67,7 @@ def looking(bench: Bench) -> float:
     return (time.perf_counter() - began) / 500 * 1e6
 
 
-def measure(messages: int) -> dict[str, float]:
+def figures(messages: int) -> list[Figure]:
     """How many times a receive, and a peek, cost in the deep queue what they cost in the shallow.
 
     Both queues are measured in turns; the medians of the ratios count.
@@ -76,27 +79,23 @@ def measure(messages: int) -> dict[str, float]:
         fill(deep, messages)
         for bench in (shallow, deep):
             receiving(bench)
-        found: dict[str, list[tuple[float, float]]] = {"receive": [], "peek": []}
-        for _ in range(ROUNDS):
-            found["receive"].append((receiving(deep), receiving(shallow)))
-            found["peek"].append((looking(deep), looking(shallow)))
+        rounds = [
+            [(cost(deep), cost(shallow)) for cost in (receiving, looking)] for _ in range(ROUNDS)
+        ]
+        found = [told(*each) for each in zip(ROWS, NOTES, zip(*rounds, strict=True), strict=True)]
+        made = found[0].explained(os.getpid(), partial(receiving, deep))
         for bench in (shallow, deep):
             bench.store.close()
         shutil.rmtree(Path(directory) / "deep", ignore_errors=True)
-    return {
-        name: statistics.median(one / other for one, other in pairs)
-        for name, pairs in found.items()
-    } | {f"{name} µs": statistics.median(one for one, _ in pairs) for name, pairs in found.items()}
+    return [made, *found[1:]]
 
 
-def figures(messages: int) -> list[Figure]:
-    found = measure(messages)
-    notes = (
-        f"{found['receive µs']:.0f} µs each in the deep queue",
-        f"{found['peek µs']:.0f} µs each, anywhere in the deep queue",
+def told(name: str, note: str, pairs: Sequence[tuple[float, float]]) -> Figure:
+    """One row of its pairs, with the microseconds in the deep queue."""
+    deep = statistics.median(one for one, _ in pairs)
+    return figure(
+        name, statistics.median(one / other for one, other in pairs), f"{deep:.0f} {note}"
     )
-    values = found["receive"], found["peek"]
-    return [figure(*each) for each in zip(ROWS, values, notes, strict=True)]
 
 
 def run() -> Iterator[Figure]:

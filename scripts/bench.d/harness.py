@@ -337,19 +337,24 @@ def lasting(seconds: float, warm_up: float, calls: int) -> tuple[tuple[str, str]
 
 
 def load_streams(
-    streams: Mapping[int, Path], seconds: float, warm_up: float, window: int = 1
+    streams: Mapping[int, Path],
+    seconds: float | None = None,
+    warm_up: float = 0.0,
+    window: int = 1,
 ) -> Load:
     """Drive connections that are open and bound already: file descriptors, and files of PDUs.
 
     Each request is sent once, because it is sealed, or differs from the others; `window` of them
-    are outstanding on each connection. The run ends when a file does.
+    are outstanding on each connection. The run ends when a file does, or after the seconds if any
+    are given.
     """
     # In a trial there are too few calls for a warm-up.
-    times = (str(0 if TRIAL else warm_up), str(brief(seconds)))
+    lasts = PATIENCE if seconds is None else brief(seconds)
+    times = (str(0 if TRIAL else warm_up), str(lasts))
     argv = [compile_c("load"), "0", "0", *times]
     script = "".join(f"stream {socket} {path}\n" for socket, path in streams.items())
     script += f"window {window}\n"
-    return generated(argv, script, warm_up + seconds + PATIENCE, pass_fds=tuple(streams))
+    return generated(argv, script, warm_up + lasts + PATIENCE, pass_fds=tuple(streams))
 
 
 @contextmanager

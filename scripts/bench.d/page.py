@@ -178,5 +178,5 @@ def explained(figure: Figure) -> str:
     value = told(figure).removesuffix(" times")
     head = f"**{figure.name}**: {value} instead of {wanted(figure).removesuffix(', **missed**')}."
     if not figure.profile:
-        return f"{head} It has no profile, because no program's processor time is measured."
+        return f"{head} No profile of it was taken."
     return "\n".join([head, "", "```", *figure.profile, "```"])

@@ -69,8 +69,6 @@ CALLS, SATURATED_CALLS = 2500, 3000
 """Calls that are prepared on each connection: for seconds at one outstanding, and for a second
 and a half at 30,000 a second; the run ends when they are used up."""
 WARMING = 60_000
-LONG = 60.0
-"""Seconds in which prepared calls end, on a slow machine too."""
 VARIED = f"{VARIED_SIZES[0]}-{VARIED_SIZES[1]}"
 SEALED_WINDOW = 16
 """Calls outstanding on each of 16 connections: 256, as many as at level NONE."""
@@ -141,12 +139,15 @@ class Bench:
     def _ours(self, script: Script, connections: int) -> Load:
         return load(self._served.port, connections, script, SECONDS, WARM_UP)
 
-    def _prepared(
-        self, level: AuthenticationLevel, prepare: Prepare, window: int, seconds: float = SECONDS
-    ) -> Load:
+    def _prepared(self, level: AuthenticationLevel, prepare: Prepare, window: int) -> Load:
         """Sends that were made before, on 16 connections."""
         with sent_before(self._served.port, level, BACKLOG, prepare) as made:
-            return load_streams(made, seconds, WARM_UP, window)
+            return load_streams(made, SECONDS, WARM_UP, window)
+
+    def _stocked(self, prepare: Prepare) -> None:
+        """Put there what was made before, all of it but for what one connection has left."""
+        with sent_before(self._served.port, NONE, BACKLOG, prepare) as made:
+            load_streams(made, window=BACKLOG)
 
     def _taken(self, consumers: int, size: int) -> Load:
         """Receives of ours, two calls a message."""
@@ -208,8 +209,7 @@ class Bench:
 
         def ours() -> Load:
             self._served.command("purge", QUEUE)
-            stock = to_send(different, few(CALLS), BACKLOG)
-            self._prepared(NONE, stock, BACKLOG, LONG)
+            self._stocked(to_send(different, few(CALLS), BACKLOG))
             return self._taken(consumers, VARIED_SIZES[1])
 
         def theirs() -> Load:

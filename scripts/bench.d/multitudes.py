@@ -16,7 +16,8 @@ from authenticated import NONE, PRIVACY, Connection
 from figures import Figure, attempt, figure
 from harness import computed, load, pairs
 from null_call import script
-from sealed import CONFIGURATION, QUEUE, REMOTE_READ, transfer
+from sealed import CONFIGURATION as ALLOWED
+from sealed import QUEUE, REMOTE_READ, transfer
 from served import EVERYONE, Served, serving
 
 from rpcqm.codec.types.remoteread import R_GetServerPortRequest, R_StartReceiveRequest
@@ -25,6 +26,7 @@ MANY = 10_000
 WAITING_EACH = 500
 RECEIVE, INFINITE = 0, 0xFFFFFFFF
 OPEN_FILES = MANY + 1000
+CONFIGURATION = f"{ALLOWED}[limits]\nconnections_per_address = {OPEN_FILES}\n"
 NULL = f"null calls while {MANY:,} receives wait, over those without"
 WAITING = "memory of a receive that waits"
 IDLE = f"memory with {MANY:,} idle authenticated connections"

@@ -223,8 +223,18 @@ class OutgoingQueue(Queue):
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     connection_history: list[ConnectionHistoryEntry] = field(default_factory=list)
 
+    # Ours: who has named the destination, the SID of an account or the address of a message's
+    # source, "" for the queue manager itself, which is persistent; and who else has since
+    origin: str = ""
+    other_origins: tuple[str, ...] = ()
+
     def __repr__(self) -> str:
         return f"<OutgoingQueue {self.destination_format_name}>"
+
+    @property
+    def named_by(self) -> tuple[str, ...]:
+        """Whose turns the look-up of its host may take; nobody's if the queue manager wants it."""
+        return (self.origin, *self.other_origins) if self.origin else ()
 
     @property
     def active(self) -> bool:

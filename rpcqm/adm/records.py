@@ -88,6 +88,8 @@ def encode_queue(queue: Queue) -> bytes:
     record["kind"] = "outgoing" if outgoing else "queue"
     if queue.journal_queue_reference is not None:
         record["journal_id"] = queue.journal_queue_reference.queue_id
+    if isinstance(queue, OutgoingQueue) and queue.origin:
+        record["origin"] = queue.origin
     if queue.max_deliveries:
         record["max_deliveries"] = queue.max_deliveries
         record["poison_subqueue"] = queue.poison_subqueue
@@ -106,6 +108,8 @@ def decode_queue(queue_id: int, data: bytes) -> QueueRecord:
         attributes = OUTGOING_QUEUE_ATTRIBUTES if outgoing else QUEUE_ATTRIBUTES
         _restore(queue, attributes, record)
         queue.queue_id = queue_id
+        if isinstance(queue, OutgoingQueue):
+            queue.origin = str(record.get("origin", ""))
         queue.max_deliveries = int(record.get("max_deliveries", 0))
         queue.poison_subqueue = str(record.get("poison_subqueue", queue.poison_subqueue))
         return QueueRecord(

@@ -212,7 +212,7 @@ class Connections:
         from rpcqm.rpc.endpoint_mapper import resolve
 
         return await self._reached(
-            lambda: resolve(target.host, target.endpoint_mapper_port, interface)
+            lambda: resolve(target.host, target.endpoint_mapper_port, interface, target.find)
         )
 
     async def _reached(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -243,7 +243,12 @@ async def _connect(target: Target, port: int, group: int) -> RpcClient:
         return await RpcClient.connect_unix(target.socket, group_id=group)
     level = NONE if target.credentials is None else PKT_PRIVACY
     return await RpcClient.connect_tcp(
-        target.host, port, credentials=target.credentials, level=level, group_id=group
+        target.host,
+        port,
+        credentials=target.credentials,
+        level=level,
+        group_id=group,
+        find=target.find,
     )
 
 

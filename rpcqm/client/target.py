@@ -1,9 +1,11 @@
 """The queue managers that a client can talk to, and the errors if they cannot be reached."""
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rpcqm.base.resolver import LookUp, look_up
 
 if TYPE_CHECKING:
     from rpcqm.rpc.security.context import Credentials
@@ -36,6 +38,8 @@ class RemoteServer:
     host: str
     endpoint_mapper_port: int = ENDPOINT_MAPPER_PORT
     credentials: "Credentials | None" = None
+    find: LookUp = field(default=look_up, repr=False, compare=False)
+    """Tells the addresses of the host."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -43,7 +47,7 @@ class RemoteServer:
 
     def at(self, machine: str) -> "RemoteServer":
         """Another machine, at the same port and with the same credentials."""
-        return RemoteServer(machine, self.endpoint_mapper_port, self.credentials)
+        return RemoteServer(machine, self.endpoint_mapper_port, self.credentials, self.find)
 
 
 Target = LocalServer | RemoteServer

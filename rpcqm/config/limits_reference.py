@@ -269,6 +269,70 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.base.log:PEERS",
         "rates",
     ),
+    # Queues to other queue managers, and the names of these.
+    Bound(
+        "limits.outgoing_queues",
+        "a send to elsewhere is refused with MQ_ERROR_INSUFFICIENT_RESOURCES, a message to be "
+        "passed on with MQMSG_CLASS_NACK_Q_EXCEED_QUOTA or 500, and an acknowledgement dropped",
+    ),
+    Bound("limits.outgoing_queues_per_account", "the same for its sends"),
+    Bound("limits.outgoing_queues_per_source", "the same for its messages"),
+    Bound(
+        "outgoing.origins_in_log",
+        "the origin that was refused longest ago is logged anew",
+        "Accounts and addresses whose refused queues are told once a minute each.",
+        "rpcqm.qm.outgoing_bounds:TOLD",
+        "origins",
+    ),
+    Bound(
+        "names.threads",
+        "the name waits for its turn",
+        "Names that are resolved at the same time for all accounts and addresses.",
+        "rpcqm.base.resolver:THREADS",
+        "names",
+    ),
+    Bound(
+        "names.threads_of_one",
+        "the name waits for its turn",
+        "The same for one account or address.",
+        "rpcqm.base.resolver:THREADS_OF_ONE",
+        "names",
+    ),
+    Bound(
+        "names.own_threads",
+        "the name waits for its turn",
+        "The same for names of the configuration, of the directory and of this machine, besides.",
+        "rpcqm.base.resolver:OWN_THREADS",
+        "names",
+    ),
+    Bound(
+        "names.waiting",
+        "the name counts as not resolved, until it is tried again",
+        "Names that wait to be resolved.",
+        "rpcqm.base.resolver:WAITING",
+        "names",
+    ),
+    Bound(
+        "names.waiting_of_one",
+        "the name counts as not resolved, until it is tried again",
+        "The same for one account or address.",
+        "rpcqm.base.resolver:WAITING_OF_ONE",
+        "names",
+    ),
+    Bound(
+        "names.deadline",
+        "the name counts as not resolved, until it is tried again",
+        "Time for a name to be resolved.",
+        "rpcqm.base.resolver:DEADLINE",
+        "ms",
+    ),
+    Bound(
+        "names.remembered",
+        "the oldest is forgotten",
+        "Names that could not be resolved and are not asked for again for half a minute.",
+        "rpcqm.base.resolver:NAMES",
+        "names",
+    ),
     # Messages of other queue managers.
     Bound(
         "strangers.queues",
@@ -347,13 +411,6 @@ BOUNDS: tuple[Bound, ...] = (
         "Hosts by which a message by HTTP has come that is for another machine.",
         "rpcqm.srmp.hops:MAXIMUM_HOPS",
         "hosts",
-    ),
-    Bound(
-        "srmp.relay_queues",
-        "the message is answered with 500",
-        "Outgoing queues, beyond which messages by HTTP for other machines make no new one.",
-        "rpcqm.srmp.connection.destinations:RELAY_QUEUES",
-        "queues",
     ),
     Bound(
         "srmp.streams",

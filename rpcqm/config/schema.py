@@ -163,6 +163,21 @@ class LimitsSection:
     cursors: Annotated[
         int, About("Cursors of one client, on all of its open queues.", (1, 1 << 20))
     ] = 4096
+    outgoing_queues: Annotated[
+        int,
+        About(
+            "Queues to other queue managers, beyond which only administrators make more.",
+            (1, 1 << 20),
+        ),
+    ] = 8192
+    outgoing_queues_per_account: Annotated[
+        int,
+        About("The same of one account, which is no administrator.", (1, 1 << 20)),
+    ] = 256
+    outgoing_queues_per_source: Annotated[
+        int,
+        About("The same for messages from one address, IPv6 /64 or queue manager.", (1, 1 << 20)),
+    ] = 256
     unsent_bytes: Annotated[
         int,
         About("Unread replies after which a connection is given up.", (1 << 20, 1 << 34), unit="B"),

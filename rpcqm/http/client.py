@@ -4,8 +4,6 @@ Names are resolved here, so that a connection goes to an address that was allowe
 """
 
 import asyncio
-import ipaddress
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
@@ -16,6 +14,7 @@ from aiohttp import hdrs
 from yarl import URL
 
 from rpcqm.base.clock import Clock
+from rpcqm.base.resolver import OPERATOR, Addresses, Senders, is_address, look_up
 from rpcqm.http.client_session import Place, Session
 
 RESOLVED_MILLISECONDS = 30_000
@@ -24,8 +23,8 @@ PLACES = 1024
 """Places, and names, of which something is remembered; beyond, those not in use are forgotten."""
 
 MayConnect = Callable[[str], bool]
-Resolve = Callable[[str, int], Awaitable[tuple[str, ...]]]
-"""The addresses of a name, for a port; raises OSError."""
+Resolve = Callable[[str, Senders], Awaitable[Addresses]]
+"""The addresses of a name that senders have given; raises OSError."""
 
 
 class Posted(NamedTuple):
@@ -73,11 +72,11 @@ class HttpClient:
         resolve: Resolve | None = None,
     ) -> None:
         self._clock = clock
-        self._addresses_of = resolve or _addresses_of
+        self._addresses_of: Resolve = resolve or _looked_up
         self._tls = tls
         self._proxy_for = proxy_for
         self._sessions: dict[Place, Session] = {}
-        self._resolved: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
+        self._resolved: dict[str, tuple[int, Addresses]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def adjust(self, tls: ssl.SSLContext, proxy_for: Callable[[str], str]) -> None:
@@ -95,15 +94,16 @@ class HttpClient:
         *,
         seconds: float,
         may_connect: MayConnect | None = None,
+        senders: Senders = OPERATOR,
     ) -> Posted:
         """POST to a URL, over a connection to the place of another if `connect_to` is one.
 
-        Raises OSError: TimeoutError after `seconds`, PermissionError when no address may be
-        connected to.
+        `senders` have named the host; a place to connect to is the operator's choice. Raises
+        OSError: TimeoutError after `seconds`, PermissionError when no address may be connected to.
         """
         try:
             async with asyncio.timeout(seconds):
-                return await self._post(url, connect_to, headers, body, may_connect)
+                return await self._post(url, connect_to, headers, body, may_connect, senders)
         except aiohttp.ClientConnectorError as error:
             raise error.os_error from error
         except OSError:
@@ -118,18 +118,20 @@ class HttpClient:
         headers: Sequence[tuple[str, str]],
         body: bytes,
         may_connect: MayConnect | None,
+        senders: Senders,
     ) -> Posted:
         target = _target(url, connect_to)
         proxy = "" if connect_to else self._proxy_for(url)
         head = _head(target, headers, body, proxy)
         failure: OSError | None = None
-        for address in await self._addresses(target, may_connect, proxy):
+        senders = OPERATOR if connect_to else senders
+        for address in await self._addresses(target, may_connect, proxy, senders):
             place = Place(target.scheme, target.host, target.port, address, proxy)
             try:
                 status = await self._ask(place, head, body)
             except aiohttp.ClientConnectorError as error:
                 failure = error
-                self._resolved.pop((place.host, place.port), None)
+                self._resolved.pop(place.host, None)
             else:
                 return Posted(status, address)
         raise failure or OSError(f"{target.host} has no address")
@@ -165,11 +167,11 @@ class HttpClient:
             if len(self._sessions) >= PLACES:
                 for each in [p for p, known in self._sessions.items() if not known.used]:
                     self._forget(each)
-            session = self._sessions[place] = Session(place, self._tls)
+            session = self._sessions[place] = Session(place, self._tls, self._addresses_of)
         return session
 
     async def _addresses(
-        self, near: _Target, may_connect: MayConnect | None, proxy: str
+        self, near: _Target, may_connect: MayConnect | None, proxy: str, senders: Senders
     ) -> Sequence[str]:
         """Where to connect; raises OSError, PermissionError if it is allowed nowhere.
 
@@ -177,23 +179,23 @@ class HttpClient:
         """
         if proxy and may_connect is None:
             return ("",)
-        found = await self._resolve(near.host, near.port)
+        found = await self._resolve(near.host, senders)
         allowed = [each for each in found if may_connect is None or may_connect(each)]
         if found and not allowed:
             raise PermissionError(f"{near.host} is at {', '.join(found)}, which is not allowed")
         return ("",) if proxy else allowed
 
-    async def _resolve(self, host: str, port: int) -> tuple[str, ...]:
-        if _is_address(host):
+    async def _resolve(self, host: str, senders: Senders) -> Addresses:
+        if is_address(host):
             return (host,)
-        now, key = self._clock.monotonic(), (host, port)
-        until, known = self._resolved.get(key, (0, ()))
+        now = self._clock.monotonic()
+        until, known = self._resolved.get(host, (0, ()))
         if now < until:
             return known
-        addresses = await self._addresses_of(host, port)
+        addresses = await self._addresses_of(host, senders)
         if len(self._resolved) >= PLACES:
             self._resolved.clear()
-        self._resolved[key] = now + RESOLVED_MILLISECONDS, addresses
+        self._resolved[host] = now + RESOLVED_MILLISECONDS, addresses
         return addresses
 
     def close(self, url: str, connect_to: str) -> None:
@@ -234,17 +236,5 @@ def _head(target: _Target, headers: Sequence[tuple[str, str]], body: bytes, prox
     return f"{start}{lines}{hdrs.CONTENT_LENGTH}: {len(body)}\r\n"
 
 
-async def _addresses_of(host: str, port: int) -> tuple[str, ...]:
-    """What the system says."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(each[4][0]) for each in found))
-
-
-@lru_cache(maxsize=PLACES)
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
+async def _looked_up(host: str, senders: Senders) -> Addresses:
+    return await look_up(host)

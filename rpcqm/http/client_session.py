@@ -7,6 +7,7 @@ request is written here: what aiohttp does for each of them takes five times as 
 import asyncio
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import aiohttp
@@ -18,6 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 from yarl import URL
 
+from rpcqm.base.resolver import OPERATOR, Addresses, Senders
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
 
 ANSWER_BYTES = 1 << 16
@@ -52,27 +54,49 @@ class _Pinned(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
-        found = ResolveResult(
-            hostname=host,
-            host=self._address,
-            port=port,
-            family=family,
-            proto=0,
-            flags=socket.AI_NUMERICHOST,
-        )
-        return [found]
+        return [_resolved(host, port, self._address)]
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
+class _OfProxy(AbstractResolver):
+    """Finds a proxy, which the operator has named."""
+
+    def __init__(self, find: Callable[[str, Senders], Awaitable[Addresses]]) -> None:
+        self._find = find
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [_resolved(host, port, each) for each in await self._find(host, OPERATOR)]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _resolved(host: str, port: int, address: str) -> ResolveResult:
+    return ResolveResult(
+        hostname=host,
+        host=address,
+        port=port,
+        family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+        proto=0,
+        flags=socket.AI_NUMERICHOST,
+    )
+
+
 class Session:
     """The connections to one place; `used` counts the requests under way."""
 
-    def __init__(self, place: Place, tls: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        place: Place,
+        tls: ssl.SSLContext,
+        find: Callable[[str, Senders], Awaitable[Addresses]],
+    ) -> None:
         self._connector = aiohttp.TCPConnector(
-            resolver=None if place.proxy else _Pinned(place.address),
+            resolver=_OfProxy(find) if place.proxy else _Pinned(place.address),
             use_dns_cache=False,
             ssl=tls,
             limit=CONNECTIONS,

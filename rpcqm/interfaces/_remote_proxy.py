@@ -26,8 +26,8 @@ class RemoteNumbers(NamedTuple):
     context: int
 
 
-OpenRemote = Callable[[str, RemoteNumbers], Completion[RemoteReader]]
-"""Takes over a queue at a machine, by the numbers it has there."""
+OpenRemote = Callable[[str, RemoteNumbers, str], Completion[RemoteReader]]
+"""Takes over a queue at a machine, by the numbers it has there, for the SID of a caller."""
 
 
 @dataclass(eq=False, slots=True)
@@ -112,8 +112,8 @@ class RemoteQueueProxies:
                 HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, "no reading from elsewhere"
             )
         path, machine = place
-        reader = await self._open_remote(machine, numbers)
         owner, allowance = call.identity.sid, call.association_group.cursors
+        reader = await self._open_remote(machine, numbers, owner)
         proxy = RemoteQueueProxyHandle(0, owner, reader, path, name, receiving, allowance)
         while not proxy.context or proxy.context in self._by_context:
             proxy.context = secrets.randbits(32)

@@ -43,7 +43,7 @@ async def open_queue(
         elsewhere = access in READ_ACCESSES and not machine.registry.is_here(names[0])
         if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND or not elsewhere:
             raise
-        reading = await _open_elsewhere(machine, names[0], access, share_mode)
+        reading = await _open_elsewhere(machine, call, names[0], access, share_mode)
     opened = OpenedQueue(access, share_mode, queue_info, reading)
     machine.openers[reading.handle] = call.identity.sid
     queue = MSMQQueue(machine, opened)
@@ -65,7 +65,7 @@ def _open_here(
 
 
 async def _open_elsewhere(
-    machine: Machine, name: FormatName, access: int, share_mode: int
+    machine: Machine, call: ComCall, name: FormatName, access: int, share_mode: int
 ) -> RemoteReading:
     """Read at another queue manager, by the rules for accounts of a supporting server (G86)."""
     path, computer = machine.directory.get_queue_path(name)
@@ -73,6 +73,7 @@ async def _open_elsewhere(
         raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, f"{path} at {computer}")
     receiving = access == QueueAccessType.RECEIVE_ACCESS
     exclusive = share_mode == QueueShareMode.DENY_RECEIVE
-    reader = await machine.open_elsewhere(computer, name, receiving, exclusive)
+    asker = call.identity.sid
+    reader = await machine.open_elsewhere(computer, name, receiving, exclusive, asker)
     taken = machine.openers.keys() | machine.opening.descriptors.keys()
     return RemoteReading(reader, new_handle(taken), name)

@@ -15,11 +15,11 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timer, Timers
-from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError, source_of
 from rpcqm.qm.protocol_records import ProtocolRecords
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import QUEUE_ID, Family
@@ -41,11 +41,8 @@ _EMPTY_MILLISECONDS = 600_000
 needs it again."""
 
 
-class TooManyAcknowledgementQueuesError(MQError):
+class TooManyAcknowledgementQueuesError(TooManyOutgoingQueuesError):
     """An acknowledgement is dropped, which has been counted and logged already."""
-
-    def __init__(self) -> None:
-        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too much for strangers")
 
 
 @dataclass(eq=False, repr=False)
@@ -120,13 +117,15 @@ class AcknowledgementQueues:
     def create(self, name: FormatName, change: StoreTransaction, source: str) -> OutgoingQueue:
         """The outgoing queue to a destination that a message from `source` has named.
 
-        Raises TooManyAcknowledgementQueuesError if strangers have too many.
+        Raises TooManyAcknowledgementQueuesError if strangers have too many, and
+        TooManyOutgoingQueuesError.
         """
+        base_priority = self._directory.base_priority(name)
         if self._is_known(name):
-            return self._outgoing.create(name, change)
+            return self._outgoing.create(name, change, base_priority, source)
         if len(self._sources) >= QUEUES_AT_MOST or self._count[source] >= QUEUES_OF_ONE_SOURCE:
             self._refuse(source, "too many outgoing queues for acknowledgements to strangers")
-        queue = self._outgoing.create(name, change)
+        queue = self._outgoing.create(name, change, base_priority, source)
         change.put(Family.STREAM, _key(queue), source.encode())
         self._add(queue, source)
         return queue
@@ -239,7 +238,7 @@ def unproven_source(message: Message) -> str:
     attributes = message.attributes
     if attributes.authentication_level and not attributes.is_srmp:
         return ""
-    return message.source_address or str(attributes.identifier.queue_manager_guid)
+    return source_of(message)
 
 
 def _key(queue: Queue) -> bytes:

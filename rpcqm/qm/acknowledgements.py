@@ -33,12 +33,12 @@ from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import (
     AcknowledgementQueues,
-    TooManyAcknowledgementQueuesError,
     unproven_source,
 )
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.message_counts import DEAD_LETTERS, why_dead
 from rpcqm.qm.opening import Opening
+from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError, source_of
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import Changes, apply_changes
 from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
@@ -376,7 +376,9 @@ class Acknowledgements:
         except (DecodeError, MQError) as error:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
             return
-        self.send_if_possible(transaction, acknowledgement, destination, sender, source)
+        self.send_if_possible(
+            transaction, acknowledgement, destination, sender, source, origin=source_of(message)
+        )
 
     def _tells_insecurely(self, message: Message) -> bool:
         """Whether the sender learns why it was refused; one here learns what others told us."""
@@ -402,11 +404,20 @@ class Acknowledgements:
         source: str = "",
         *,
         unbounded: bool = False,
+        origin: str = "",
     ) -> None:
         """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
         try:
-            self.send_within(transaction, message, destination, sender, source, unbounded=unbounded)
-        except TooManyAcknowledgementQueuesError:
+            self.send_within(
+                transaction,
+                message,
+                destination,
+                sender,
+                source,
+                unbounded=unbounded,
+                origin=origin,
+            )
+        except TooManyOutgoingQueuesError:
             return
         except MQError as error:
             reason = MessageClass(message.attributes.message_class)
@@ -421,18 +432,20 @@ class Acknowledgements:
         source: str = "",
         *,
         unbounded: bool = False,
+        origin: str = "",
     ) -> None:
         """Put a message of the queue manager's own into a queue, or on its way to one.
 
         `sender` is who has chosen the queue, and must have the right to write into one here;
-        `source` is where the stranger is that wants it, if it is one. What is `unbounded` has room
+        `source` is where the stranger is that wants it, if it is one, and `origin` for whom a new
+        queue is counted. What is `unbounded` has room
         whatever the quotas say, but for those of strangers. Nothing happens
         when the destination cannot be reached or is a transactional queue here;
         EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED,
-        TooManyAcknowledgementQueuesError.
+        TooManyOutgoingQueuesError.
         """
         resolve = self._opening.resolve_for_sending
-        target = resolve(destination, transaction, source)
+        target = resolve(destination, transaction, source, origin)
         if target is None:
             return
         if isinstance(target, OutgoingQueue):

@@ -16,6 +16,7 @@ from rpcqm.adm.enums import EnqueueStatus, QueueType
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
@@ -31,6 +32,7 @@ from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import is_internal
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError, source_of
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
@@ -69,7 +71,8 @@ class Arrivals:
 
         An address of zero is this queue manager (G21). Only a routing server forwards, which
         counts a hop in the packet. Raises RejectedError: BAD_DST_Q, NOT_TRANSACTIONAL_Q,
-        NOT_TRANSACTIONAL_MSG, HOP_COUNT_EXCEEDED, ACCESS_DENIED. Source: [MS-MQQB] 3.1.5.8.2, .5.
+        NOT_TRANSACTIONAL_MSG, HOP_COUNT_EXCEEDED, ACCESS_DENIED, Q_EXCEED_QUOTA for a name too many
+        of one neighbour. Source: [MS-MQQB] 3.1.5.8.2, .5.
         """
         address = message.attributes.destination_queue_manager_identifier
         if address not in (NULL_GUID, self._queue_manager.identifier):
@@ -113,10 +116,20 @@ class Arrivals:
         hops = (message.envelope.user_flags & _HOP_COUNT) + 1
         if hops > MAXIMUM_HOP_COUNT:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED)
+        queue = self._outgoing.find(name) or self._new_forwarding_queue(name, message)
         packet = bytearray(message.packet)
         set_hop_count(packet, hops)
         message.packet = bytes(packet)
-        return self._outgoing.find(name) or self._outgoing.create(name)
+        return queue
+
+    def _new_forwarding_queue(self, name: FormatName, message: Message) -> Queue:
+        """A queue for what a neighbour sends on, which has only so many (G426)."""
+        base_priority = self._directory.base_priority(name)
+        origin = owner_of(source_of(message))
+        try:
+            return self._outgoing.create(name, base_priority=base_priority, origin=origin)
+        except TooManyOutgoingQueuesError:
+            raise RejectedError(MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA) from None
 
     def check_access(self, queue: Queue, identity: Identity) -> None:
         """Raise RejectedError(ACCESS_DENIED) unless the sender may write ([MS-MQQB] 3.1.5.8.3)."""

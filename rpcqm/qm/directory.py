@@ -106,6 +106,13 @@ class Directory(DirectoryAccess):
         """The queue that a PUBLIC= name means, from the directory; its queue manager is set."""
         return self.read_directory(Queue, [equals("identifier", format_name.value)])[1]
 
+    def base_priority(self, format_name: FormatName) -> int:
+        """BasePriority of the queue that a name means, of which the directory tells; else 0."""
+        if format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            return 0
+        queue = self.public_queue(format_name)
+        return 0 if queue is None else queue.base_priority
+
     def find_path(self, pathname: str) -> FormatName | None:
         """The PUBLIC= name of a public queue of any machine; raises MQError for a bad path name."""
         path = PathName.parse(pathname)

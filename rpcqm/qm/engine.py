@@ -27,6 +27,7 @@ from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.outgoing_bounds import OutgoingBounds
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.program_work import ProgramWork
 from rpcqm.qm.protection import Protection
@@ -96,7 +97,8 @@ class QueueManagerEngine:
         )
         self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
         self.turn = Turn(store, clock, self.arrival_runs, self.positions)
-        self.outgoing = Outgoing(store, clock, machine, self.registry)
+        self.outgoing_bounds = OutgoingBounds(clock, timers, self.registry, settings)
+        self.outgoing = Outgoing(store, clock, machine, self.registry, self.outgoing_bounds)
         self.directory = Directory(
             store, timers, machine, settings, self.access, self.names, self.registry, self.outgoing
         )
@@ -312,6 +314,7 @@ class QueueManagerEngine:
         self.directory.stop()
         self.trail.stop()
         self.acknowledgement_queues.stop()
+        self.outgoing_bounds.stop()
         for queue in list(self.queue_manager.queue_collection.values()):
             self.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         self.leases.stop()

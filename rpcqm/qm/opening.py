@@ -16,6 +16,7 @@ from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.directory import MAXIMUM_ELEMENTS, Directory
 from rpcqm.qm.handles import new_handle
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.outgoing_bounds import OWN, origin_of
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
@@ -260,42 +261,50 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if self._registry.is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        queue = queue or self._new_outgoing(name)
+        queue = queue or self._new_outgoing(name, identity)
         try:
             self._access.check_open(queue, identity, access)
         except MQError:  # the bearer of a token that is not for that queue
             self._registry.drop_if_unused(queue)
             raise
         self._acknowledgement_queues.adopt(queue)
+        if access == _SEND:
+            unbounded = identity is not None and identity.is_administrator
+            self._outgoing.adopt(queue, origin_of(identity), unbounded=unbounded)
         return queue
 
     def is_outgoing(self, name: FormatName, identity: Identity) -> bool:
         """Whether messages to that name wait here, as far as administrators may know it."""
         return identity.is_administrator and self._outgoing.find(name) is not None
 
-    def _new_outgoing(self, name: FormatName) -> OutgoingQueue:
-        base_priority = 0
+    def _new_outgoing(self, name: FormatName, identity: Identity | None) -> OutgoingQueue:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
-            base_priority = self._look_up_public(name).base_priority
-        return self._outgoing.create(name, base_priority=base_priority)
+            self._check_public(name)
+        base_priority = self._directory.base_priority(name)
+        return self._outgoing.create(
+            name,
+            base_priority=base_priority,
+            origin=origin_of(identity),
+            unbounded=identity is not None and identity.is_administrator,
+        )
 
-    def _look_up_public(self, name: FormatName) -> Queue:
+    def _check_public(self, name: FormatName) -> None:
         """A public queue that is not here must be one of another machine."""
         queue = self._directory.public_queue(name)
         if queue is None or queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "not in a directory")
         if queue.queue_manager.identifier == self._queue_manager.identifier:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        return queue
 
     def resolve_for_sending(
-        self, name: FormatName, change: StoreTransaction, source: str = ""
+        self, name: FormatName, change: StoreTransaction, source: str = "", origin: str = OWN
     ) -> Queue | None:
         """The queue for the queue manager's own messages to a name; None if no queue can take them.
 
         An outgoing queue that has to be made belongs to `change`. `source` is the
-        address of the stranger that has named it, if one has. Raises
-        TooManyAcknowledgementQueuesError if strangers have too many.
+        address of the stranger that has named it, if one has; else `origin` is for whom it is
+        counted. Raises TooManyAcknowledgementQueuesError if strangers have too many, and
+        TooManyOutgoingQueuesError.
         """
         queue = self._registry.find_by_format_name(name)
         if queue is not None:
@@ -312,7 +321,10 @@ class Opening:
             self._acknowledgement_queues.check_url(name, source, found)
         if found is None and source:
             return self._acknowledgement_queues.create(name, change, source)
-        return found or self._outgoing.create(name, change)
+        if found is not None:
+            return found
+        base_priority = self._directory.base_priority(name)
+        return self._outgoing.create(name, change, base_priority, origin)
 
     def makes_no_queue(self, name: FormatName) -> bool:
         """Whether `resolve_for_sending` needs no new queue for a name, and remembers nothing."""

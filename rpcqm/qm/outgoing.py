@@ -12,6 +12,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import ConnectionStatus, FormatNameType
+from rpcqm.qm.outgoing_bounds import ACCOUNT, OWN, OutgoingBounds
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
@@ -24,6 +25,9 @@ ConnectionHook = Callable[[OutgoingQueue, ConnectionHistoryEntry], None]
 HISTORY_AT_MOST = 32
 """Entries of ConnectionHistory that are remembered for each queue."""
 
+ORIGINS_AT_MOST = 8
+"""Accounts that send to one queue of which it is remembered, those that came last."""
+
 _KEPT_STATES = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 
 
@@ -31,9 +35,15 @@ class Outgoing:
     """The events by which administrators pause and resume outgoing queues."""
 
     def __init__(
-        self, store: Store, clock: Clock, queue_manager: QueueManager, registry: QueueRegistry
+        self,
+        store: Store,
+        clock: Clock,
+        queue_manager: QueueManager,
+        registry: QueueRegistry,
+        bounds: OutgoingBounds,
     ) -> None:
         self._store = store
+        self._bounds = bounds
         self._clock = clock
         self._queue_manager = queue_manager
         self._registry = registry
@@ -46,20 +56,29 @@ class Outgoing:
 
     def list(self) -> list[OutgoingQueue]:
         """All outgoing queues, in the order in which they were made."""
-        queues = self._queue_manager.queue_collection.values()
-        return [queue for queue in queues if isinstance(queue, OutgoingQueue)]
+        return list(self._registry.by_destination.values())
 
     def find(self, name: FormatName) -> OutgoingQueue | None:
         """The outgoing queue to a destination."""
         return self._registry.by_destination.get(name)
 
     def create(
-        self, name: FormatName, change: StoreTransaction | None = None, base_priority: int = 0
+        self,
+        name: FormatName,
+        change: StoreTransaction | None = None,
+        base_priority: int = 0,
+        origin: str = OWN,
+        *,
+        unbounded: bool = False,
     ) -> OutgoingQueue:
         """Make the outgoing queue to a destination ([MS-MQDMPR] 3.1.7.1.5).
 
-        It is durable with `change`, or else before any message in it.
+        It is durable with `change`, or else before any message in it. `origin` is who has named the
+        destination: an account's SID or a source's address. Raises TooManyOutgoingQueuesError
+        unless it is `unbounded`.
         """
+        if not unbounded:
+            self._bounds.admit(origin)
         queue = OutgoingQueue(
             identifier=uuid4(),
             label=str(name),
@@ -67,6 +86,7 @@ class Outgoing:
             base_priority=base_priority,
             multicast=name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
             queue_id=self._store.counters.queue_id.take(),
+            origin=origin,
         )
         if self._queue_manager.hardened_security and not name.is_http:
             queue.state = OutgoingQueueState.LOCKED
@@ -76,6 +96,18 @@ class Outgoing:
             with self._store.transaction("create outgoing queue") as change:
                 self._put(change, queue)
         return queue
+
+    def adopt(self, queue: OutgoingQueue, origin: str, *, unbounded: bool = False) -> None:
+        """Count a queue for an account that sends to it, if a stranger had it made (G426)."""
+        if origin in (queue.origin, *queue.other_origins):
+            return
+        strangers = queue.origin not in (OWN, origin) and not queue.origin.startswith(ACCOUNT)
+        if not strangers or not (unbounded or self._bounds.has_room(origin)):
+            queue.other_origins = (*queue.other_origins, origin)[-ORIGINS_AT_MOST:]
+            return
+        self._registry.give_to(queue, origin)
+        with self._store.transaction("origin of an outgoing queue") as change:
+            change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
 
     def _put(self, change: StoreTransaction, queue: OutgoingQueue) -> None:
         change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))

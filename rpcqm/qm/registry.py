@@ -1,5 +1,7 @@
 """The queues that are here: finding, registering and forgetting them."""
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID, uuid5
 
@@ -16,7 +18,7 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
 
-_IN_USE = frozenset(
+IN_USE = frozenset(
     {
         OutgoingQueueState.CONNECTED,
         OutgoingQueueState.DISCONNECTING,
@@ -49,6 +51,10 @@ class QueueRegistry:
         while this is."""
         self.by_destination: dict[FormatName, OutgoingQueue] = {}
         """Outgoing queues."""
+        self.origins: Counter[str] = Counter()
+        """How many of them each origin has."""
+        self.outgoing_hooks: list[Callable[[], None]] = []
+        """Told when an outgoing queue comes."""
 
     # Finding
 
@@ -154,10 +160,14 @@ class QueueRegistry:
         queue.queue_manager = self._queue_manager
         index = self._store.index(queue.queue_id)
         queue.message_position_list = index
+        known = queue.queue_id in self._queues
         self._queues[queue.queue_id] = queue
         if isinstance(queue, OutgoingQueue):
             destination = FormatName.parse(queue.destination_format_name)
             self.by_destination[destination] = queue
+            self.origins[queue.origin] += not known
+            for hook in self.outgoing_hooks:
+                hook()
         elif queue.parent is None:
             path = PathName.parse(queue.pathname)
             self._by_name[local_key(path.kind, path.queue)] = queue
@@ -173,15 +183,28 @@ class QueueRegistry:
         """Let a queue not be found any more; the opposite of `register`, without its journal."""
         self.changes += 1
         queue.queue_manager = None
-        self._queues.pop(queue.queue_id, None)
+        known = self._queues.pop(queue.queue_id, None)
         if isinstance(queue, OutgoingQueue):
             destination = FormatName.parse(queue.destination_format_name)
             self.by_destination.pop(destination, None)
+            if known is not None:
+                self._one_less(queue.origin)
         elif queue.parent is None:
             path = PathName.parse(queue.pathname)
             self._by_name.pop(local_key(path.kind, path.queue), None)
         else:
             queue.parent.subqueue_collection.pop(folded(queue.subqueue_name), None)
+
+    def give_to(self, queue: OutgoingQueue, origin: str) -> None:
+        """Count an outgoing queue for another origin."""
+        self._one_less(queue.origin)
+        queue.origin = origin
+        self.origins[origin] += 1
+
+    def _one_less(self, origin: str) -> None:
+        self.origins[origin] -= 1
+        if not self.origins[origin]:
+            del self.origins[origin]
 
     def detach(self, queue: Queue) -> None:
         """End the waits on a queue, close its descriptors, and take it out of the names."""
@@ -198,7 +221,7 @@ class QueueRegistry:
             queue.queue_manager is None
             or queue.is_journal
             or not (isinstance(queue, OutgoingQueue) or queue.parent)
-            or (isinstance(queue, OutgoingQueue) and queue.state in _IN_USE)
+            or (isinstance(queue, OutgoingQueue) and queue.state in IN_USE)
             or queue.open_queue_descriptor_collection
             or queue.pending_moves
         ):

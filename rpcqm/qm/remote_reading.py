@@ -58,8 +58,9 @@ class PendingRead(NamedTuple):
     cancel: Callable[[], None]
 
 
-OpenElsewhere = Callable[[str, FormatName, bool, bool], Completion[RemoteReader]]
-"""Opens a queue of a machine, for receiving or for peeking only, alone or with others."""
+OpenElsewhere = Callable[[str, FormatName, bool, bool, str], Completion[RemoteReader]]
+"""Opens a queue of a machine, for receiving or for peeking only, alone or with others, for the SID
+of a caller."""
 
 
 async def read_and_end(

@@ -35,3 +35,6 @@ class QueueManagerSettings:
     queue_manager_version: str = ""
     operating_system_version: str = ""
     directory: DirectorySource | None = None
+    outgoing_queues: int = 8192
+    outgoing_queues_per_account: int = 256
+    outgoing_queues_per_source: int = 256

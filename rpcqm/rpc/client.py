@@ -9,6 +9,7 @@ from uuid import UUID
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus, RpcFault
 from rpcqm.base.gathering import Gathering
+from rpcqm.base.resolver import LookUp, connect, look_up
 from rpcqm.codec.interface import Interface, OperationRequest, TransferSyntax, Value
 from rpcqm.rpc.client_association import (
     BindAccepted,
@@ -92,6 +93,7 @@ class RpcClient:
         level: AuthenticationLevel | None = None,
         group_id: int = 0,
         limits: Limits | None = None,
+        find: LookUp = look_up,
     ) -> Self:
         """Connect to a TCP port; nothing is sent before the first `bind`.
 
@@ -99,8 +101,7 @@ class RpcClient:
         level is PKT_PRIVACY unless it is given. Raises OSError.
         """
         client = cls(_association(credentials, level, limits, host), group_id)
-        loop = asyncio.get_running_loop()
-        await loop.create_connection(lambda: client._protocol, host, port)
+        await connect(lambda: client._protocol, host, port, find)
         return client
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import TypeVar
 from uuid import UUID, uuid4
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
+from rpcqm.base.resolver import LookUp, look_up
 from rpcqm.codec.interface import Interface, TransferSyntax, load
 from rpcqm.codec.types.epm import (
     RPC_IF_ID,
@@ -308,7 +309,7 @@ def _close(call: Call, handle: ContextHandle | None) -> None:
         call.close_context_handle(handle)
 
 
-async def resolve(host: str, epm_port: int, interface: Interface) -> int:
+async def resolve(host: str, epm_port: int, interface: Interface, find: LookUp = look_up) -> int:
     """Ask the endpoint mapper of a host for the TCP port of an interface.
 
     Raises OSError if nothing listens there, RpcFault if the interface is not served
@@ -316,7 +317,7 @@ async def resolve(host: str, epm_port: int, interface: Interface) -> int:
     """
     asked = SyntaxId(interface.uuid, *interface.version)
     tower = tcp_tower(asked, NDR, "0.0.0.0", 0)
-    async with await RpcClient.connect_tcp(host, epm_port) as client:
+    async with await RpcClient.connect_tcp(host, epm_port, find=find) as client:
         mapper = await client.bind(EPM, TransferSyntax.NDR)
         request = ept_mapRequest(
             obj=NIL, map_tower=_counted(tower), entry_handle=NULL_HANDLE, max_towers=4

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,7 @@ from rpcqm.base.clock import Clock, HeldClock, SystemClock
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
+from rpcqm.base.resolver import OPERATOR, Resolver
 from rpcqm.binary.connection.listener import BinaryListener
 from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.binary.connection.peer_connection import BINARY_PORT
@@ -88,6 +90,7 @@ class QueueManagerService:
     _engine: QueueManagerEngine
     _server: RpcServer
     _operations: Operations
+    _resolver: Resolver
     _remote_targets: RemoteTargets
 
     def __init__(
@@ -181,6 +184,7 @@ class QueueManagerService:
         settings.queue_quota = storage.quota_of_new_queues
         settings.send_insecure_nacks = security.send_insecure_nacks
         settings.workgroup_default_security = security.workgroup_default_security
+        _take_outgoing_limits(settings, configuration.limits)
         engine.queue_manager.supporting_server = security.supporting_server
         engine.queue_manager.queue_manager_quota = storage.quota
         if engine.queue_manager.hardened_security != security.hardened_security:
@@ -289,7 +293,9 @@ class QueueManagerService:
         """It has to hear of every removal, also of those that the start makes."""
         settings = self._configuration.binary
         try:
-            self._binary = BinaryListener(engine, self._clock, settings, self._admission)
+            self._binary = BinaryListener(
+                engine, self._clock, settings, self._admission, self._resolver
+            )
         except OSError as error:
             raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
         except ValueError as error:
@@ -300,7 +306,9 @@ class QueueManagerService:
         from rpcqm.service.srmp import open_door
 
         configuration = self._configuration
-        self._srmp = open_door(engine, self._clock, configuration, self._admission, self._metrics)
+        self._srmp = open_door(
+            engine, self._clock, configuration, self._admission, self._metrics, self._resolver
+        )
 
     def _make_dcom_door(
         self, server: RpcServer, engine: QueueManagerEngine, remote: RemoteQueues
@@ -391,7 +399,11 @@ class QueueManagerService:
             operating_system_version=" ".join(os.uname()[:3:2]),
             directory=reload.directory_file(configuration),
         )
-        timers = timers_on_loop(self._clock, asyncio.get_running_loop())
+        _take_outgoing_limits(settings, configuration.limits)
+        loop = asyncio.get_running_loop()
+        timers = timers_on_loop(self._clock, loop)
+        self._resolver = Resolver(timers, loop.call_soon_threadsafe)
+        self._undo.callback(self._resolver.stop)
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
         engine.turn.is_on = configuration.limits.request_templates
@@ -434,9 +446,12 @@ class QueueManagerService:
     def _may_ask(self, machine: str) -> bool:
         return self._engine.directory.lists(machine) or self._remote_targets.has_peer(machine)
 
-    def _remote_target(self, machine: str) -> RemoteServer:
+    def _remote_target(self, machine: str, asker: str = "") -> RemoteServer:
+        """Where a machine is that the SID `asker` has named, if the operator has not."""
         listed = self._engine.directory.lists(machine)
-        return self._remote_targets(machine, listed)
+        known = not asker or listed or self._remote_targets.has_peer(machine)
+        find = partial(self._resolver.addresses, senders=OPERATOR if known else (asker,))
+        return replace(self._remote_targets(machine, listed), find=find)
 
     async def _open_listeners(
         self, server: RpcServer, local: LocalSocket, binary: BinaryListener
@@ -499,6 +514,12 @@ class QueueManagerService:
             except OSError as error:
                 raise StartError(f"Cannot write {path}: {error.strerror}.") from error
             self._undo.callback(path.unlink, missing_ok=True)
+
+
+def _take_outgoing_limits(settings: QueueManagerSettings, limits: config.LimitsSection) -> None:
+    settings.outgoing_queues = limits.outgoing_queues
+    settings.outgoing_queues_per_account = limits.outgoing_queues_per_account
+    settings.outgoing_queues_per_source = limits.outgoing_queues_per_source
 
 
 def _tell_switches(configuration: Configuration, changed: Container[str] | None = None) -> None:

@@ -33,21 +33,26 @@ _log = get_logger("service")
 
 
 class RemoteQueues:
-    """Opens queues of other queue managers; `target_of` tells where a machine is reached."""
+    """Opens queues of other queue managers.
+
+    `target_of` tells where a machine is reached, for the SID of who has named it.
+    """
 
     def __init__(
-        self, queue_manager: QueueManager, target_of: Callable[[str], Target] = RemoteServer
+        self,
+        queue_manager: QueueManager,
+        target_of: Callable[[str, str], Target] = lambda machine, asker: RemoteServer(machine),
     ) -> None:
         self._queue_manager = queue_manager
         self._target_of = target_of
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def open(self, machine: str, numbers: RemoteNumbers) -> Completion[RemoteReader]:
+    def open(self, machine: str, numbers: RemoteNumbers, asker: str) -> Completion[RemoteReader]:
         """Take over a queue that was opened at a machine; MQError when that is refused."""
-        return self.run(self._open(machine, numbers))
+        return self.run(self._open(machine, numbers, asker))
 
-    async def _open(self, machine: str, numbers: RemoteNumbers) -> RemoteReader:
-        connections = Connections(self._target_of(machine))
+    async def _open(self, machine: str, numbers: RemoteNumbers, asker: str) -> RemoteReader:
+        connections = Connections(self._target_of(machine, asker))
         queue = RemoteQueue(connections, numbers.queue, numbers.descriptor)
         me = self._queue_manager
         routing = me.routing_server or me.directory_server
@@ -59,15 +64,15 @@ class RemoteQueues:
         return LoopRemoteReader(self, connections, TakenOver(connections, queue))
 
     def open_to_read(
-        self, machine: str, name: FormatName, receiving: bool, exclusive: bool
+        self, machine: str, name: FormatName, receiving: bool, exclusive: bool, asker: str
     ) -> Completion[RemoteReader]:
         """Open a queue of a machine through RemoteRead; MQError when that is refused."""
-        return self.run(self._open_to_read(machine, name, receiving, exclusive))
+        return self.run(self._open_to_read(machine, name, receiving, exclusive, asker))
 
     async def _open_to_read(
-        self, machine: str, name: FormatName, receiving: bool, exclusive: bool
+        self, machine: str, name: FormatName, receiving: bool, exclusive: bool, asker: str
     ) -> RemoteReader:
-        connections = Connections(self._target_of(machine))
+        connections = Connections(self._target_of(machine, asker))
         reader = QueueReader(connections, name, peek_only=not receiving, exclusive=exclusive)
         try:
             await reader.__aenter__()

@@ -10,6 +10,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.base.resolver import OPERATOR, Resolver, Senders
 from rpcqm.config import Configuration
 from rpcqm.config.srmp_files import SrmpContexts, read_srmp_files
 from rpcqm.http.client import HttpClient, Posted
@@ -48,11 +49,14 @@ class SrmpDoor:
         contexts: SrmpContexts,
         admission: Admission,
         metrics: Metrics,
+        resolver: Resolver | None = None,
     ) -> None:
         self._engine = engine
         self.ports: dict[str, int] = {}
         wanted = {"http": configuration.http_port, "https": configuration.https_port}
-        self._network = _Network(HttpClient(clock, contexts.client, _proxy_for(configuration)))
+        resolve = None if resolver is None else resolver.addresses
+        proxy_for = _proxy_for(configuration)
+        self._network = _Network(HttpClient(clock, contexts.client, proxy_for, resolve))
         self.protocol = SrmpProtocol(engine, self._network, settings_of(configuration, wanted))
         limits = http_limits(configuration.limits)
         self._server = HttpServer(self.protocol.receive, clock, admission, limits, metrics)
@@ -144,11 +148,18 @@ class _Network:
         *,
         timeout: int,
         may_connect: MayConnect | None = None,
+        senders: Senders = OPERATOR,
     ) -> Completion[Answer]:
         """POST, as `SrmpNetwork` says."""
         answered = self._run(
             self.client.post(
-                url, connect_to, headers, body, seconds=timeout / 1000, may_connect=may_connect
+                url,
+                connect_to,
+                headers,
+                body,
+                seconds=timeout / 1000,
+                may_connect=may_connect,
+                senders=senders,
             )
         )
         self.posted(url, headers, body, answered)
@@ -189,10 +200,11 @@ def open_door(
     configuration: Configuration,
     admission: Admission,
     metrics: Metrics,
+    resolver: Resolver | None = None,
 ) -> SrmpDoor:
     """The door of a configuration; raises ConfigurationError."""
     contexts = read_srmp_files(configuration.srmp)
-    return SrmpDoor(engine, clock, configuration, contexts, admission, metrics)
+    return SrmpDoor(engine, clock, configuration, contexts, admission, metrics, resolver)
 
 
 def settings_of(configuration: Configuration, ports: dict[str, int]) -> SrmpSettings:

@@ -9,6 +9,7 @@ from uuid import UUID
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
+from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.names.format_name import FormatName
@@ -49,8 +50,8 @@ class _Network:
         self.connection: PeerConnection | None = None
         self.wire = SilentWire()
 
-    def resolve(self, host: str) -> Completion[list[str]]:
-        return completed(["192.0.2.66"])
+    def resolve(self, host: str, senders: Senders = OPERATOR) -> Completion[tuple[str, ...]]:
+        return completed(("192.0.2.66",))
 
     def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
         self.connection, self.wire = connection, SilentWire()

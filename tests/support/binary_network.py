@@ -27,6 +27,7 @@ from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol, Peers
@@ -421,13 +422,13 @@ class Node:
         """Where it connects from, to such an address."""
         return self.addresses[":" in address]
 
-    def resolve(self, host: str) -> Completion[list[str]]:
+    def resolve(self, host: str, senders: Senders = OPERATOR) -> Completion[tuple[str, ...]]:
         node = self.simulation.nodes.get(host.lower())
-        return completed([host] if node is None else node.resolved())
+        return completed((host,) if node is None else node.resolved())
 
-    def resolved(self) -> list[str]:
+    def resolved(self) -> tuple[str, ...]:
         """What its name stands for."""
-        return [self.address]
+        return (self.address,)
 
     def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
         return self.simulation.connect(self, hop, connection)

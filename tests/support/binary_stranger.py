@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from rpcqm.codec.packet.base import BaseHeader, SessionHeader
+from rpcqm.codec.packet.internal import SessionAckPacket
 from rpcqm.codec.packet.patch import with_session_header
 from rpcqm.codec.packet.types import MessageIdentifier
 from tests.support.stranger import Stranger
@@ -21,16 +22,30 @@ class BinaryStranger(Stranger):
 
     def deliver(self, name: str, number: int, body: bytes = b"forged", **more: Any) -> None:
         """Send a recoverable message and wait until the queue manager has dealt with it."""
-        identifier = MessageIdentifier(self.guid, number)
-        packet = self.message(
-            name, identifier=identifier, body=body, sent_time=int(time.time()), **more
-        )
+        self.deliver_as(name, identifier=MessageIdentifier(self.guid, number), body=body, **more)
+
+    def deliver_as(self, name: str, **more: Any) -> None:
+        """The same for a message with the attributes of `more`."""
+        self.send_as(name, **more)
+        self._read_packet()
+
+    def send_as(self, name: str, **more: Any) -> None:
+        """The same without waiting."""
+        packet = self.message(name, **{"body": b"forged", "sent_time": int(time.time())} | more)
         self._sent += 1
         header = SessionHeader(
             user_msg_sequence_number=self._sent, recoverable_msg_seq_number=self._sent
         )
         self.send_packet(with_session_header(packet, header))
-        self._read_packet()
+
+    def await_all(self) -> None:
+        """Wait until the queue manager has dealt with everything that was sent."""
+        acknowledged = 0
+        while acknowledged < self._sent:
+            packet = self._read_packet()
+            if len(packet) == SessionAckPacket.size():
+                header = SessionAckPacket.decode(packet).session_header
+                acknowledged = header.ack_sequence_number
 
     def _read_packet(self) -> bytes:
         """The next packet of the queue manager."""

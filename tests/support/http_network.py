@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.base.completion import Completion
+from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.connection.protocol import Peers
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.connection.network import Answer, MayConnect
@@ -120,6 +121,7 @@ class _Client:
         *,
         timeout: int,
         may_connect: MayConnect | None = None,
+        senders: Senders = OPERATOR,
     ) -> Completion[Answer]:
         outcome: Completion[Answer] = Completion()
         place = self._network.place_of(url, connect_to)

@@ -86,8 +86,8 @@ def _public(
 class TwoFacedNode(Node):
     """A queue manager whose name stands for both of its addresses, in any order."""
 
-    def resolved(self) -> list[str]:
-        return self.simulation.random.sample(self.addresses, 2)
+    def resolved(self) -> tuple[str, ...]:
+        return tuple(self.simulation.random.sample(self.addresses, 2))
 
 
 class World(Simulation):

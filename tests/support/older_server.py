@@ -207,7 +207,7 @@ async def supporting_server(
     async with _engine(directory, settings) as engine:
         supporting = OlderServer(engine, security_providers(TestAccounts(directory)))
         server = supporting.server
-        remote = RemoteQueues(engine.queue_manager, target_of)
+        remote = RemoteQueues(engine.queue_manager, lambda machine, asker: target_of(machine))
         handles = interfaces.client_handles(engine, open_remote=remote.open)
         comm = interfaces.qmcomm(engine, handles)
         sending = interfaces.qmcomm2(engine, handles)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
+from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.settings import QueueManagerSettings
@@ -65,6 +66,7 @@ class Peers:
         *,
         timeout: int,
         may_connect: MayConnect | None = None,
+        senders: Senders = OPERATOR,
     ) -> Completion[Answer]:
         host = urlsplit(url).hostname or ""
         address = self.addresses.get(host, host)

@@ -26,6 +26,7 @@ from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, Or
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.transaction import TransactionHeader
 from rpcqm.qm.acknowledgement_queues import unproven_source
+from rpcqm.qm.outgoing_bounds import source_of
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -172,7 +173,10 @@ class IncomingTransfer:
         """
         if connection.session.remote_qm_guid != self.source:
             with self._protocol.store.transaction("order acknowledgement") as change:
-                self._send_within(change, packet, connection.address or str(self.source))
+                source = connection.address or str(self.source)
+                self._protocol.acknowledgements.send_if_possible(
+                    change, Message(packet), self.order_queue, ANONYMOUS, source
+                )
         elif connection.session.can_send:
             connection.session.send(packet, None)
         else:
@@ -190,14 +194,15 @@ class IncomingTransfer:
         identifier = self._protocol.composer.new_identifier()
         built = final_ack(self.order_queue, identifier, now, body, reason)
         packet = build_user_message(built)
-        self._send_within(change, packet, unproven_source(message), unbounded=True)
-
-    def _send_within(
-        self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False
-    ) -> None:
-        """Send a packet, or drop it if its queue has no room ([MS-MQQB] 3.1.7.17)."""
+        source, origin = unproven_source(message), source_of(message)
         self._protocol.acknowledgements.send_if_possible(
-            change, Message(packet), self.order_queue, ANONYMOUS, source, unbounded=unbounded
+            change,
+            Message(packet),
+            self.order_queue,
+            ANONYMOUS,
+            source,
+            unbounded=True,
+            origin=origin,
         )
 
 

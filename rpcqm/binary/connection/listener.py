@@ -8,6 +8,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
+from rpcqm.base.resolver import Resolver
 from rpcqm.binary.connection.peer_connection import BINARY_PORT, NextHop
 from rpcqm.binary.connection.protocol import BinaryProtocol, Peers, session_settings
 from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
@@ -76,8 +77,9 @@ class BinaryListener:
         clock: Clock,
         settings: ListenerSettings,
         admission: Admission | None = None,
+        resolver: Resolver | None = None,
     ) -> None:
-        self._network = TcpNetwork(clock, settings.back_off_milliseconds, admission)
+        self._network = TcpNetwork(clock, settings.back_off_milliseconds, admission, resolver)
         peers, keys = read_files(settings)
         times = session_settings(engine.queue_manager, settings.retry_milliseconds)
         self.protocol = BinaryProtocol(engine, self._network, times, peers, keys)

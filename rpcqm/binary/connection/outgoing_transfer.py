@@ -142,7 +142,8 @@ class OutgoingTransfer:
         """Without a connection of the peer that can be used, find out where to connect."""
         borrowed = outcome.result()
         if borrowed is None or not borrowed.session.is_open:
-            self._protocol.next_hops(self.name).add_done_callback(self._resolved)
+            hops = self._protocol.next_hops(self.name, self.queue.named_by)
+            hops.add_done_callback(self._resolved)
             return
         self._busy = False
         if self.stopped:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, cast
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
+from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.layout import NULL_GUID
@@ -40,8 +41,11 @@ class PeerTransport(Protocol):
 class PeerNetwork(Protocol):
     """Resolves names and connects; both report through completions."""
 
-    def resolve(self, host: str) -> Completion[list[str]]:
-        """The addresses of a host, in the order to try them. Fails with OSError if it has none."""
+    def resolve(self, host: str, senders: Senders = OPERATOR) -> Completion[tuple[str, ...]]:
+        """The addresses of a host that senders have named, in their order.
+
+        Fails with OSError if it has none.
+        """
 
     def connect(self, hop: NextHop, connection: "PeerConnection") -> Completion[None]:
         """Connect; the connection is attached when the completion succeeds. OSError if not."""

@@ -16,6 +16,7 @@ from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
+from rpcqm.base.resolver import OPERATOR, Addresses, Senders
 from rpcqm.binary.connection.arrival_batches import ArrivalBatches
 from rpcqm.binary.connection.attempts import ConnectionAttempts
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfers
@@ -52,6 +53,7 @@ from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.message_history import MessageIDHistory
+from rpcqm.qm.outgoing_bounds import source_of
 from rpcqm.qm.sessions import SessionView
 from rpcqm.store.transaction import StoreTransaction
 
@@ -368,12 +370,17 @@ class BinaryProtocol:
 
     # Where to connect
 
-    def next_hops(self, name: FormatName) -> Completion[list[NextHop]]:
-        """Resolve Host Address ([MS-MQQB] 3.1.5.2.1); fails with an OSError."""
+    def next_hops(self, name: FormatName, senders: Senders) -> Completion[list[NextHop]]:
+        """Resolve Host Address ([MS-MQQB] 3.1.5.2.1), which `senders` have named or the operator.
+
+        Fails with an OSError.
+        """
         if isinstance(name.value, str):
             host = name.direct_name.host
             known = self.peers.get(host.lower())
-            return self.resolved_all(known or [NextHop(host, BINARY_PORT, host)])
+            if known is not None:
+                return self.resolved_all(known)
+            return self.resolved_all([NextHop(host, BINARY_PORT, host)], senders)
         destination = self.directory.destination_queue_manager(name)
         if destination is None:
             return failed(OSError("the directory does not know the queue manager"))
@@ -399,13 +406,15 @@ class BinaryProtocol:
             return [NextHop(hop.address, hop.port, name, machine) for hop in by_name]
         return [NextHop(place, BINARY_PORT, name, machine) for place in found.addresses or [name]]
 
-    def resolved_all(self, hops: list[NextHop]) -> Completion[list[NextHop]]:
+    def resolved_all(
+        self, hops: list[NextHop], senders: Senders = OPERATOR
+    ) -> Completion[list[NextHop]]:
         """Every address of every hop, in their order; those without any are left out."""
         outcome: Completion[list[NextHop]] = Completion()
         found: list[list[NextHop]] = [[] for _ in hops]
         waiting = len(hops)
 
-        def resolved(index: int, hop: NextHop, answer: Completion[list[str]]) -> None:
+        def resolved(index: int, hop: NextHop, answer: Completion[Addresses]) -> None:
             nonlocal waiting
             waiting -= 1
             if answer.error is None:
@@ -417,7 +426,7 @@ class BinaryProtocol:
                 outcome.succeed([hop for group in found for hop in group])
 
         for index, hop in enumerate(hops):
-            answer = self.network.resolve(hop.address)
+            answer = self.network.resolve(hop.address, senders)
             answer.add_done_callback(partial(resolved, index, hop))
         return outcome if hops else completed([])
 
@@ -475,8 +484,10 @@ class BinaryProtocol:
         made.destination_queue_manager_identifier = owner
         with self.store.transaction("trace") as change:
             packet = build_user_message(made)
-            sender = self.sender_rights.sender_of(message)
-            self.acknowledgements.send_if_possible(change, Message(packet), destination, sender)
+            sender, origin = self.sender_rights.sender_of(message), source_of(message)
+            self.acknowledgements.send_if_possible(
+                change, Message(packet), destination, sender, origin=origin
+            )
 
 
 def session_settings(queue_manager: QueueManager, retry: int | None = None) -> BinarySettings:

@@ -1,7 +1,6 @@
 """Connections over TCP ([MS-MQQB] 2.1.1): listening on port 1801, connecting, resolving names."""
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Callable, Coroutine
 from typing import TypeVar, cast
@@ -9,9 +8,11 @@ from typing import TypeVar, cast
 from rpcqm.base.acceptor import Acceptor, tcp_socket
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.admission import Admission, Ticket
-from rpcqm.base.clock import Clock
-from rpcqm.base.completion import Completion, completed
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
+from rpcqm.base.loop_timers import timers_on_loop
+from rpcqm.base.resolver import OPERATOR, Addresses, Resolver, Senders
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol
 
@@ -112,9 +113,14 @@ class TcpNetwork:
     """The `PeerNetwork` of a queue manager in an asyncio loop."""
 
     def __init__(
-        self, clock: Clock, back_off: int = BACK_OFF, admission: Admission | None = None
+        self,
+        clock: Clock,
+        back_off: int = BACK_OFF,
+        admission: Admission | None = None,
+        resolver: Resolver | None = None,
     ) -> None:
         self._clock = clock
+        self._resolver = resolver
         self.back_off = back_off
         self._admission = admission or Admission(CONNECTIONS, CONNECTIONS)
         self._acceptors: list[Acceptor] = []
@@ -204,12 +210,13 @@ class TcpNetwork:
 
     # Outgoing
 
-    def resolve(self, host: str) -> Completion[list[str]]:
+    def resolve(self, host: str, senders: Senders = OPERATOR) -> Completion[Addresses]:
         """The addresses of a host from the system's resolver; IPv4 ones first."""
-        try:
-            return completed([str(ipaddress.ip_address(host))])
-        except ValueError:
-            return self._start(_resolve(host))
+        if self._resolver is None:
+            loop = asyncio.get_running_loop()
+            timers = timers_on_loop(SystemClock(), loop)
+            self._resolver = Resolver(timers, loop.call_soon_threadsafe)
+        return self._resolver.resolve(host, senders)
 
     def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
         return self._start(self._connect(hop, connection))
@@ -239,10 +246,3 @@ class TcpNetwork:
 
         task.add_done_callback(done)
         return outcome
-
-
-async def _resolve(host: str) -> list[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in ordered))

@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.addresses import owner_of
+from rpcqm.base.errors import DecodeError
 from rpcqm.codec.names.format_name import DirectName, FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.qm.outgoing_bounds import source_of
 from rpcqm.qm.protection import RejectedError
 from rpcqm.srmp.incoming import destination_of
 from rpcqm.srmp.redirection import find_redirection
@@ -14,9 +17,6 @@ from rpcqm.srmp.settings import SrmpSettings
 
 if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
-
-RELAY_QUEUES = 4096
-"""Outgoing queues beyond which strangers' messages make no new one, whatever they name."""
 
 _KEPT, _SHORT = 256, 256
 """URLs of queues here that are known again, and characters of one: what an administrator makes is
@@ -116,15 +116,11 @@ class Destinations:
         first, *others = (Destination(FormatName.parse(each), True, each) for each in names)
         return first._replace(others=tuple(others))
 
-    def outgoing_queue(self, name: FormatName) -> OutgoingQueue:
+    def outgoing_queue(self, name: FormatName, message: Message) -> OutgoingQueue:
         """Where a message for elsewhere waits; MQ_ERROR_INSUFFICIENT_RESOURCES for too many."""
         outgoing = self._protocol.outgoing
         found = outgoing.find(name)
-        if found is not None:
-            return found
-        if len(outgoing.list()) >= RELAY_QUEUES:
-            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many outgoing queues")
-        return outgoing.create(name)
+        return found or outgoing.create(name, origin=owner_of(source_of(message)))
 
 
 _REASONS = {

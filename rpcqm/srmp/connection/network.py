@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from rpcqm.base.completion import Completion
+from rpcqm.base.resolver import OPERATOR, Senders
 
 MayConnect = Callable[[str], bool]
 """Whether an address, after its name has been resolved, may be connected to."""
@@ -32,10 +33,12 @@ class SrmpNetwork(Protocol):
         *,
         timeout: int,
         may_connect: MayConnect | None = None,
+        senders: Senders = OPERATOR,
     ) -> Completion[Answer]:
         """POST to a URL, over a connection to the host and port of another if `connect_to` is one.
 
-        `connect_to` is "" where there is no redirection; the request stays the same with it. Fails
+        `connect_to` is "" where there is no redirection; the request stays the same with it.
+        `senders` have named the host. Fails
         with OSError when no answer has come within `timeout` milliseconds (TimeoutError), when
         there is no connection, or when no address may be connected to (PermissionError). What has
         not answered in time is closed.

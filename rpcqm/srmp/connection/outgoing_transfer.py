@@ -202,6 +202,7 @@ class OutgoingTransfer:
             body,
             timeout=protocol.settings.retry,
             may_connect=protocol.may_connect(self.queue),
+            senders=self.queue.named_by,
         )
         answered.add_done_callback(partial(self._answered, message))
 

@@ -23,6 +23,7 @@ from rpcqm.codec.packet.template import LONGEST, PacketTemplate
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.forwarded import Forwarded
 from rpcqm.qm.message_history import MessageIDHistory
+from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError
 from rpcqm.qm.protection import RejectedError
 from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
@@ -255,7 +256,7 @@ class Receiver:
             return self._forward_in_stream(arrived, name, stream)
         if self._is_known(arrived):
             return self._repeated(arrived)
-        queue = self._destinations.outgoing_queue(name)
+        queue = self._destinations.outgoing_queue(name, message)
         changes, undo = self._remembered(arrived)
         return self._commit(queue, message, changes, undo)
 
@@ -272,7 +273,7 @@ class Receiver:
         ).digest()
         if printed in self._forwarded:
             return completed(_TAKEN)
-        queue = self._destinations.outgoing_queue(name)
+        queue = self._destinations.outgoing_queue(name, arrived.message)
         answer = self._commit(queue, arrived.message, {}, _nothing)
         answer.add_done_callback(partial(self._note_forwarded, printed, arrived.message))
         return answer
@@ -537,7 +538,8 @@ def _highest_of(answers: Sequence[Completion[int]]) -> Completion[int]:
 
 
 def _no_room(peer: str, error: MQError) -> Completion[int]:
-    _log.warning("no room for a message that came by HTTP", peer=peer, reason=str(error))
+    if not isinstance(error, TooManyOutgoingQueuesError):  # of which there is one line a minute
+        _log.warning("no room for a message that came by HTTP", peer=peer, reason=str(error))
     return completed(_NO_ROOM)
 
 

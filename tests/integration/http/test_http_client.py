@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rpcqm.base.resolver import Senders
 from rpcqm.http.client import PLACES, RESOLVED_MILLISECONDS, HttpClient, Posted
 from rpcqm.http.client_session import ANSWER_BYTES, Place
 from rpcqm.http.exchange import HttpResponse
@@ -232,7 +233,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to(
     answers = iter([("192.0.2.1", "127.0.0.1"), ("127.0.0.1",)])
     clock, tls, asked = SimulatedClock(), client_context(files[0]), []
 
-    async def resolve(host: str, port: int) -> tuple[str, ...]:
+    async def resolve(host: str, senders: Senders) -> tuple[str, ...]:
         return next(answers)
 
     def may_connect(address: str) -> bool:

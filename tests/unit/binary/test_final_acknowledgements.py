@@ -93,7 +93,7 @@ def test_a_destination_is_believed_from_each_of_its_addresses_after_a_restart(
 ) -> None:
     """It has acknowledged the order by IPv4, and tells by IPv6 that the message was read."""
     simulation, alice, bob = pair.simulation, pair.alice, pair.bob
-    monkeypatch.setattr(bob, "resolved", lambda: list(bob.addresses))
+    monkeypatch.setattr(bob, "resolved", lambda: tuple(bob.addresses))
     simulation.unreachable = {bob.address}
     send(pair)
     simulation.advance(100)

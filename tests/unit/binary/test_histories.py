@@ -119,7 +119,7 @@ def test_a_name_that_leads_nowhere_is_told_by_who_should_know_it(
     to: str,
     expected: tuple[ConnectionStatus, int],
 ) -> None:
-    monkeypatch.setattr(pair.alice, "resolve", lambda host: failed(OSError("unknown")))
+    monkeypatch.setattr(pair.alice, "resolve", lambda host, senders: failed(OSError("unknown")))
     pair.alice.send(to, b"content")
     pair.simulation.advance(100)
     assert told(pair, to) == [expected]
@@ -136,7 +136,7 @@ def test_a_name_that_leads_nowhere_is_told_by_who_should_know_it(
 def test_next_hops_have_their_family_and_no_scope_and_histories_plain_addresses(
     pair: Exchanging, monkeypatch: pytest.MonkeyPatch, address: str, hop: str, plain: str
 ) -> None:
-    monkeypatch.setattr(pair.alice, "resolve", lambda host: completed([address]))
+    monkeypatch.setattr(pair.alice, "resolve", lambda host, senders: completed((address,)))
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(100)
     queue = pair.alice.outgoing(ORDERS)

@@ -79,9 +79,9 @@ def test_no_address_stays_of_a_host_that_has_none_any_more(
     pair.settle(700)
     queue = pair.alice.outgoing(ORDERS)
     assert queue.next_hops
-    gone: Completion[list[str]] = Completion()
+    gone: Completion[tuple[str, ...]] = Completion()
     gone.fail(OSError("no such host"))
-    monkeypatch.setattr(pair.alice, "resolve", lambda host: gone)
+    monkeypatch.setattr(pair.alice, "resolve", lambda host, senders: gone)
     pair.alice.send(ORDERS, b"more")
     pair.settle(1)
     assert queue.connection_history[-1].status is ConnectionStatus.DNS_FAILURE

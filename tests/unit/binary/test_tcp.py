@@ -299,7 +299,7 @@ def test_connections_that_end_leave_nothing_behind() -> None:
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.1")
 def test_names_are_resolved_by_the_system_without_waiting_for_it() -> None:
-    async def resolve() -> tuple[list[str], list[str], bool]:
+    async def resolve() -> tuple[tuple[str, ...], tuple[str, ...], bool]:
         network = TcpNetwork(SimulatedClock())
         numeric = network.resolve("::1")
         local, missing = network.resolve("localhost"), network.resolve("nobody.invalid")
@@ -313,7 +313,7 @@ def test_names_are_resolved_by_the_system_without_waiting_for_it() -> None:
         return numeric.result(), local.result(), pending
 
     numeric, local, pending = asyncio.run(resolve())
-    assert numeric == ["::1"]
+    assert numeric == ("::1",)
     assert "127.0.0.1" in local
     assert pending
 

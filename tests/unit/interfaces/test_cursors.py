@@ -38,7 +38,7 @@ class Elsewhere:
         self.late: list[Completion[int]] | None = None
         self.refuses = False
 
-    def open(self, machine: str, numbers: RemoteNumbers) -> Completion[RemoteReader]:
+    def open(self, machine: str, numbers: RemoteNumbers, asker: str) -> Completion[RemoteReader]:
         taken: RemoteReader = self
         return done(taken)
 

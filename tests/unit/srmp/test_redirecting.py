@@ -10,7 +10,6 @@ import pytest
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.srmp.connection import destinations
 from rpcqm.srmp.settings import Redirection, SrmpSettings
 from tests.support.srmp_door import HERE, NOW, ORDERS, PORT, SENDER, SRMP, STREAM, Door, msmq
 from tests.support.srmp_text import durable, in_stream
@@ -128,19 +127,6 @@ def test_a_relay_drops_what_has_expired(with_settings: Opened) -> None:
     assert door.send(ELSEWHERE, expires="20260601T115959") == 200
     door.settle()
     assert (door.outgoing, door.peers.posted) == ([], [])
-    door.stop()
-
-
-@pytest.mark.bound("srmp.relay_queues")
-def test_relayed_messages_make_only_so_many_queues(
-    with_settings: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(destinations, "RELAY_QUEUES", 2)
-    door = with_settings(RELAY)
-    door.peers.status = 503
-    for number, status in ((1, 200), (2, 200), (1, 200), (3, 500)):
-        assert door.send(f"http://host{number}.example/msmq/q") == status
-    assert len(door.outgoing) == 2
     door.stop()
 
 

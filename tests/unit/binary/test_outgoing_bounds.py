@@ -158,11 +158,11 @@ def test_who_sends_here_takes_over_what_a_stranger_had_made(
     alice.send(f"PRIVATE={UUID(int=13)}\\00000007", b"on its way")
     simulation.advance(5_000)
     queue = router.outgoing(f"PRIVATE={UUID(int=13)}\\00000007")
-    assert queue.named_by == (alice.address,)
+    assert list(queue.named_by) == [alice.address]
     name = FormatName.parse(queue.destination_format_name)
     opening = router.engine.opening
     for identity in (ALICE, CAROL):
         opening.open_queue(name, QueueAccessType.SEND_ACCESS, identity=identity)
-    assert queue.named_by == (ALICE.sid, CAROL.sid)
+    assert list(queue.named_by) == [ALICE.sid, CAROL.sid]
     router.restart()
     assert router.outgoing(str(name)).origin == ALICE.sid

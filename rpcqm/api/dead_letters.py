@@ -4,6 +4,8 @@ from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.messages import lookup_id_of
 from rpcqm.api.problems import bad_request
+from rpcqm.api.telling import ToldMessages
+from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, HERE, format_name
 from rpcqm.operations.codes import CLASSES
@@ -16,9 +18,11 @@ async def list_dead_letters(asked: Asked) -> Reply:
     wanted: models.DeadLetters = asked.parameters
     after = None if wanted.after is None else int(wanted.after)
     name = _queue(wanted.transactional)
-    page = asked.operations.messages.peek(asked.identity, name, after, wanted.limit)
-    following = None if page.next is None else str(page.next)
-    return Reply(200, {"messages": [_told(each) for each in page.messages], "next": following})
+    told = ToldMessages(_told)
+    page = asked.operations.messages.peek(
+        asked.identity, name, after, wanted.limit, measure=told.measure
+    )
+    return Reply(200, octets=told.answer(page.next))
 
 
 async def inspect_dead_letter(asked: Asked) -> Reply:
@@ -72,6 +76,6 @@ def _word(reason: str) -> str:
     return reason.lower().removeprefix("mqmsg_class_").removeprefix("nack_")
 
 
-def _told(message: Message) -> dict[str, object]:
-    told = shown(message)
+def _told(message: Message, budget: DecodeBudget | None = None) -> dict[str, object]:
+    told = shown(message, budget=budget)
     return told | {"reason": CLASSES.get(str(told["class"]), "")}

@@ -7,17 +7,26 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from functools import partial
 from operator import attrgetter
 
 from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
-from rpcqm.codec.bodies.described import described_body
+from rpcqm.api.telling import ToldMessages
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
 from rpcqm.codec.names.written import HERE, format_name, format_names
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.operations.drafts import Draft, message_identifier
-from rpcqm.operations.messages import LONGEST_KEY, Message, RepeatedSend, RequestKey
-from rpcqm.operations.shapes import described_lease, leased, shown
+from rpcqm.operations.messages import (
+    LONGEST_KEY,
+    LeasedMessage,
+    Message,
+    RepeatedSend,
+    RequestKey,
+)
+from rpcqm.operations.shapes import delivery, described_lease, shown
 
 PREFIX = "rpcqm-"
 
@@ -67,9 +76,16 @@ async def work(asked: Asked) -> Reply:
 async def receive_messages(asked: Asked) -> Reply:
     """Receive messages, each under a lease; an empty list if none has come in time."""
     wanted: models.Receive = asked.parameters
-    one = wanted.correlation_id
-    given = await (_received(asked, wanted) if one is None else _answer(asked, wanted, one))
-    return Reply(200, {"messages": given, "next": None})
+    one, told = wanted.correlation_id, ToldMessages(partial(_told, decode=True))
+    if one is None:
+        given = await _received(asked, wanted, told)
+    else:
+        given = await _answer(asked, wanted, one, told)
+    for each in given:
+        if each.lease is not None:
+            asked.operations.messages.answered(each.lease)
+    told.add(map(delivery, given))
+    return Reply(200, octets=told.answer(None))
 
 
 def _wait(asked: Asked, wanted: models.Receive | models.PageOfMessages) -> int:
@@ -77,53 +93,60 @@ def _wait(asked: Asked, wanted: models.Receive | models.PageOfMessages) -> int:
     return min(wanted.wait, asked.longest_wait) * 1000
 
 
-async def _received(asked: Asked, wanted: models.Receive) -> list[dict[str, object]]:
-    wait = _wait(asked, wanted)
+async def _received(
+    asked: Asked, wanted: models.Receive, told: ToldMessages
+) -> list[LeasedMessage]:
+    wait, lease = _wait(asked, wanted), wanted.lease * 1000
     reception = asked.operations.messages.receive(
-        asked.identity, asked.queue, wanted.lease * 1000, wait, wanted.max, asked.still
+        asked.identity, asked.queue, lease, wait, wanted.max, asked.still, told.measure
     )
     try:
-        received = await settled(reception.outcome)
+        return await settled(reception.outcome)
     except asyncio.CancelledError:  # the program has gone, and will not get them
         reception.abandon()
         raise
-    return list(map(leased, received))
 
 
-async def _answer(asked: Asked, wanted: models.Receive, text: str) -> list[dict[str, object]]:
+async def _answer(
+    asked: Asked, wanted: models.Receive, text: str, told: ToldMessages
+) -> list[LeasedMessage]:
     identifier, lease = message_identifier(text), wanted.lease * 1000
     wait = _wait(asked, wanted)
     received = await asked.operations.waiting.receive_answer(
         asked.identity, asked.queue, identifier, lease, wait, asked.still
     )
-    return list(map(leased, received))
+    for each in received:
+        told.measure(each.message)
+    return received
 
 
 async def peek_messages(asked: Asked) -> Reply:
     """Look at messages in order; they stay. Waits for the first one, if that is asked for."""
     wanted: models.PageOfMessages = asked.parameters
     after = None if wanted.after is None else lookup_id_of(wanted.after)
-    wait = _wait(asked, wanted)
+    wait, told = _wait(asked, wanted), ToldMessages(partial(_told, decode=wanted.decode))
     page = await asked.operations.waiting.peek(
-        asked.identity, asked.queue, after, wanted.limit, wait, asked.still
+        asked.identity, asked.queue, after, wanted.limit, wait, asked.still, told.measure
     )
-    following = None if page.next is None else str(page.next)
-    told = [_peeked(each, wanted) for each in page.messages]
-    return Reply(200, {"messages": told, "next": following})
+    return Reply(200, octets=told.answer(page.next))
 
 
 async def peek_message(asked: Asked) -> Reply:
     """Look at one message."""
-    return Reply(200, _peeked(_looked_up(asked), asked.parameters))
+    wanted: models.Peek = asked.parameters
+    return Reply(200, shown(_looked_up(asked), wanted.decode))
 
 
 async def peek_body(asked: Asked) -> Reply:
     """The body of one message: as it is, or as what it says, where that can be read."""
     wanted: models.PeekBody = asked.parameters
     attributes = _looked_up(asked).attributes
-    if wanted.decode:
-        return Reply(200, described_body(attributes.body, attributes.body_type))
-    return Reply(200, octets=attributes.body, content_type=_OCTETS)
+    if not wanted.decode:
+        return Reply(200, octets=attributes.body, content_type=_OCTETS)
+    tell = partial(_told_body, attributes.body, attributes.body_type)
+    if attributes.body_size <= LONGEST_DECODED:
+        return Reply(200, octets=tell())
+    return Reply(200, octets=await asked.operations.decoding.run(tell))
 
 
 async def export_message(asked: Asked) -> Reply:
@@ -195,8 +218,12 @@ def _looked_up(asked: Asked) -> Message:
     return asked.operations.messages.look_up(asked.identity, asked.queue, key)
 
 
-def _peeked(message: Message, wanted: models.Peek) -> dict[str, object]:
-    return shown(message, wanted.decode)
+def _told(message: Message, budget: DecodeBudget, decode: bool) -> dict[str, object]:
+    return shown(message, decode, budget)
+
+
+def _told_body(body: bytes, body_type: int) -> bytes:
+    return reading.write_json(described_body(body, body_type))
 
 
 def lookup_id_of(text: str) -> int:

@@ -55,7 +55,7 @@ async def _receive(
     taken = operations.receive_again(identity, again)
     if taken is None:
         return None
-    told = texts.answer(taken)
+    told = texts.answer(taken, operations.answered)
     operations.compare_answer(partial(told_carefully, taken), told)
     return told
 

@@ -1,13 +1,14 @@
 """What programs are told of messages that they receive, filled into the text of one before.
 
-`operations.shapes.leased` stays the only definition of what is told. Messages of one form that have
-label, correlation and the like in common are told alike, but for their numbers, times and bodies.
+`shown` and `delivery` of `operations.shapes` stay the only definition of what is told. Messages of
+one form that have label, correlation and the like in common are told alike, but for their numbers,
+times and bodies.
 """
 
 import binascii
 import functools
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -19,8 +20,8 @@ from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_value
 from rpcqm.codec.bodies.kinds import read_body
 from rpcqm.codec.packet.form import Contents, PacketForm, Values
-from rpcqm.operations.messages import Message, TakenMessage
-from rpcqm.operations.shapes import leased, shown
+from rpcqm.operations.messages import Lease, Message, TakenMessage
+from rpcqm.operations.shapes import delivery, shown
 
 TEXTS, FORMS = 256, 4
 """What is kept: about two kilobytes for each text."""
@@ -41,9 +42,17 @@ _FROM_BODY = "value_type"
 """The first of the members that the body tells."""
 
 
-def told_carefully(taken: TakenMessage) -> bytes:
+Answered = Callable[[Lease], None]
+"""What begins the time of a lease when its answer leaves."""
+
+
+def told_carefully(taken: TakenMessage, answered: Answered | None = None) -> bytes:
     """The answer with one message, as it is for any message."""
-    return write_json({"messages": [leased(taken.received)], "next": None})
+    received = taken.received
+    told = shown(received.message)
+    if answered is not None:
+        answered(taken.lease)
+    return write_json({"messages": [told | delivery(received)], "next": None})
 
 
 class ReceivedTexts:
@@ -59,7 +68,7 @@ class ReceivedTexts:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def answer(self, taken: TakenMessage) -> bytes:
+    def answer(self, taken: TakenMessage, answered: Answered | None = None) -> bytes:
         """The answer with one message."""
         stored = taken.first.stored
         for form in self._forms:
@@ -71,10 +80,10 @@ class ReceivedTexts:
             text = self._texts.get(key)
             if text is not None:
                 self._texts.move_to_end(key)
-                return _filled(text, taken, values, contents)
+                return _filled(text, taken, values, contents, answered)
         if self._learning.take(None, self._clock.monotonic()) is not None:
             self._learn(taken.received.message)
-        return told_carefully(taken)
+        return told_carefully(taken, answered)
 
     def _learn(self, message: Message) -> None:
         attributes, packet = message.attributes, message.packet
@@ -112,8 +121,17 @@ def _pattern(told: Mapping[str, Any]) -> bytes:
     return b'{"messages":[{' + b",".join(members)
 
 
-def _filled(text: bytes, taken: TakenMessage, values: Values, contents: Contents) -> bytes:
+def _filled(
+    text: bytes,
+    taken: TakenMessage,
+    values: Values,
+    contents: Contents,
+    answered: Answered | None,
+) -> bytes:
     first, lease = taken
+    body = told_body(contents.body, contents.body_type)
+    if answered is not None and len(contents.body) >= SMALLEST_MEASURED:
+        answered(lease)  # smaller ones take no time
     head = text % (
         first.key,
         int.from_bytes(values.message_id, "little"),
@@ -126,7 +144,7 @@ def _filled(text: bytes, taken: TakenMessage, values: Values, contents: Contents
         lease.identifier.encode("ascii"),
         _moment(lease.expires / 1000),
     )
-    return b"".join((head, told_body(contents.body, contents.body_type), behind, _END))
+    return b"".join((head, body, behind, _END))
 
 
 _END = b'],"next":null}'

@@ -712,6 +712,20 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
+        "body.longest_decoded",
+        "it is decoded by `/body?decode=true` and by pages on request, in a thread of its own",
+        "Octets of a body that is decoded for every program and page that looks at it.",
+        "rpcqm.codec.bodies.described:LONGEST_DECODED",
+        "octets",
+    ),
+    Bound(
+        "program.value_octets",
+        "the others are on the next page",
+        "Bytes of a page that each value of a body counts as beside what is told of it.",
+        "rpcqm.api.telling:VALUE_OCTETS",
+        "bytes",
+    ),
+    Bound(
         "body.json_depth",
         _OCTETS_TOLD,
         "Objects and arrays of JSON within each other.",
@@ -974,7 +988,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(
         "leases.bytes_at_once",
         "the others stay in the queue",
-        "After so many bytes one receive with leases takes no more messages.",
+        "After so many bytes that are told one receive with leases takes no more messages.",
         "rpcqm.qm.leases:BYTES_AT_ONCE",
         "bytes",
     ),
@@ -996,7 +1010,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(
         "program.page_bytes",
         "the others are on the next page",
-        "After so many bytes a page of messages that are looked at has no more.",
+        "After so many bytes that are told a page of messages that are looked at has no more.",
         "rpcqm.operations.messages:PAGE_BYTES",
         "bytes",
     ),

@@ -5,7 +5,7 @@ import json
 from typing import NamedTuple
 
 from rpcqm.base.text import hex_lines
-from rpcqm.codec.bodies.described import LONGEST_DECODED, UTF_16, described_body
+from rpcqm.codec.bodies.described import LONGEST_DECODED, UNDECODED, UTF_16, described_body
 from rpcqm.codec.bodies.kinds import BYTES, kind_of_type
 
 LONGEST_BODY = LONGEST_DECODED
@@ -17,23 +17,28 @@ _LINES = "\t\n\r"
 
 
 class ShownBody(NamedTuple):
-    """`kind` is as what it was read; `cut` tells whether only its beginning is shown."""
+    """`kind` is as what it was read; `cut` tells whether only its beginning is shown.
+
+    `reason` says why it is not read as what it says, if it is not.
+    """
 
     text: str
     kind: str
     cut: bool
+    reason: str = ""
 
 
-def shown_body(body: bytes, body_type: int) -> ShownBody:
-    """A body for people; a long one is not read as XML, JSON or .NET, which takes its time."""
-    if len(body) > LONGEST_BODY:
+def shown_body(body: bytes, body_type: int, decode: bool = False) -> ShownBody:
+    """A body for people; a long one is read as XML, JSON or .NET only if it is to `decode`."""
+    if len(body) > LONGEST_BODY and not decode:
         kind = "text" if kind_of_type(body_type) == "text" else BYTES
         text = _beginning(body, body_type)
         return ShownBody(text if text is not None else _octets(body), kind, True)
     told = described_body(body, body_type)
     text, kind = _readable(told), str(told["value_type"])
     text = text if text is not None else _octets(body)
-    return ShownBody(text[:LONGEST_BODY], kind, len(text) > LONGEST_BODY)
+    cut = len(text) > LONGEST_BODY
+    return ShownBody(text[:LONGEST_BODY], kind, cut, str(told.get("undecoded", "")))
 
 
 def _readable(told: dict[str, object]) -> str | None:
@@ -43,9 +48,20 @@ def _readable(told: dict[str, object]) -> str | None:
         return value
     if isinstance(text, str) and (told["value_type"] != BYTES or _is_text(text)):
         return text
-    if told["value_type"] == BYTES:
+    if told["value_type"] in (BYTES, UNDECODED):
         return None
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return _beginning_of_value(value)
+
+
+def _beginning_of_value(value: object) -> str:
+    """A value in lines, as far as a page shows them: blanks before them may be most of it."""
+    parts, size = [], 0
+    for part in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
+        parts.append(part)
+        size += len(part)
+        if size > LONGEST_BODY:
+            break
+    return "".join(parts)
 
 
 def _beginning(body: bytes, body_type: int) -> str | None:

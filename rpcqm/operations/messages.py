@@ -23,7 +23,7 @@ from rpcqm.operations.queues import QueueOperations
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
-from rpcqm.qm.leases import Lease, Reception
+from rpcqm.qm.leases import Lease, LeasedMessage, Reception, packet_size
 from rpcqm.qm.program_work import RequestKey, Sending
 from rpcqm.qm.repeated_leases import RepeatedReceive, TakenMessage
 from rpcqm.qm.repeated_sends import RepeatedSend
@@ -32,6 +32,7 @@ from rpcqm.qm.sent_keys import LONGEST_KEY, Identifiers
 __all__ = [
     "LONGEST_KEY",
     "Lease",
+    "LeasedMessage",
     "Message",
     "MessageOperations",
     "Page",
@@ -42,8 +43,11 @@ __all__ = [
 ]
 
 PAGE_BYTES = 8 << 20
-"""Packets of a page of messages, so that an answer stays within the memory of one connection. The
-first message is given whatever its size."""
+"""What is told of a page of messages, or their packets if these are not told, so that an answer
+stays within the memory of one connection. The first message is given whatever its size."""
+
+Measure = Callable[[Message], int]
+"""How many octets of a page a message takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +185,16 @@ class MessageOperations:
         after: int | None = None,
         limit: int = 1,
         octets: int | None = None,
+        measure: Measure | None = None,
     ) -> Page:
         """Up to `limit` messages behind that of `after`, which need not be there any more.
 
-        None follows those whose packets make up `octets` or more, or PAGE_BYTES.
+        None follows those that make up `octets` or more, or PAGE_BYTES, as `measure` says; without
+        it their packets count. It is asked once for each message that is given.
         """
-        room = PAGE_BYTES if octets is None else octets
+        room, measure = PAGE_BYTES if octets is None else octets, measure or packet_size
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
-            found, more = _read_on(partial(self._next, descriptor), after, limit, room)
+            found, more = _read_on(partial(self._next, descriptor), after, limit, room, measure)
             last = found[-1].lookup_identifier if found else after
             return Page(found, last if more else None)
 
@@ -201,7 +207,7 @@ class MessageOperations:
         """
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
             step = partial(self._previous, descriptor)
-            found, more = _read_on(step, before, limit, PAGE_BYTES)
+            found, more = _read_on(step, before, limit, PAGE_BYTES, packet_size)
             return found[::-1], more
 
     def _next(self, descriptor: OpenQueueDescriptor, after: int | None) -> Message | None:
@@ -250,11 +256,16 @@ class MessageOperations:
         wait: int,
         most: int,
         still: Callable[[], bool] = lambda: True,
+        measure: Measure = packet_size,
     ) -> Reception:
         """Receive messages of a queue here under leases; times are milliseconds (`Leases`)."""
         return self._engine.leases.receive(
-            name, identity, lease=lease, wait=wait, most=most, still=still
+            name, identity, lease=lease, wait=wait, most=most, still=still, measure=measure
         )
+
+    def answered(self, lease: Lease) -> None:
+        """The answer that tells of a lease leaves: its time begins."""
+        self._engine.leases.answered(lease)
 
     def receive_again(self, identity: Identity, again: RepeatedReceive) -> TakenMessage | None:
         """Do what `receive` does with the first message, if it is there; None for `receive`."""
@@ -469,11 +480,15 @@ async def _each_of(keys: Sequence[int], begin: Callable[[int], Completion[Any]])
 
 
 def _read_on(
-    step: Callable[[int | None], Message | None], key: int | None, limit: int, room: int
+    step: Callable[[int | None], Message | None],
+    key: int | None,
+    limit: int,
+    room: int,
+    measure: Measure,
 ) -> tuple[list[Message], bool]:
     """Messages to which `step` leads from a key, each from the one before, and if there are more.
 
-    They are up to `limit`; none follows those whose packets make up `room` octets or more.
+    They are up to `limit`; none follows those that make up `room` octets or more.
     """
     found: list[Message] = []
     size = 0
@@ -481,5 +496,5 @@ def _read_on(
         if len(found) >= limit or size >= room:
             return found, True
         found.append(message)
-        key, size = message.lookup_identifier, size + len(message.packet)
+        key, size = message.lookup_identifier, size + measure(message)
     return found, False

@@ -3,6 +3,7 @@
 from rpcqm.base.admission import Admission
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
 from rpcqm.operations.dead_letters import DeadLetterOperations
+from rpcqm.operations.decoding import LongDecoding
 from rpcqm.operations.events import Events
 from rpcqm.operations.exports import ExportOperations
 from rpcqm.operations.logons import LogonOperations
@@ -47,6 +48,7 @@ class Operations:
         self.routing = RoutingOperations(engine)
         self.dead_letters = DeadLetterOperations(engine)
         self.events = Events(engine, self.queues)
+        self.decoding = LongDecoding()
 
     def pulse(self) -> tuple[object, ...]:
         """A value that is another one after anything has happened that pages show."""

@@ -140,9 +140,9 @@ def properties(message: Message) -> dict[str, object]:
     return described(message.attributes, place, {})
 
 
-def leased(received: LeasedMessage) -> dict[str, object]:
-    """A message that was received, with its lease if it has one."""
-    told = shown(received.message) | {"delivery_count": received.delivery_count}
+def delivery(received: LeasedMessage) -> dict[str, object]:
+    """What is told of a message because it was received."""
+    told: dict[str, object] = {"delivery_count": received.delivery_count}
     if received.lease is None:
         return told
     lease = received.lease

@@ -14,7 +14,7 @@ from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.messages import MessageOperations, Page
+from rpcqm.operations.messages import Measure, MessageOperations, Page
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import BRIEFLY, LeasedMessage, require_logon
 
@@ -93,16 +93,17 @@ class WaitingOperations:
         limit: int,
         wait: int,
         still: Still,
+        measure: Measure | None = None,
     ) -> Page:
         """Look at messages as `MessageOperations.peek`, and for up to `wait` ms until one comes."""
-        page = self._messages.peek(identity, name, after, limit)
+        page = self._messages.peek(identity, name, after, limit, measure=measure)
         if page.messages or wait <= 0:
             return page
         with self._messages.opened(identity, name, QueueAccessType.PEEK_ACCESS) as descriptor:
             watch = Watch(self._engine, descriptor, wait)
             while not page.messages and await watch.next():
                 require_logon(still)
-                page = self._messages.peek(identity, name, after, limit)
+                page = self._messages.peek(identity, name, after, limit, measure=measure)
         return page
 
     async def receive_answer(

@@ -41,8 +41,8 @@ LEASES_OF_ACCOUNT, LEASES_IN_ALL = 10_000, 100_000
 """About 600 octets each; one account cannot take what all may have."""
 
 MESSAGES_AT_ONCE, BYTES_AT_ONCE = 1_000, 8 << 20
-"""What one receive gives: an answer stays within the memory of one connection. The first message
-is given whatever its size."""
+"""What one receive gives, as its door measures messages: an answer stays within the memory of one
+connection. The first message is given whatever its size."""
 
 _IDENTIFIER_BYTES = 16
 """128 random bits cannot be guessed."""
@@ -119,6 +119,11 @@ class LeasedMessage:
         self.lease = lease
 
 
+def packet_size(message: Message) -> int:
+    """Octets of a message's packet."""
+    return len(message.packet)
+
+
 class Reception:
     """A receive that goes on, or has ended.
 
@@ -134,9 +139,11 @@ class Reception:
         lease: int,
         most: int,
         still: Callable[[], bool] = lambda: True,
+        measure: Callable[[Message], int] = packet_size,
     ) -> None:
         self._leases = leases
         self.still = still
+        self.measure = measure
         self.descriptor = descriptor
         self.identity = identity
         self.lease = lease
@@ -213,12 +220,14 @@ class Leases:
         wait: int = 0,
         most: int = 1,
         still: Callable[[], bool] = lambda: True,
+        measure: Callable[[Message], int] = packet_size,
     ) -> Reception:
         """Receive up to `most` messages of a queue here, each under a lease of `lease` ms.
 
         Waits up to `wait` ms for the first one; more are given only if they are there by then. A
         lease of 0 removes the messages at once, in one commit. Who has waited gets none unless
-        that is `still` somebody who may log on: otherwise the outcome is ACCESS_DENIED.
+        that is `still` somebody who may log on: otherwise the outcome is ACCESS_DENIED. No message
+        follows those that make up BYTES_AT_ONCE, as `measure` says, which is asked once for each.
         Raises MQError: INVALID_PARAMETER, INSUFFICIENT_RESOURCES if the account has too many
         leases, and those of opening the queue for receiving: ACCESS_DENIED, QUEUE_NOT_FOUND,
         SHARING_VIOLATION.
@@ -229,7 +238,7 @@ class Leases:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{most} messages at once")
         self._drain()
         descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
-        reception = Reception(self, descriptor, identity, lease, most, still)
+        reception = Reception(self, descriptor, identity, lease, most, still, measure)
         reception.outcome = start(self._receive(reception, wait))
         return reception
 
@@ -330,7 +339,7 @@ class Leases:
         if lease is not None:
             self.begin(lease, reception.lease)
         reception.received.append(LeasedMessage(message, count, lease))
-        reception.size += len(message.packet)
+        reception.size += reception.measure(message)
         return completed(message)
 
     async def _remove(self, reception: Reception, queue: Queue) -> None:
@@ -365,6 +374,13 @@ class Leases:
         lease.begun = self._clock.now()
         self._enter(lease)
         self._set_end(lease, length)
+
+    def answered(self, lease: Lease) -> None:
+        """The answer that tells of a lease leaves: its time begins now, unless it ended (G396)."""
+        if lease.identifier in self._leases:
+            length = lease.expires - lease.begun
+            lease.begun = self._clock.now()
+            self._set_end(lease, length)
 
     def has_room(self, owner: str) -> bool:
         """Whether an account may have another lease; those that hold nothing do not count."""

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.bodies.described import class_name
@@ -13,7 +14,7 @@ from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformat
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
-from rpcqm.console.bodies import shown_body
+from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.paging import ROWS
@@ -209,7 +210,7 @@ async def show_message(asked: Asked) -> Shown:
     queue = asked.operations.queues.find(name)
     message = _found(asked)
     told = properties(message)
-    body = shown_body(message.attributes.body, message.attributes.body_type)
+    body = await _read_body(asked, message)
     times = {"sent": message.attributes.sent_time * 1000, "arrived": message.arrival_time}
     return Shown(
         {
@@ -226,9 +227,19 @@ async def show_message(asked: Asked) -> Shown:
                 if key not in _IN_BODY
             ],
             "body": body,
+            "may_decode": len(message.attributes.body) > LONGEST_BODY
+            and not asked.query.checked("decode"),
             "now": asked.now,
         }
     )
+
+
+async def _read_body(asked: Asked, message: Message) -> ShownBody:
+    """The body; a long one is read where somebody wants that, and nobody else waits (G396)."""
+    body, body_type = message.attributes.body, message.attributes.body_type
+    if len(body) <= LONGEST_BODY or not asked.query.checked("decode"):
+        return shown_body(body, body_type)
+    return await asked.operations.decoding.run(partial(shown_body, body, body_type, True))
 
 
 def _fact(value: object) -> str:

@@ -48,6 +48,7 @@ def test_what_would_be_longer_is_told_by_octets_with_the_reason(name: str) -> No
     assert "a body of its size" in str(large["undecoded"])
 
 
+@pytest.mark.bound("body.longest_decoded")
 def test_a_long_body_is_told_by_its_octets_alone() -> None:
     read = described_body(b"[1]".ljust(LONGEST_DECODED), 0, LONGEST_DECODED)
     assert (read["value_type"], read["value"]) == ("json", [1])

@@ -1,0 +1,38 @@
+"""Messages as JSON, told one after the other until an answer has enough of them (G396)."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from rpcqm.api.reading import write_json
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.operations.messages import Message
+
+VALUE_OCTETS = 32
+"""Octets of an answer that a value of a body counts as besides, for the time that it takes."""
+
+Tell = Callable[[Message, DecodeBudget], dict[str, object]]
+"""What is told of a message, of whose body no more is made than a budget allows."""
+
+
+class ToldMessages:
+    """What was told so far, for one answer."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._parts: list[bytes] = []
+
+    def measure(self, message: Message) -> int:
+        """Tell another message; how much of an answer it takes."""
+        budget = DecodeBudget(message.attributes.body_size)
+        part = write_json(self._tell(message, budget))
+        self._parts.append(part)
+        return len(part) + VALUE_OCTETS * budget.spent
+
+    def answer(self, following: int | None) -> bytes:
+        """All of them, and after which one the next ones come."""
+        told = "null" if following is None else f'"{following}"'
+        return b'{"messages":[%b],"next":%b}' % (b",".join(self._parts), told.encode())
+
+    def add(self, more: Iterable[Mapping[str, object]]) -> None:
+        """Tell something more of each, which was not known when it was told."""
+        pairs = zip(self._parts, more, strict=True)
+        self._parts = [part[:-1] + b"," + write_json(each)[1:] for part, each in pairs]

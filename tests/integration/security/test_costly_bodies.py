@@ -1,0 +1,141 @@
+"""Bodies of which more would be made than they are, at every door that tells or decodes them."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rpcqm.client import mq
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.codec.bodies.described import LONGEST_DECODED
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.browser import open_browser
+from tests.support.costly_bodies import COSTLY
+from tests.support.programs import Program
+
+FREE = 64 * 1024
+LARGE = (4 << 20) - 4096
+ATTACK = "nulls of .NET"
+MESSAGES = "/queues/costly/messages"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateQueueManager]:
+    settings = "[storage]\nreserve = 1\n"
+    with private_queue_manager(("--console-port", "0"), settings) as queue_manager:
+        words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
+        queue_manager.run(*words, input="secret\n")
+        queue_manager.run("queue", "create", "costly")
+        yield queue_manager
+
+
+@pytest.fixture
+def boss(running: PrivateQueueManager) -> Iterator[Program]:
+    program = Program(running.endpoint("console"), "boss")
+    yield program
+    program.ask("DELETE", MESSAGES)
+    program.close()
+
+
+def send(running: PrivateQueueManager, name: str, size: int) -> bytes:
+    body_type, make = COSTLY[name]
+    body = make(size)
+    with mq.open("costly", running) as queue:
+        queue.send(OutgoingMessage(body, label=name, body_type=body_type))
+    return body
+
+
+def check(answer: bytes, body: bytes) -> None:
+    """It has the octets, and is no longer than it may be."""
+    assert len(answer) <= 8 * len(body) + FREE
+    assert base64.b64encode(body) in answer
+
+
+@pytest.mark.parametrize("name", list(COSTLY))
+def test_requests_are_told_a_small_multiple_of_a_body(
+    running: PrivateQueueManager, boss: Program, name: str
+) -> None:
+    body = send(running, name, LONGEST_DECODED - 10_000)
+    page = boss.ask("GET", MESSAGES)
+    check(page.body, body)
+    path = f"{MESSAGES}/{page.value['messages'][0]['lookup_id']}"
+    check(boss.ask("GET", path).body, body)
+    check(boss.ask("GET", f"{path}?decode=false").body, body)
+    check(boss.ask("GET", f"{path}/body?decode=true").body, body)
+    check(boss.ask("POST", "/queues/costly/receive?lease=30").body, body)
+
+
+def test_a_message_of_four_megabytes_is_told_by_its_octets_everywhere(
+    running: PrivateQueueManager, boss: Program, tmp_path: Path
+) -> None:
+    body = send(running, ATTACK, LARGE)
+    page = boss.ask("GET", MESSAGES)
+    check(page.body, body)
+    (message,) = page.value["messages"]
+    assert (message["value_type"], message["value"]) == ("undecoded", None)
+    assert message["undecoded"] == "it is longer than 262,144 bytes"
+    path = f"{MESSAGES}/{message['lookup_id']}"
+    decoded = boss.ask("GET", f"{path}/body?decode=true")
+    check(decoded.body, body)
+    assert "more than are made of a body of its size" in decoded.value["undecoded"]
+    assert boss.ask("GET", f"{path}/body").body == body
+    for format_, factor in (("json", 8), ("table", 8), ("body", 1), ("hex", 8)):
+        words = ("peek", "costly", "--all", "--format", format_, "--output", str(tmp_path))
+        running.run(*words)
+        (file,) = tmp_path.glob(f"*.{'txt' if format_ == 'table' else format_}")
+        assert len(body) <= file.stat().st_size <= factor * len(body) + FREE
+    taken = boss.ask("DELETE", path)
+    check(taken.body, body)
+
+
+def test_a_long_body_is_decoded_where_that_is_asked_for(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    body = send(running, "ArrayOfInt", LONGEST_DECODED + 5_000)
+    (message,) = boss.ask("GET", MESSAGES).value["messages"]
+    assert message["value_type"] == "undecoded"
+    path = f"{MESSAGES}/{message['lookup_id']}/body?decode=true"
+    decoded = boss.ask("GET", path).value
+    assert decoded["value_type"] == "xml"
+    assert decoded["value"] == [1] * (body.count(b"<int>"))
+
+
+def test_dead_letters_are_told_the_same(running: PrivateQueueManager, boss: Program) -> None:
+    body_type, make = COSTLY["characters of .NET"]
+    body = make(100_000)
+    with mq.open("costly", running) as queue:
+        queue.send(
+            OutgoingMessage(body, body_type=body_type, time_to_be_received=0, dead_letter=True)
+        )
+    page = boss.ask("GET", "/dead-letters?transactional=false")
+    check(page.body, body)
+    key = page.value["messages"][0]["lookup_id"]
+    check(boss.ask("GET", f"/dead-letters/{key}?transactional=false").body, body)
+
+
+@pytest.mark.parametrize("name", ["nulls of .NET", "deep JSON", "names of .NET", "lists of JSON"])
+def test_a_page_shows_no_more_than_the_beginning(
+    running: PrivateQueueManager, boss: Program, name: str
+) -> None:
+    for size in (LONGEST_DECODED - 10_000, LONGEST_DECODED + 10_000):
+        send(running, name, size)
+    browser = open_browser(running)
+    browser.log_on("boss")
+    for message in boss.ask("GET", MESSAGES).value["messages"]:
+        path = f"/console/message?queue=costly&id={message['lookup_id']}"
+        for page in (browser.get(path), browser.get(f"{path}&decode=1")):
+            (shown,) = re.findall(r"<pre[^>]*>(.*?)</pre>", page.text, re.DOTALL)
+            assert 0 < len(shown) < 8 * LONGEST_DECODED
+        may_decode = message["body_size"] > LONGEST_DECODED
+        assert ("Decode this long body" in browser.get(path).text) is may_decode
+
+
+def test_what_a_command_decodes_is_bounded(running: PrivateQueueManager, boss: Program) -> None:
+    for name in ("references of .NET", "deep JSON", "one number of JSON"):
+        body = send(running, name, 200_000)
+        (line,) = running.run("receive", "costly", "--json").stdout.splitlines()
+        assert len(line.encode()) <= 8 * len(body) + FREE
+        assert json.loads(line)["value_type"] == "undecoded" or json.loads(line)["value"]

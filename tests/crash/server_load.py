@@ -23,6 +23,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.store.fsck import check
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
+from tests.support.waiting import PATIENCE
 
 ORDERS, LATE, PAIRS = (
     FormatName.parse(rf"DIRECT=OS:.\private$\{name}") for name in ("orders", "orders;late", "pairs")
@@ -34,9 +35,6 @@ FEWEST, MOST = 20, 200
 
 DEATHS_AT_START = 0.4
 """How often a start is killed, too."""
-
-PATIENCE = 60
-"""Seconds that they may take on a busy machine."""
 
 
 @dataclass

@@ -12,13 +12,12 @@ import pytest
 from rpcqm.store.fsck import check
 from tests.crash.keyed_sends import TASKS_EVERY, Program, answers
 from tests.support.queue_manager import MEMORY
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SEED = 7
 COUNT = 1_000
 KILLS = 3
-PATIENCE = 60
-"""Seconds that a life may take on a busy machine."""
 
 
 def start(directory: Path, count: int, *options: str) -> "subprocess.Popen[bytes]":

@@ -12,6 +12,7 @@ from rpcqm.store.fsck import check
 from rpcqm.store.store import Store
 from tests.crash.script import Script, marker_of, model_of
 from tests.crash.workload import SETTINGS, STEPS
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SEED = 3
@@ -56,7 +57,7 @@ def test_killed_at_any_time_nothing_acknowledged_is_lost(tmp_path: Path, script:
     for life in range(6):
         process = start(tmp_path, *(["--thread"] if life % 2 else []))
         target = last(tmp_path, "done") + random.randrange(1, 40)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while last(tmp_path, "done") < target and process.poll() is None:
             assert time.monotonic() < deadline, "the process makes no progress"
         process.kill()

@@ -19,11 +19,11 @@ from tests.support.accounts import PASSWORD
 from tests.support.dcom_client import ENABLED, DcomClient
 from tests.support.documents import ROOT
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 RULES = ROOT / "packaging" / "prometheus" / "rpcqm.rules.yml"
 DASHBOARD = ROOT / "packaging" / "grafana" / "rpcqm.json"
 ELSEWHERE = r"DIRECT=OS:nowhere.invalid\private$\orders"
-PATIENCE = 60.0
 CONFIGURATION = """\
 global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: [{rules}]

@@ -14,6 +14,7 @@ from rpcqm.codec.interface import load
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
+from tests.support.waiting import PATIENCE
 
 PROGRAMS = ("tshark", "dumpcap")
 SCRIPTS = Path(sys.executable).parent
@@ -44,7 +45,7 @@ def capturing(namespace: Namespace, path: Path) -> Iterator[None]:
 
 def await_last_packet(namespace: Namespace, path: Path) -> None:
     """Send datagrams until one is in the file: all that went before is there too."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while b"the last packet" not in path.read_bytes():
         assert time.monotonic() < end, "dumpcap writes nothing"
         namespace.run(["bash", "-c", "echo the last packet > /dev/udp/127.0.0.1/9"])

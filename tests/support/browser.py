@@ -12,9 +12,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
-PATIENCE = 30.0
 MOST_REDIRECTS = 5
 MOST_LINES = 10
 

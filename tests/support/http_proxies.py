@@ -14,7 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-PATIENCE = 20.0
+from tests.support.waiting import PATIENCE
+
 _POLL = 0.02
 
 NGINX = """\

@@ -15,8 +15,7 @@ from rpcqm.http.limits import HttpLimits
 from rpcqm.http.server import HttpServer
 from tests.support.clock import SimulatedClock
 from tests.support.loop_thread import LoopThread
-
-PATIENCE = 20.0
+from tests.support.waiting import PATIENCE
 
 
 class RunningHttpServer(LoopThread):

@@ -12,13 +12,13 @@ import pytest
 
 from tests.support.accounts import PASSWORD
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 PROGRAMS = ("kadmin.local", "kdb5_util", "kinit", "krb5kdc", "kvno")
 REALM = "RPCQM.TEST"
 HOST = "rpchost"
 SERVICE = f"host/{HOST}@{REALM}"
 SERVICE_PASSWORD = "a service's"
-PATIENCE = 20.0
 
 _CLIENT = """\
 [libdefaults]

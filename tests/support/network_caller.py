@@ -24,9 +24,7 @@ from rpcqm.rpc.presentation import NDR
 from rpcqm.rpc.security.context import PKT_PRIVACY, Credentials, SecurityContext
 from tests.support.callers import Caller, PendingCall
 from tests.support.rpc_sockets import read_pdu
-
-PATIENCE = 30.0
-"""Seconds that an answer may take."""
+from tests.support.waiting import PATIENCE
 
 
 class RefusedError(Exception):

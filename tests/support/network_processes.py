@@ -24,8 +24,8 @@ from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.binary_proxy import FaultyProxy, Frame, ProxyFaults, binary_frame, http_frame
 from tests.support.ports import reserved_port
 from tests.support.queue_manager import MEMORY
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 120.0
 JOURNALED = 0.3
 """How many transactional messages want to know what becomes of them."""
 _PAUSE = 0.005

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-PATIENCE = 30.0
+from tests.support.waiting import PATIENCE
 
 
 class Told(NamedTuple):

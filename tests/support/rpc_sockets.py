@@ -1,12 +1,15 @@
 """Plain sockets to a server in this process: what no decent client would send."""
 
 import itertools
+import select
 import socket
+import time
 
 from rpcqm.rpc import pdu
 from rpcqm.rpc.connection import Connection
 from tests.support.probe import bind, request
 from tests.support.rpc_server import RunningServer
+from tests.support.waiting import PATIENCE
 
 
 def raw(running: RunningServer, *, bound: bool = True) -> socket.socket:
@@ -25,11 +28,21 @@ def only_connection(running: RunningServer) -> Connection:
     return connection
 
 
-def flood(plain: socket.socket) -> None:
-    """Send requests for ever and read no answer; raises TimeoutError when stuck."""
-    plain.settimeout(0.5)
+def flood(running: RunningServer, plain: socket.socket) -> None:
+    """Send requests and read no answer, until nothing more is taken and the server is stuck."""
+    connection, give_up = only_connection(running), time.monotonic() + PATIENCE
+    plain.setblocking(False)
+    waiting = b""
     for number in itertools.count():
-        plain.sendall(request(1, bytes(5000), number))
+        waiting = waiting or request(1, bytes(5000), number)
+        try:
+            waiting = waiting[plain.send(waiting) :]
+        except BlockingIOError:
+            if running.do(lambda: connection._stuck):
+                break
+            select.select([], [plain], [], 0.1)
+        assert time.monotonic() < give_up, "the server takes more and more"
+    plain.settimeout(PATIENCE)
 
 
 def read_pdu(plain: socket.socket) -> pdu.Pdu:

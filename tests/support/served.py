@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.support.namespace import Namespace
+from tests.support.waiting import PATIENCE
 
 RPCQM = (sys.executable, "-m", "rpcqm")
-PATIENCE = 60.0
 
 
 class ServedQueueManager:

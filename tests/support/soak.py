@@ -9,7 +9,7 @@ from tests.support.soak_record import main_of
 RUNS = {
     "api": ("tests.support.api_soak:main", "ask the interface for programs all that it declares"),
     "audit": ("tests.support.audit:main", "ask which installed packages have known weaknesses"),
-    "ci": ("tests.support.ci_soak:main", "run what CI runs"),
+    "ci": ("tests.support.ci_soak:main", "run what CI runs on clones, beside busy loops"),
     "crash": ("tests.crash.soak:main", "crash the store at every point of seeded runs"),
     "mutations": ("tests.support.mutation_soak:main", "try every mutation"),
     "network": (
@@ -22,6 +22,10 @@ RUNS = {
         "repeat every property test with seeds that are new in each round",
     ),
     "slow": ("tests.support.pytest_soak:slow", "run the tests that take too long for each change"),
+    "spark-versions": (
+        "tests.support.spark_versions:main",
+        "run the tests of the pipeline with the oldest and the newest Spark and Arrow",
+    ),
     "templates-off": (
         "tests.support.pytest_soak:templates_off",
         "run every test without request templates",

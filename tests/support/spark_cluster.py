@@ -13,10 +13,10 @@ from typing import Any, Self
 import pyspark
 
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 SPARK = Path(pyspark.__file__).parent
 WORKERS = 2
-PATIENCE = 60.0
 HOST = "127.0.0.1"
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -8,8 +8,7 @@ from typing import Any
 
 from rpcqm.testing import PrivateQueueManager
 from tests.support.srmp_text import Post
-
-PATIENCE = 30
+from tests.support.waiting import PATIENCE
 
 
 class Stranger:

@@ -17,11 +17,11 @@ from rpcqm.testing import PrivateQueueManager
 from rpcqm.testing.private import KEPT
 from tests.support.documents import Step, agrees, difference, translated, translations
 from tests.support.ports import reserved_ports
+from tests.support.waiting import PATIENCE
 
 DEFAULT = "mailhost"
 """The machine of the prompt without a name."""
 PASSWORD = "correct horse battery"
-PATIENCE = 20.0
 _PAUSE = 0.05
 _ONLY_LOOKING = re.compile(
     r"rpcqm (queue (list|show|acl show)|peek|explain|trace|status|dead-letter (list|inspect))\b"

@@ -26,9 +26,9 @@ from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.testing import PrivateQueueManager
+from tests.support.waiting import PATIENCE
 
 HERE = "DIRECT=TCP:127.0.0.1\\"
-PATIENCE = 20.0
 SENT_TIME = 1_750_000_000
 INTERNAL = 0x08
 NEVER = 0xFFFF_FFFF

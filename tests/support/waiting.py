@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-PATIENCE = 20.0
+PATIENCE = 120.0
+"""Seconds after which a test gives up what it waits for, however much else the machine does."""
 _POLL = 0.05
 
 

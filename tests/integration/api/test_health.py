@@ -18,9 +18,9 @@ from rpcqm.store.store import Store
 from rpcqm.testing import private_queue_manager
 from tests.support.modules import modules_of
 from tests.support.programs import Program
+from tests.support.waiting import PATIENCE
 
 CONSOLE = ("--console-port", "0")
-PATIENCE = 30.0
 
 
 def ask(address: tuple[str, int], target: str, method: str = "GET") -> tuple[int, bytes]:

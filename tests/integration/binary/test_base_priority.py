@@ -14,10 +14,10 @@ from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.binary.test_router import received
 from tests.support.directories import network_directory
 from tests.support.ports import ports_of
+from tests.support.waiting import PATIENCE
 
 NAMES = ("alice", "bob")
 LATER, SOONER = UUID(int=0x1A7E), UUID(int=0x5003E)
-PATIENCE = 30.0
 
 DIRECTORY = network_directory(
     {"alice": ["Berlin"], "bob": ["Berlin"]},

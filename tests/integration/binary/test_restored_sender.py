@@ -13,6 +13,7 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 STREAM = "DIRECT=OS:other\\private$\\stream"
 ORDERS = "DIRECT=OS:other\\private$\\orders"
@@ -28,14 +29,14 @@ def bodies(machine: PrivateQueueManager, queue: str) -> list[str]:
 
 
 def await_bodies(machine: PrivateQueueManager, queue: str, *wanted: str) -> None:
-    end = time.monotonic() + 40
+    end = time.monotonic() + PATIENCE
     while (found := bodies(machine, queue)) != list(wanted):
         assert time.monotonic() < end, (found, machine.log)
 
 
 def await_sent(sender: PrivateQueueManager) -> None:
     """Until nothing waits for its order to be acknowledged."""
-    end = time.monotonic() + 40
+    end = time.monotonic() + PATIENCE
     while any(
         queue["messages"]
         for queue in json.loads(sender.run("queue", "list", "--outgoing", "--json").stdout)

@@ -25,11 +25,11 @@ from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import certificate_of
 from tests.support.directories import MACHINES, network_directory
 from tests.support.ports import ports_of
+from tests.support.waiting import PATIENCE
 
 ACKNOWLEDGEMENTS, ORDERS, SECRETS = UUID(int=0xAC), UUID(int=0x0D), UUID(int=0x5EC)
 SECRET = "the body that nobody on the way may read"
 COUNT = 5
-PATIENCE = 30.0
 
 QUEUES = {
     r"alice\acknowledgements": ACKNOWLEDGEMENTS,

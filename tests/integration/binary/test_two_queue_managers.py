@@ -14,6 +14,7 @@ from rpcqm.client.target import LocalServer, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.ports import ports_of
+from tests.support.waiting import PATIENCE
 
 NAME_OF_OTHER = "DIRECT=OS:other\\private$\\"
 
@@ -85,7 +86,7 @@ def test_transactional_messages_arrive_once_in_order(
     for number in range(3):
         here.run("send", f"{NAME_OF_OTHER}stream", "--body", f"{number}", "--transactional")
     assert received(other, "stream", 3) == [f"{number}" for number in range(3)]
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + PATIENCE
     while json.loads(here.run("trace", f"{NAME_OF_OTHER}stream", "--json").stdout)["messages"]:
         assert time.monotonic() < give_up
     assert "Last acknowledged  everything" in here.run("trace", f"{NAME_OF_OTHER}stream").stdout
@@ -184,7 +185,7 @@ def test_what_the_start_removes_is_told_to_its_source(
     other.start()
     here.run("send", f"{NAME_OF_OTHER}orders", "--body", "opens a session")
     assert received(other, "orders", 1) == ["opens a session"]
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + PATIENCE
     while not (kept := json.loads(here.run("dead-letter", "list", "--json").stdout)):
         assert time.monotonic() < give_up
     assert len(kept) == 1

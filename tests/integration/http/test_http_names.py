@@ -15,6 +15,7 @@ from rpcqm.client import mq
 from rpcqm.client.mq import DATA_DIR
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 HARDENED = """\
 [security]
@@ -152,7 +153,7 @@ def test_what_waits_because_http_is_off_says_so(tmp_path: Path) -> None:
 def test_a_message_that_is_refused_is_traced_as_refused(pair: Pair) -> None:
     url = pair.url("nowhere")
     sent = printed(pair.sender, "send", url, "--body", "x", "--dead-letter").strip()
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while "refused" not in (told := printed(pair.sender, "trace", sent)):
         assert time.monotonic() < end, told
     assert "IP=127.0.0.1, 400" in told

@@ -14,9 +14,9 @@ from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
 from tests.support.browser import Browser, one_time_token, open_browser
 from tests.support.certificates import write_tls_files
+from tests.support.waiting import PATIENCE
 
 CONSOLE = ("--console-port", "0")
-PATIENCE = 30.0
 BASIC = "Basic " + base64.b64encode(b"boss:secret").decode()
 ELSEWHERE = {"X-Forwarded-For": "192.0.2.1"}
 PROTECTED = ELSEWHERE | {"X-Forwarded-Proto": "https"}

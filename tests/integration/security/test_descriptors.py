@@ -15,12 +15,12 @@ from rpcqm.testing import PrivateQueueManager
 from tests.support.modules import modules_of
 from tests.support.probe import bind
 from tests.support.rpc_sockets import read_pdu
+from tests.support.waiting import PATIENCE
 
 FILES = 256
 ROOM = 32
 """Connections that so few open files leave room for."""
 DOORS = ("rpc", "epm", "qm2qm", "binary")
-PATIENCE = 60
 
 
 CONFIGURATION = "[storage]\nreserve = 1\n[limits]\nunfinished_seconds = 0\n"

@@ -17,6 +17,7 @@ from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.testing import private_queue_manager
 from tests.support.stranger import HERE, SENT_TIME, Destination, Stranger, Victim
+from tests.support.waiting import PATIENCE
 
 STREAM = "DIRECT=OS:bob\\private$\\stream"
 ELSEWHERE = "127.0.0.2"
@@ -37,7 +38,7 @@ class Sending(NamedTuple):
         return sum(queue["messages"] for queue in json.loads(said))
 
     def await_nothing_unsent(self) -> None:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + PATIENCE
         while self.unsent:
             assert time.monotonic() < give_up
 

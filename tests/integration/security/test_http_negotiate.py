@@ -16,12 +16,12 @@ import pytest
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import write_tls_files
 from tests.support.kdc import SERVICE, Kdc, require_kdc
+from tests.support.waiting import PATIENCE
 
 gssapi = pytest.importorskip("gssapi")
 raw = pytest.importorskip("gssapi.raw")
 
 CONSOLE = ("--console-port", "0")
-PATIENCE = 30.0
 WEB = "localhost"
 SPNEGO = "1.3.6.1.5.5.2"
 NTLM = b"NTLMSSP\0\1\0\0\0\x97\x82\x08\xe2" + bytes(16)

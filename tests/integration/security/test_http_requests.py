@@ -11,7 +11,8 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support import srmp_text
-from tests.support.srmp_stranger import PATIENCE, Stranger, outgoing
+from tests.support.srmp_stranger import Stranger, outgoing
+from tests.support.waiting import PATIENCE
 
 ORDERS = "http://victim/msmq/private$/orders"
 GOOD = srmp_text.message(ORDERS, b"planted")

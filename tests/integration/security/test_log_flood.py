@@ -13,9 +13,9 @@ from rpcqm.codec.interface import load
 from rpcqm.codec.types import mqmq, qmmgmt
 from rpcqm.rpc.client import RpcClient
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.waiting import PATIENCE
 
 LINES_AT_ONCE, LINES_PER_SECOND = 20, 1
-PATIENCE = 30
 DIRECT = 3
 CHARACTERS = 1_900_000
 FLOOD = 2000

@@ -8,8 +8,9 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support import srmp_text
-from tests.support.srmp_stranger import PATIENCE, Stranger, Trap, outgoing
+from tests.support.srmp_stranger import Stranger, Trap, outgoing
 from tests.support.srmp_text import Elements
+from tests.support.waiting import PATIENCE
 
 ORDERS = "http://victim/msmq/private$/orders"
 STREAM = "http://victim/msmq/private$/stream"

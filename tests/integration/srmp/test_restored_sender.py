@@ -9,6 +9,7 @@ import pytest
 
 from rpcqm.testing.private import PrivateQueueManager
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 FAST = """
 retry_milliseconds = 1000
@@ -31,7 +32,7 @@ def labels(receiver: PrivateQueueManager) -> list[str]:
 
 
 def await_labels(receiver: PrivateQueueManager, *wanted: str) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while labels(receiver) != list(wanted):
         assert time.monotonic() < end, (labels(receiver), receiver.log)
 
@@ -65,7 +66,7 @@ def test_a_restored_sender_sends_on_without_losing_or_repeating_anything(tmp_pat
         restored.start()
         send(restored, "three")
         await_labels(receiver, "one", "two", "three")
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while any(
             queue["messages"]
             for queue in json.loads(restored.run("queue", "list", "--outgoing", "--json").stdout)

@@ -11,6 +11,7 @@ import pytest
 
 from rpcqm.testing.private import PrivateQueueManager
 from tests.support.ports import reserved_port
+from tests.support.waiting import PATIENCE
 
 FAST = """
 retry_milliseconds = 1000
@@ -69,7 +70,7 @@ class Pair:
 
     def await_empty(self) -> None:
         """Wait until nothing waits in an outgoing queue."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while any(queue["messages"] for queue in self.outgoing()):
             assert time.monotonic() < end, self.sender.log
 
@@ -152,7 +153,7 @@ def test_an_administrator_learns_of_receipts_that_do_not_come_and_can_give_up(
     name = pair.url("stream", taking)
     sender = pair.sender
     sender.run("send", name, "--transactional", "--body", "x", "--count", "5")
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while "default_stream_receipt_url" not in sender.run("explain", name).stdout:
         assert time.monotonic() < end
     told = json.loads(sender.run("doctor", "--json", check=False).stdout)

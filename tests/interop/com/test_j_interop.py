@@ -11,7 +11,8 @@ import pytest
 from rpcqm.base.hresult import HResult
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
-from tests.support.served import PATIENCE, ServedQueueManager
+from tests.support.served import ServedQueueManager
+from tests.support.waiting import PATIENCE
 
 PROGRAMS = ("java", "javac")
 CONFIGURATION = 'name = "mailhost"\n[dcom]\nenabled = true\nminimum_level = "connect"\n'

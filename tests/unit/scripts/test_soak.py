@@ -3,12 +3,11 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.support import ci_soak, pytest_soak, soak, soak_record
+from tests.support import pytest_soak, soak, soak_record
 from tests.support.soak_record import Goal, Part, Record, RunningError, options, run_parts
 
 ROOT = Path(__file__).parents[3]
@@ -267,28 +266,3 @@ def test_folders_are_the_parts_of_a_run_of_all_tests() -> None:
     assert found[:1] == ["tests/crash"]
     assert "tests/integration/cli" in found
     assert found[-1] == single
-
-
-OUTPUT: Sequence[str] = (
-    "1 passed, 2 warnings in the text of a test",
-    "5112 passed, 3 skipped in 812.05s (0:13:32)",
-    "minutes by step",
-    "   0.4  lint",
-    "  13.6  tests",
-)
-
-
-@pytest.mark.parametrize("status", [0, 3])
-def test_a_run_of_ci_tells_its_tests_and_minutes(
-    status: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program = f"import sys; print({chr(10).join(OUTPUT)!r}); sys.exit({status})"
-    part = ci_soak.run([sys.executable, "-c", program])
-    assert part.figures == {
-        "passed": 5112,
-        "skipped": 3,
-        "minutes of lint": 0.4,
-        "minutes of tests": 13.6,
-    }
-    assert part.failures == ([".ci/run ended with 3"] if status else [])
-    assert capsys.readouterr().out.splitlines() == list(OUTPUT)

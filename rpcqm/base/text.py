@@ -77,10 +77,20 @@ def json_escapes(text: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
+EARLIEST, LATEST = -2_208_988_800, 253_402_214_400
+"""The first and the last day that are written, in seconds since 1970: 1900-01-01, 9999-12-31."""
+
+
+def within_calendar(seconds: float) -> float:
+    """A moment that can be written: the first or the last one for what lies beyond these."""
+    return min(max(seconds, EARLIEST), LATEST)
+
+
 def iso_time(seconds: float) -> str | None:
     """A moment for programs: ISO 8601 in UTC; None for 0."""
     if not seconds:
         return None
+    seconds = within_calendar(seconds)
     fraction, whole = math.modf(seconds)
     microseconds = round(fraction * 1_000_000)
     if not 0 <= microseconds < 1_000_000:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TextIO
 
 from rpcqm.base.clock import Clock, SystemClock
-from rpcqm.base.text import json_text, visible
+from rpcqm.base.text import json_text, visible, within_calendar
 
 
 def print_json(value: object) -> None:
@@ -105,7 +105,9 @@ def size_text(size: int) -> str:
 
 def time_text(seconds: float) -> str:
     """A moment in local time; empty for 0."""
-    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds else ""
+    if not seconds:
+        return ""
+    return datetime.fromtimestamp(within_calendar(seconds)).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def counted(number: int, noun: str) -> str:

@@ -80,6 +80,13 @@ class DcomSection:
     objects_per_caller: Annotated[
         int, About("Objects that one caller holds; each takes about 1 KiB.", (1, _MOST))
     ] = 20_000
+    octets_per_caller: Annotated[
+        int,
+        About(
+            "Octets of messages, names and other texts in the objects of one caller.",
+            (1 << 12, 1 << 40),
+        ),
+    ] = 1 << 28
     waiting_calls_per_caller: Annotated[
         int, About("Calls of one caller that wait, in `Receive` for instance.", (1, _MOST))
     ] = 1_000

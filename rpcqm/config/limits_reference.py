@@ -877,6 +877,10 @@ BOUNDS: tuple[Bound, ...] = (
     # COM objects.
     Bound("dcom.objects", "the call that makes one gets E_OUTOFMEMORY"),
     Bound("dcom.objects_per_caller", "the call that makes one gets E_OUTOFMEMORY"),
+    Bound(
+        "dcom.octets_per_caller",
+        "what would take more is refused with MQ_ERROR_INSUFFICIENT_RESOURCES",
+    ),
     Bound("dcom.waiting_calls_per_caller", REFUSED),
     Bound("dcom.ping_sets_per_caller", "the ping is answered with ERROR_NOT_ENOUGH_QUOTA"),
     Bound(
@@ -908,18 +912,25 @@ BOUNDS: tuple[Bound, ...] = (
         "levels",
     ),
     Bound(
-        "dcom.octets_in_messages_per_caller",
-        "setting more, and reading more messages, gets MQ_ERROR_INSUFFICIENT_RESOURCES",
-        "What the messages that objects of a caller hold take.",
-        "rpcqm.mqac.held_octets:MOST_HELD",
-        "bytes",
-    ),
-    Bound(
         "dcom.notifications_of_an_open_queue",
         "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
         "Notifications of EnableNotification that one open queue waits with.",
         "rpcqm.mqac.notifications:AT_MOST",
         "notifications",
+    ),
+    Bound(
+        "dcom.longest_reference_to_a_sink",
+        "the call gets CONNECT_E_CANNOTCONNECT",
+        "Size of a reference by which a client names an object that takes events.",
+        "rpcqm.dcom.connection_points:LONGEST_REFERENCE",
+        "octets",
+    ),
+    Bound(
+        "dcom.longest_format_name",
+        "setting it gets MQ_ERROR_ILLEGAL_FORMATNAME",
+        "Characters of the format name of an object; other texts have their own longest.",
+        "rpcqm.mqac.owned:LONGEST_FORMAT_NAME",
+        "characters",
     ),
     Bound(
         "dcom.sinks_of_an_object",
@@ -1125,6 +1136,20 @@ BOUNDS: tuple[Bound, ...] = (
         "Other queue managers that are asked about one message.",
         "rpcqm.operations.traces:MOST_ASKED",
         "queue managers",
+    ),
+    Bound(
+        "traces.told",
+        "the answer is refused, and the page says that it cannot be read",
+        "Events, and places, of one message that another queue manager may tell.",
+        "rpcqm.interfaces.trace:MOST_TOLD",
+        "events or places",
+    ),
+    Bound(
+        "traces.longest_text",
+        "the answer is refused, and the page says that it cannot be read",
+        "Characters of a text in what another queue manager tells of a message.",
+        "rpcqm.service.remote_traces:LONGEST_TEXT",
+        "characters",
     ),
     Bound(
         "traces.answers",

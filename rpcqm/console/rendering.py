@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rpcqm.base.text import visible
+from rpcqm.base.text import visible, within_calendar
 from rpcqm.console.forms import link
 from rpcqm.console.static_files import asset_path
 from rpcqm.console.texts import text
@@ -92,12 +92,17 @@ def moment(milliseconds: float) -> str:
     """A time of the day in UTC, for people."""
     if not milliseconds:
         return text("never")
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return _utc(milliseconds).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _utc(milliseconds: float) -> datetime:
+    """A moment, whatever number somebody has told."""
+    return datetime.fromtimestamp(within_calendar(milliseconds / 1000), UTC)
 
 
 def clock(milliseconds: float) -> str:
     """A time of this day in UTC, for people."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%H:%M UTC")
+    return _utc(milliseconds).strftime("%H:%M UTC")
 
 
 def amount(number: float) -> str:
@@ -107,5 +112,5 @@ def amount(number: float) -> str:
 
 def instant(milliseconds: int) -> str:
     """A time in UTC to the millisecond, for what follows each other quickly."""
-    told = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(" ", "milliseconds")
+    told = _utc(milliseconds).isoformat(" ", "milliseconds")
     return told.replace("+00:00", " UTC")

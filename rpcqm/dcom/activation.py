@@ -206,19 +206,19 @@ class Activator:
         if not iids:
             raise MQError(HResult.E_INVALIDARG, "no interface is asked for")
         made = ClassFactory(make) if class_object else make()
-        caller = call.identity.sid
+        caller, client = call.identity.sid, call.association.group
         statuses: list[int] = []
         references: list[StdObjRef | None] = []
         for iid in iids:
             try:
-                references.append(self._exporter.marshal(made, iid, caller))
+                references.append(self._exporter.marshal(made, iid, caller, client=client))
                 statuses.append(0)
             except MQError as error:
                 references.append(None)
                 statuses.append(int(error.status))
         given = [each for each in references if each is not None]
         if not given:
-            made.released()
+            self._exporter.discard(made)
         else:
             call.on_delivery_failed(lambda: self._take_back(given, caller))
         return Activated(iids, statuses, references)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from rpcqm.base.errors import FaultStatus, MQError, RpcFault
 from rpcqm.base.identity import Identity
+from rpcqm.dcom.held_octets import HeldOctets, Holding
 from rpcqm.rpc.call import Call
 
 
@@ -105,10 +106,29 @@ class ComObject:
     IN_TURN: ClassVar[frozenset[str]] = frozenset()
     """The methods that need not see what calls before them have put off to the end of the turn."""
 
+    _holding: Holding | None = None
+
     @property
     def interfaces(self) -> tuple[str, ...]:
         """Those that the object has now, the most telling first: its state may decide."""
         return self.INTERFACES
+
+    def hold(
+        self, held: HeldOctets, owner: str, part: str, octets: int, *, always: bool = False
+    ) -> None:
+        """Count what a part of the object takes, for the first caller who puts something there.
+
+        Raises MQ_ERROR_INSUFFICIENT_RESOURCES if that caller's objects take too much, unless it
+        is too late to refuse (`always`). The exporter gives it back with the object.
+        """
+        if self._holding is None:
+            self._holding = Holding(held, owner)
+        self._holding.set(part, octets, always=always)
+
+    def give_back(self) -> None:
+        """Nothing of the object counts any more."""
+        if self._holding is not None:
+            self._holding.give_back()
 
     def released(self) -> None:
         """Nobody holds a reference any longer: give back what the object holds."""

@@ -16,6 +16,9 @@ from rpcqm.dcom.enumerators import EnumConnectionPoints, EnumConnections
 CONNECTION_LIMIT = 16
 """Sinks of one object: far more than programs connect (ConnectionLimit, [MC-MQAC] 3.16.1)."""
 
+LONGEST_REFERENCE = 4096
+"""Octets of a reference to a sink, which is kept; with many addresses it has some 2,000."""
+
 
 class _Connection:
     """One sink and what its client gave us for it."""
@@ -71,6 +74,8 @@ class EventSource(Automation):
             raise MQError(HResult.E_POINTER, "no sink")
         if len(self._connections) + len(self._connecting) >= CONNECTION_LIMIT:
             raise MQError(HResult.CONNECT_E_ADVISELIMIT, "too many sinks of one object")
+        if isinstance(pUnkSink, RemoteReference) and len(pUnkSink.objref) > LONGEST_REFERENCE:
+            raise MQError(HResult.CONNECT_E_CANNOTCONNECT, "a reference that is too long")
         if isinstance(pUnkSink, ComObject):
             raise MQError(HResult.CONNECT_E_CANNOTCONNECT, "an object of ours takes no events")
         sink = self._outbound.sink(pUnkSink.objref, call.call, self.EVENTS)

@@ -15,6 +15,8 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.automation.objref import StdObjRef
 from rpcqm.dcom.com_object import ComObject
+from rpcqm.dcom.held_octets import MOST_HELD, HeldOctets
+from rpcqm.rpc.association_group import AssociationGroup
 
 INITIAL_REFERENCES = 5
 """Public references that come with a marshalled object, as [MS-DCOM] 3.1.1.5.1 wants them."""
@@ -32,6 +34,7 @@ class ExporterLimits:
     objects_per_caller: int = 20_000
     waiting_calls_per_caller: int = 1_000
     ping_sets_per_caller: int = 1_000
+    octets_per_caller: int = MOST_HELD
 
 
 class InterfaceEntry:
@@ -52,19 +55,26 @@ class ObjectEntry:
     """An object that clients hold: an entry of the OID table.
 
     `used` counts calls that run on it or have it as an argument, `sets` are the ping sets that it
-    is in. `last_call` is monotonic, in milliseconds.
+    is in. `last_call` is monotonic, in milliseconds; `client` are the connections of the client
+    that has called it, or got it, last.
     """
 
-    __slots__ = ("com_object", "interfaces", "last_call", "oid", "owner", "sets", "used")
+    __slots__ = ("client", "com_object", "interfaces", "last_call", "oid", "owner", "sets", "used")
 
     def __init__(self, com_object: ComObject, oid: int, owner: str, now: int) -> None:
         self.com_object = com_object
         self.oid = oid
         self.owner = owner
         self.last_call = now
+        self.client: AssociationGroup | None = None
         self.interfaces: tuple[InterfaceEntry, ...] = ()
         self.sets: tuple[PingSet, ...] = ()
         self.used = 0
+
+    @property
+    def is_client_gone(self) -> bool:
+        """Whether the client that has called it last has no connection any more."""
+        return self.client is not None and not self.client.connections
 
 
 class PingSet:
@@ -107,7 +117,8 @@ class ObjectExporter:
         limits: ExporterLimits | None = None,
     ) -> None:
         self.clock = clock
-        self.limits = limits or ExporterLimits()
+        self._limits = limits or ExporterLimits()
+        self.held = HeldOctets(self._limits.octets_per_caller)
         self.oxid = new_identifier()
         self.rem_unknown = secrets.token_bytes(16)
         self._supports = supports
@@ -120,6 +131,16 @@ class ObjectExporter:
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    @property
+    def limits(self) -> ExporterLimits:
+        """How much clients may hold."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: ExporterLimits) -> None:
+        self._limits = limits
+        self.held.most = limits.octets_per_caller
 
     @property
     def interfaces(self) -> int:
@@ -153,8 +174,9 @@ class ObjectExporter:
         references: int = INITIAL_REFERENCES,
         *,
         admitted: bool = False,
+        client: AssociationGroup | None = None,
     ) -> StdObjRef:
-        """Give `caller` references to an object ([MS-DCOM] 3.1.1.5.1).
+        """Give `caller` references to an object ([MS-DCOM] 3.1.1.5.1), over `client`.
 
         Raises MQError: E_NOINTERFACE if the object does not have the interface, E_OUTOFMEMORY if
         the caller holds too many objects, unless that was asked before what made it was done.
@@ -167,6 +189,7 @@ class ObjectExporter:
                 self.check_room(caller)
             entry = self._add_object(com_object, caller)
         entry.last_call = self.clock.monotonic()
+        entry.client = client or entry.client
         return self._give(self._interface(entry, iid), references)
 
     def query(self, ipid: bytes, iid: UUID, references: int) -> StdObjRef:
@@ -314,6 +337,7 @@ class ObjectExporter:
 
     @staticmethod
     def _release(com_object: ComObject) -> None:
+        com_object.give_back()
         try:
             com_object.released()
         except Exception:  # the client is gone or content: nobody but us can hear of it

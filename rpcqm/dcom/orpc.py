@@ -214,6 +214,7 @@ class _Method:
             raise RpcFault(HResult.RPC_E_DISCONNECTED, "no such IPID")
         entry = found.object
         entry.last_call = self._now()
+        entry.client = call.association.group
         com_object = entry.com_object
         name = self._names.get(com_object.__class__) or self._name(com_object)
         if name == INVOKE:

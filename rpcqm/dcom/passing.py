@@ -81,7 +81,10 @@ class Passing:
             if found is None or isinstance(found, bytes):
                 return found
             raise TypeError(f"a {type(found).__name__} is no object")
-        std = self._exporter.marshal(found, iid, self.call.identity.sid, admitted=True)
+        call = self.call
+        std = self._exporter.marshal(
+            found, iid, call.identity.sid, admitted=True, client=call.association.group
+        )
         self.given.append(std)
         address = self.call.local_address
         return _HEAD + iid.bytes_le + std.pack() + self._bindings.packed_resolver(address)

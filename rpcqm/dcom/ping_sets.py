@@ -1,7 +1,8 @@
 """Pings: how clients say that they are still there ([MS-DCOM] 3.1.2.1, 3.1.2.6).
 
 An object that is in no ping set lives as long after its last call as a set does after its last
-ping.
+ping, and little more than one period if its client has no connection any more: one that pings would
+have put it into a set by then (G412).
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from rpcqm.dcom.exporter import ObjectEntry, ObjectExporter, PingSet, new_identi
 PING_PERIOD = 120_000
 """Milliseconds between two pings of a client ([MS-DCOM] 3.1.2.2)."""
 EXPIRY = 3 * PING_PERIOD
+
+GONE = PING_PERIOD + 30_000
+"""Milliseconds for which an object waits that is in no set, and whose client has no connection."""
 
 LOOK = 10_000
 """Milliseconds between two looks for what has expired: small against EXPIRY."""
@@ -145,7 +149,9 @@ class PingSets:
         """Objects that are in no set and were not called for long, at most a batch of them."""
         due: list[ObjectEntry] = []
         for entry in self._exporter.objects():
-            if not (entry.sets or entry.used) and now - entry.last_call >= EXPIRY:
+            if entry.sets or entry.used:
+                continue
+            if now - entry.last_call >= (GONE if entry.is_client_gone else EXPIRY):
                 due.append(entry)
                 if len(due) == BATCH:
                     break

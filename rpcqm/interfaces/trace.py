@@ -1,7 +1,13 @@
 """rpcqm_trace: what a queue manager knows of the way of a message, for who asks from elsewhere."""
 
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.codec.types.rpcqm_trace import WAY_EVENT, WAY_PLACE, R_GetWayRequest, R_GetWayResponse
+from rpcqm.codec.types.rpcqm_trace import (
+    MOST_TOLD,
+    WAY_EVENT,
+    WAY_PLACE,
+    R_GetWayRequest,
+    R_GetWayResponse,
+)
 from rpcqm.interfaces._authentication import CallAdmission, checks
 from rpcqm.operations.traces import TraceOperations
 from rpcqm.operations.ways import Known
@@ -22,11 +28,11 @@ class Trace:
         self.admission = admission or CallAdmission()
 
     async def R_GetWay(self, call: Call, request: R_GetWayRequest) -> R_GetWayResponse:
-        """What is known here of a message, and where its copies are (Opnum 0, G317)."""
+        """What is known here of a message, and where its copies are (Opnum 0, G317, G417)."""
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         known = await self._traces.known(call.identity, wanted)
-        events = [_event(each, known) for each in known.events]
-        places = [_place(each) for each in known.places]
+        events = [_event(each, known) for each in known.events[-MOST_TOLD:]]
+        places = [_place(each) for each in known.places[:MOST_TOLD]]
         return R_GetWayResponse(
             pQueueManager=known.queue_manager,
             ppwszName=known.name,

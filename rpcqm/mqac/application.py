@@ -11,21 +11,25 @@ from rpcqm.codec.properties import ManagementMachineProperty
 from rpcqm.codec.property_values import MsmqConnected
 from rpcqm.codec.types.mqacvalues import MQCERT_REGISTER
 from rpcqm.codec.types.mqvalues import VARENUM
-from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, Outcome
+from rpcqm.mqac import told
 from rpcqm.mqac._message_properties import not_implemented
 from rpcqm.mqac.administration import ask, order
 from rpcqm.mqac.arguments import integer, octets, plain, text
 from rpcqm.mqac.certificates import register_certificate, register_own_certificate
 from rpcqm.mqac.guids import guid_of
 from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.owned import LONGEST_COMPUTER_NAME as MOST_OF_NAME
+from rpcqm.mqac.owned import Owned
 from rpcqm.qm.machine import version_numbers
 
 _P = ManagementMachineProperty
 _SHORT = 0x7FFF
+_SERVED = 4, 1
+"""The version of MSMQ whose interfaces are served: those that end with 4 came with it (G418)."""
 
 
-class MSMQApplication(Automation):
+class MSMQApplication(Owned):
     """The queue manager of a computer; `computer_name` is None for this one."""
 
     INTERFACES = ("IMSMQApplication3", "IMSMQApplication2", "IMSMQApplication")
@@ -94,20 +98,19 @@ class MSMQApplication(Automation):
 
     def get_MSMQVersionMajor(self, call: ComCall) -> int:
         """[MC-MQAC] 3.2.4.2.3 MSMQVersionMajor (Opnum 10)."""
-        return self._version(0)
+        self._require_here()
+        return _SERVED[0]
 
     def get_MSMQVersionMinor(self, call: ComCall) -> int:
         """[MC-MQAC] 3.2.4.2.4 MSMQVersionMinor (Opnum 11)."""
-        return self._version(1)
+        self._require_here()
+        return _SERVED[1]
 
     def get_MSMQVersionBuild(self, call: ComCall) -> int:
         """[MC-MQAC] 3.2.4.2.5 MSMQVersionBuild (Opnum 12)."""
-        return self._version(2)
-
-    def _version(self, part: int) -> int:
-        """A number of our version, as R_QMQueryQMRegistryInternal tells it."""
         self._require_here()
-        return min(version_numbers(self._machine.queue_manager)[part], _SHORT)
+        major, minor, patch = version_numbers(self._machine.queue_manager)
+        return min(10_000 * major + 100 * minor + patch, _SHORT)
 
     def get_IsDsEnabled(self, call: ComCall) -> bool:
         """[MC-MQAC] 3.2.4.2.6 IsDsEnabled (Opnum 13)."""
@@ -124,7 +127,7 @@ class MSMQApplication(Automation):
 
     def put_Machine(self, call: ComCall, bstrMachine: str | bytes | None) -> None:
         """[MC-MQAC] 3.2.4.3.6 Machine (Opnum 20)."""
-        self.computer_name = text(bstrMachine) or None
+        self.computer_name = self.keep_text(call, "machine", bstrMachine, MOST_OF_NAME) or None
 
     def get_Machine(self, call: ComCall) -> str:
         """[MC-MQAC] 3.2.4.3.7 Machine (Opnum 21)."""
@@ -134,7 +137,7 @@ class MSMQApplication(Automation):
         return await ask(self._machine, call.identity, self.computer_name, None, identifier)
 
     async def _texts(self, call: ComCall, identifier: ManagementMachineProperty) -> Variant:
-        texts = SafeArray(VARENUM.VT_BSTR, list(await self._told(call, identifier) or ()))
+        texts = SafeArray(VARENUM.VT_BSTR, told.texts(await self._told(call, identifier)))
         return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, texts)
 
     async def ActiveQueues(self, call: ComCall) -> Variant:
@@ -147,20 +150,22 @@ class MSMQApplication(Automation):
 
     async def get_DirectoryServiceServer(self, call: ComCall) -> str:
         """[MC-MQAC] 3.2.4.3.3 DirectoryServiceServer (Opnum 17)."""
-        server: str | None = await self._told(call, _P.PROPID_MGMT_MSMQ_DSSERVER)
+        server = await self._told(call, _P.PROPID_MGMT_MSMQ_DSSERVER)
         if server is None:
             raise MQError(HResult.MQ_ERROR_NO_DS)
+        if not isinstance(server, str):
+            raise told.refuse(server)
         return server
 
     async def get_IsConnected(self, call: ComCall) -> bool:
         """[MC-MQAC] 3.2.4.3.4 IsConnected (Opnum 18)."""
         connected = await self._told(call, _P.PROPID_MGMT_MSMQ_CONNECTED)
-        return bool(connected == MsmqConnected.MSMQ_CONNECTED)
+        return told.one_of(connected, tuple(MsmqConnected)) == MsmqConnected.MSMQ_CONNECTED
 
     async def get_BytesInAllQueues(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.2.4.3.5 BytesInAllQueues (Opnum 19)."""
         size = await self._told(call, _P.PROPID_MGMT_MSMQ_BYTES_IN_ALL_QUEUES)
-        return Variant(VARENUM.VT_I8, size or 0)
+        return Variant(VARENUM.VT_I8, told.whole(size, 63))
 
     async def _order(self, call: ComCall, action: str) -> None:
         await order(self._machine, call, self.computer_name, None, action)

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import SafeArray, Variant
-from rpcqm.codec.types.mqvalues import VARENUM
+from rpcqm.codec.types.mqvalues import INFINITE, VARENUM
 from rpcqm.dcom.com_object import ComObject
 
 VT_BYTES = VARENUM.VT_ARRAY | VARENUM.VT_UI1
@@ -51,6 +51,17 @@ def integer(argument: Variant | None, default: int) -> int:
     raise MQError(HResult.DISP_E_TYPEMISMATCH, f"VARIANT of type {given.vt}")
 
 
+def milliseconds(argument: Variant | None) -> int:
+    """A time to wait, INFINITE if none is given; -1 is INFINITE, too.
+
+    Raises DISP_E_OVERFLOW for what no `long` can be (G416), DISP_E_TYPEMISMATCH for no number.
+    """
+    number = integer(argument, INFINITE)
+    if not -0x8000_0000 <= number <= INFINITE:
+        raise MQError(HResult.DISP_E_OVERFLOW, f"{number} milliseconds")
+    return number & INFINITE
+
+
 def boolean(argument: Variant | None, default: bool) -> bool:
     """A Boolean: every number but 0 is true."""
     return bool(integer(argument, int(default)))
@@ -65,7 +76,9 @@ def lookup_identifier(argument: Variant | None) -> int:
     if given is not None and isinstance(given.value, str):
         number = int(given.value) if _DIGITS.fullmatch(given.value) else 0
     else:
-        number = integer(given, 0) & _SIXTY_FOUR_BITS
+        number = integer(given, 0)
+        if -(1 << 63) <= number < 0:  # VT_I8 has a sign
+            number &= _SIXTY_FOUR_BITS
     if not 0 < number <= _SIXTY_FOUR_BITS:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no lookup identifier")
     return number

@@ -7,9 +7,10 @@ from rpcqm.codec.names.format_name import FormatName, format_names, parse_format
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac._message_properties import not_implemented
-from rpcqm.mqac.arguments import integer, text
+from rpcqm.mqac.arguments import integer
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.named_queues import NamedQueues, SendingTarget
+from rpcqm.mqac.owned import LONGEST_DIRECTORY_PATH
 from rpcqm.mqac.path_names import format_name_of_path
 
 INVALID_HANDLE_VALUE = -1
@@ -66,9 +67,14 @@ class MSMQDestination(NamedQueues, SendingTarget):
 
     def _close(self) -> None:
         descriptor, self._descriptor = self.open_queue_descriptor, None
-        if descriptor is not None:
-            self._machine.openers.pop(descriptor.handle, None)
-            self._machine.opening.close_queue(descriptor)
+        if descriptor is None:
+            return
+        close = self._machine.closers.get(descriptor.handle)
+        if close is not None:  # an MSMQQueue has it open, and is closed with it (G294)
+            close()
+            return
+        self._machine.openers.pop(descriptor.handle, None)
+        self._machine.opening.close_queue(descriptor)
 
     def released(self) -> None:
         if self._is_opener:
@@ -86,7 +92,8 @@ class MSMQDestination(NamedQueues, SendingTarget):
 
     def put_ADsPath(self, call: ComCall, bstrADsPath: str | bytes | None) -> None:
         """[MC-MQAC] 3.12.4.1.7 ADsPath (Opnum 13)."""
-        self._directory_path = text(bstrADsPath)
+        most = LONGEST_DIRECTORY_PATH
+        self._directory_path = self.keep_text(call, "directory path", bstrADsPath, most)
         name = self._machine.directory.find_directory_path(self._directory_path)
         self._rename(call, str(name), "", self._directory_path)
 
@@ -96,7 +103,7 @@ class MSMQDestination(NamedQueues, SendingTarget):
 
     def put_PathName(self, call: ComCall, bstrPathName: str | bytes | None) -> None:
         """[MC-MQAC] 3.12.4.1.9 PathName (Opnum 15)."""
-        self._queue_path_name = text(bstrPathName)
+        self._queue_path_name = self.keep_path_name(call, bstrPathName)
         name = format_name_of_path(self._machine, self._queue_path_name)
         self._rename(call, str(name), self._queue_path_name, "")
 
@@ -109,7 +116,7 @@ class MSMQDestination(NamedQueues, SendingTarget):
 
         Source: [MC-MQAC] 3.12.4.1.11 FormatName (Opnum 17).
         """
-        self._rename(call, text(bstrFormatName), "", "")
+        self._rename(call, self.keep_format_name(call, bstrFormatName), "", "")
 
     def _rename(self, call: ComCall, format_name: str, path_name: str, directory_path: str) -> None:
         """Stand for other queues; what was open is closed, and they are opened."""

@@ -8,7 +8,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject
-from rpcqm.mqac.held_octets import HeldOctets
+from rpcqm.dcom.held_octets import HeldOctets
 from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.arrivals import Arrivals
@@ -68,5 +68,7 @@ class Machine:
         self.held = HeldOctets()
         self.openers: dict[int, str] = {}
         """The SIDs of those who have queues open through objects, by the handles (G286)."""
+        self.closers: dict[int, Callable[[], None]] = {}
+        """What closes the MSMQQueue that has a handle, whoever asks for it (G294)."""
         self.queue_info: Callable[[ComCall, tuple[FormatName, ...]], ComObject]
         """Makes the MSMQQueueInfo of a format name, refreshed if it can be; `coclasses` sets it."""

@@ -6,11 +6,11 @@ All three classes are one here: which of the interfaces an object has follows fr
 from typing import Any
 from uuid import UUID
 
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import SequenceInfo
-from rpcqm.codec.properties import ManagementQueueProperty, PropVariant
+from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.property_values import (
     ManagementQueueForeign,
     ManagementQueueLocation,
@@ -19,12 +19,13 @@ from rpcqm.codec.property_values import (
     ManagementQueueXact,
 )
 from rpcqm.codec.types.mqvalues import VARENUM
-from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall
+from rpcqm.mqac import told
 from rpcqm.mqac.administration import ask, is_elsewhere, order
 from rpcqm.mqac.arguments import plain, signed, text
 from rpcqm.mqac.collection import MSMQCollection
 from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.owned import LONGEST_COMPUTER_NAME, Owned, bounded
 from rpcqm.mqac.path_names import format_name_of_path
 from rpcqm.qm.access import require_administrator
 
@@ -62,6 +63,10 @@ QUEUE_STATE = (
 )
 """The texts of [MS-MQMQ] 2.3.12 in the order of the numbers that [MC-MQAC] has for them."""
 
+_LOCATIONS = (
+    ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION,
+    ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION,
+)
 _SOURCE_INFO = (
     ("QueueFormatName", VARENUM.VT_BSTR),
     ("SenderID", VARENUM.VT_BSTR),
@@ -90,7 +95,7 @@ _SEQUENCES = {
 """OutgoingTransferInfo ([MC-MQAC] 2.2.4.2)."""
 
 
-class MSMQManagement(Automation):
+class MSMQManagement(Owned):
     """The state of an active queue, for administrators as by qmmgmt.
 
     `activated` is the interface of the class that a client has activated, "" for MSMQManagement.
@@ -122,17 +127,19 @@ class MSMQManagement(Automation):
     ) -> None:
         """[MC-MQAC] 3.3.4.1.1 Init (Opnum 7)."""
         require_administrator(call.identity)
-        path_name, format_name = _text(Pathname), _text(FormatName)
+        path_name = self.keep_path_name(call, _text(Pathname))
+        format_name = self.keep_format_name(call, _text(FormatName))
         if bool(path_name) == bool(format_name):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "a path name or a format name")
-        computer, name = _text(Machine), self._named(path_name, format_name)
+        computer = bounded(_text(Machine), LONGEST_COMPUTER_NAME)
+        name = self._named(path_name, format_name)
         if not is_elsewhere(self._machine, computer):
             self._require_active(name)
         location = await ask(
             self._machine, call.identity, computer, name, _P.PROPID_MGMT_QUEUE_LOCATION
         )
-        self._computer_name, self._name = computer, name
-        self._is_outgoing = location == ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION
+        is_outgoing = _is_elsewhere(location)
+        self._computer_name, self._name, self._is_outgoing = computer, name, is_outgoing
 
     def _require_active(self, name: FormatName) -> None:
         if not self._machine.management.find(name).active:
@@ -169,7 +176,7 @@ class MSMQManagement(Automation):
     async def get_IsLocal(self, call: ComCall) -> bool:
         """[MC-MQAC] 3.3.4.1.7 IsLocal (Opnum 13)."""
         location = await self._property(call, _P.PROPID_MGMT_QUEUE_LOCATION)
-        return bool(location == ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION)
+        return not _is_elsewhere(location)
 
     async def get_TransactionalStatus(self, call: ComCall) -> int:
         """[MC-MQAC] 3.3.4.1.8 TransactionalStatus (Opnum 14)."""
@@ -191,10 +198,7 @@ class MSMQManagement(Automation):
 
     async def EodGetReceiveInfo(self, call: ComCall) -> Variant:
         """One MSMQCollection for each sender; [MC-MQAC] 3.4.4.1.3 EodGetReceiveInfo (Opnum 18)."""
-        columns: tuple[PropVariant, ...] | None = await self._property(
-            call, _P.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
-        )
-        rows = zip(*(column.value for column in columns or ()), strict=True)
+        rows = _rows(await self._property(call, _P.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO))
         infos: list[object] = [
             Variant(VARENUM.VT_DISPATCH, MSMQCollection(_source_info(row))) for row in rows
         ]
@@ -208,7 +212,7 @@ class MSMQManagement(Automation):
 
     async def get_NextHops(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.5.4.1.2 NextHops (Opnum 17)."""
-        hops: list[object] = list(await self._property(call, _P.PROPID_MGMT_QUEUE_NEXTHOPS) or ())
+        hops = told.texts(await self._property(call, _P.PROPID_MGMT_QUEUE_NEXTHOPS))
         return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, SafeArray(VARENUM.VT_BSTR, hops))
 
     async def EodGetSendInfo(self, call: ComCall) -> MSMQCollection:
@@ -218,7 +222,8 @@ class MSMQManagement(Automation):
             for name, identifier in _SEQUENCES.items()
         }
         for name, (identifier, vt) in _NUMBERS.items():
-            elements[name] = Variant(vt, await self._property(call, identifier) or 0)
+            number = told.whole(await self._property(call, identifier), 32)
+            elements[name] = Variant(vt, signed(number) if vt is VARENUM.VT_I4 else number)
         return MSMQCollection(elements)
 
     async def Resume(self, call: ComCall) -> None:
@@ -249,22 +254,24 @@ class MSMQManagement(Automation):
         return await ask(self._machine, call.identity, self._computer_name, name, identifier)
 
     async def _number(self, call: ComCall, identifier: ManagementQueueProperty) -> int:
-        return signed(int(await self._property(call, identifier) or 0))
+        return signed(told.whole(await self._property(call, identifier), 32))
 
     async def _bytes(self, call: ComCall, identifier: ManagementQueueProperty) -> Variant:
-        return Variant(VARENUM.VT_UI8, int(await self._property(call, identifier) or 0))
+        return Variant(VARENUM.VT_UI8, told.whole(await self._property(call, identifier)))
 
     async def _choice(
         self, call: ComCall, identifier: ManagementQueueProperty, texts: tuple[str, ...]
     ) -> int:
-        told = await self._property(call, identifier)
-        if told not in texts:  # of another queue manager, which may tell anything
-            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{told!r}")
-        return texts.index(told)
+        return texts.index(told.one_of(await self._property(call, identifier), texts))
 
     async def _act(self, call: ComCall, action: str) -> None:
         name = self._initialized(call)
         await order(self._machine, call, self._computer_name, name, action)
+
+
+def _is_elsewhere(location: object) -> bool:
+    remote = ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION
+    return told.one_of(location, _LOCATIONS) == remote
 
 
 def _text(argument: Variant | None) -> str:
@@ -275,6 +282,28 @@ def _text(argument: Variant | None) -> str:
     if given.vt != VARENUM.VT_BSTR or not isinstance(given.value, str | bytes | None):
         raise MQError(HResult.E_INVALIDARG, f"VARIANT of type {given.vt}")
     return text(given.value)
+
+
+def _rows(columns: object) -> list[tuple[object, ...]]:
+    """The senders of a queue's messages; MQ_ERROR_INVALID_PARAMETER for what is no such table."""
+    if columns is None:
+        return []
+    if not isinstance(columns, list | tuple) or len(columns) != len(_SOURCE_INFO):
+        raise told.refuse(columns)
+    values = [getattr(column, "value", None) for column in columns]
+    lists = [each for each in values if isinstance(each, list | tuple)]
+    if len(lists) < len(values) or len({len(each) for each in lists}) > 1:
+        raise told.refuse(columns)
+    rows = list(zip(*lists, strict=True))
+    if not all(map(_is_source, rows)):
+        raise told.refuse(columns)
+    return rows
+
+
+def _is_source(row: tuple[object, ...]) -> bool:
+    name, sender, *numbers = row
+    known = isinstance(name, str) and isinstance(sender, str | UUID)
+    return known and all(type(each) is int for each in numbers)
 
 
 def _source_info(row: tuple[object, ...]) -> dict[str, Variant]:
@@ -294,7 +323,10 @@ def _sequence(octets: bytes | None) -> Variant:
     """A SequenceInfoCollection ([MC-MQAC] 2.2.4.3); VT_NULL where the property has no value."""
     if octets is None:
         return Variant(VARENUM.VT_NULL)
-    info = SequenceInfo.decode(octets)
+    try:
+        info = SequenceInfo.decode(octets)
+    except (DecodeError, TypeError, ValueError):
+        raise told.refuse(octets) from None
     elements = {
         "SeqID": Variant(VARENUM.VT_UI8, info.seq_id & 0xFFFF_FFFF_FFFF_FFFF),
         "SeqNo": Variant(VARENUM.VT_I4, signed(info.seq_no)),

@@ -1,13 +1,13 @@
 """MSMQMessage: a message that is to be sent, or that was received ([MC-MQAC] 3.17)."""
 
 import re
+import sys
 from typing import Self
 from uuid import UUID
 
 from rpcqm.adm.message import Message
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.base.text import wide_length
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName
@@ -32,7 +32,6 @@ from rpcqm.codec.types.mqvalues import (
     VARENUM,
     FormatNameType,
 )
-from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import (
     get_flag,
@@ -49,6 +48,7 @@ from rpcqm.mqac.dates import date_variant
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.named_queues import NamedQueues
+from rpcqm.mqac.owned import LONGEST_GUID, Owned, bounded
 from rpcqm.mqac.sending import send
 
 PROVIDER_TYPE = 1
@@ -76,7 +76,7 @@ def new_attributes() -> MessageAttributes:
     )
 
 
-class MSMQMessage(Automation):
+class MSMQMessage(Owned):
     """A message: `attributes` is what the text calls the represented Message.
 
     `chosen` names those attributes that were set since the object exists.
@@ -90,8 +90,6 @@ class MSMQMessage(Automation):
         self._attributes: MessageAttributes | None = None
         self._wanted = (True, True, True)
         self.has_body = False
-        self._owner = ""
-        self._sizes: dict[str, int] = {}
         self.chosen: set[str] = set()
         self.requested_authentication_level = 0
         self.soap_body = ""
@@ -118,23 +116,8 @@ class MSMQMessage(Automation):
         made._received = message
         made._wanted = (want_destination, want_body, want_connector)
         made.has_body = want_body
-        made._count(owner, "packet", len(message.packet))
+        made.hold(machine.held, owner, "packet", len(message.packet), always=True)
         return made
-
-    def _hold(self, call: ComCall, name: str, octets: int) -> None:
-        """Count what a value takes; raises MQ_ERROR_INSUFFICIENT_RESOURCES for too much."""
-        owner = self._owner or call.identity.sid
-        self._machine.held.check(owner, octets - self._sizes.get(name, 0))
-        self._count(owner, name, octets)
-
-    def _count(self, owner: str, name: str, octets: int) -> None:
-        self._owner = owner
-        self._machine.held.change(owner, octets - self._sizes.get(name, 0))
-        self._sizes[name] = octets
-
-    def released(self) -> None:
-        self._machine.held.change(self._owner, -sum(self._sizes.values()))
-        self._sizes.clear()
 
     @property
     def attributes(self) -> MessageAttributes:
@@ -190,7 +173,7 @@ class MSMQMessage(Automation):
     def put_Extension(self, call: ComCall, varExtension: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.52 Extension (Opnum 58)."""
         extension = octets(varExtension)
-        self._hold(call, "extension", len(extension))
+        self.keep(call, "extension", len(extension))
         self.attributes.extension = extension
 
     def get_AuthLevel(self, call: ComCall) -> int:
@@ -222,9 +205,8 @@ class MSMQMessage(Automation):
 
     def put_Label(self, call: ComCall, bstrLabel: str | bytes | None) -> None:
         """[MC-MQAC] 3.17.4.1.31 Label (Opnum 37)."""
-        label = text(bstrLabel)
-        if wide_length(label) > MAXIMUM_LABEL_LENGTH:
-            raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG)
+        status = HResult.MQ_ERROR_LABEL_TOO_LONG
+        label = self.keep_text(call, "label", bstrLabel, MAXIMUM_LABEL_LENGTH, status)
         self.attributes.label = label
 
     def get_Body(self, call: ComCall) -> Variant:
@@ -236,7 +218,7 @@ class MSMQMessage(Automation):
     def put_Body(self, call: ComCall, varBody: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.22 Body (Opnum 28)."""
         body_type, body = body_of(varBody)
-        self._hold(call, "body", len(body))
+        self.keep(call, "body", len(body))
         self.attributes.body_type, self.attributes.body = body_type, body
         self.has_body = True
 
@@ -350,7 +332,7 @@ class MSMQMessage(Automation):
 
     def choose(self, call: ComCall, name: str, value: str | bytes | int) -> None:
         """Set an attribute, and know that it was set here."""
-        self._hold(call, name, 0 if isinstance(value, int) else len(value))
+        self.keep(call, name, sys.getsizeof(value))
         setattr(self.attributes, name, value)
         self.chosen.add(name)
 
@@ -362,7 +344,7 @@ class MSMQMessage(Automation):
         self, call: ComCall, bstrGuidConnectorType: str | bytes | None
     ) -> None:
         """[MC-MQAC] 3.17.4.1.54 ConnectorTypeGuid (Opnum 60)."""
-        guid = text(bstrGuidConnectorType)
+        guid = bounded(bstrGuidConnectorType, LONGEST_GUID)
         if _GUID.fullmatch(guid) is None:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, guid)
         identifier = UUID(guid)
@@ -386,13 +368,13 @@ class MSMQMessage(Automation):
     def put_SoapHeader(self, call: ComCall, bstrSoapHeader: str | bytes | None) -> None:
         """[MC-MQAC] 3.17.4.1.90 SoapHeader (Opnum 96)."""
         given = text(bstrSoapHeader)
-        self._hold(call, "soap_header", len(given))
+        self.keep(call, "soap_header", sys.getsizeof(given))
         self.soap_header = given
 
     def put_SoapBody(self, call: ComCall, bstrSoapBody: str | bytes | None) -> None:
         """[MC-MQAC] 3.17.4.1.91 SoapBody (Opnum 97)."""
         given = text(bstrSoapBody)
-        self._hold(call, "soap_body", len(given))
+        self.keep(call, "soap_body", sys.getsizeof(given))
         self.soap_body = given
 
     # Queues
@@ -403,8 +385,9 @@ class MSMQMessage(Automation):
 
     def putref_ResponseQueueInfo(self, call: ComCall, pqinfoResponse: object) -> None:
         """[MC-MQAC] 3.17.4.1.77 ResponseQueueInfo (Opnum 83)."""
-        attributes = self.attributes
-        attributes.response_queue_format_name, several = _one_or_several(pqinfoResponse)
+        attributes, names = self.attributes, _named(pqinfoResponse)
+        self.keep_names(call, "response queues", names)
+        attributes.response_queue_format_name, several = _one_or_several(names)
         attributes.response_multi_queue_format_name = several
 
     def get_AdminQueueInfo(self, call: ComCall) -> ComObject | None:
@@ -413,8 +396,9 @@ class MSMQMessage(Automation):
 
     def putref_AdminQueueInfo(self, call: ComCall, pqinfoAdmin: object) -> None:
         """[MC-MQAC] 3.17.4.1.79 AdminQueueInfo (Opnum 85)."""
-        attributes = self.attributes
-        attributes.administration_queue_format_name, several = _one_or_several(pqinfoAdmin)
+        attributes, names = self.attributes, _named(pqinfoAdmin)
+        self.keep_names(call, "administration queues", names)
+        attributes.administration_queue_format_name, several = _one_or_several(names)
         attributes.administration_multi_queue_format_name = several
 
     get_ResponseQueueInfo_v1 = get_ResponseQueueInfo
@@ -442,7 +426,9 @@ class MSMQMessage(Automation):
         """[MC-MQAC] 3.17.4.1.80 ResponseDestination (Opnum 86)."""
         attributes = self.attributes
         return self._destination(
-            attributes.response_multi_queue_format_name, attributes.response_queue_format_name
+            call,
+            attributes.response_multi_queue_format_name,
+            attributes.response_queue_format_name,
         )
 
     def putref_ResponseDestination(self, call: ComCall, pdestResponse: object) -> None:
@@ -453,14 +439,19 @@ class MSMQMessage(Automation):
         """[MC-MQAC] 3.17.4.1.82 Destination (Opnum 88)."""
         attributes = self.attributes
         return self._destination(
+            call,
             attributes.destination_multi_queue_format_name,
             attributes.destination_queue_format_name,
         )
 
-    def _destination(self, several: tuple[FormatName, ...], single: FormatName | None) -> ComObject:
+    def _destination(
+        self, call: ComCall, several: tuple[FormatName, ...], single: FormatName | None
+    ) -> ComObject:
         """An MSMQDestination, which may name no queue."""
         names = several or (() if single is None else (single,))
-        return MSMQDestination(self._machine, names)
+        made = MSMQDestination(self._machine, names)
+        made.keep_names(call, "format name", names)
+        return made
 
     # Sending
 
@@ -473,12 +464,18 @@ class MSMQMessage(Automation):
         return send(self._machine, call, self, DestinationQueue, Transaction)
 
 
-def _one_or_several(pointer: object) -> tuple[FormatName | None, tuple[FormatName, ...]]:
-    """The one queue that an object names, or else several; neither for NULL.
+def _named(pointer: object) -> tuple[FormatName, ...]:
+    """What an object names, nothing for NULL."""
+    named = instance(pointer, NamedQueues)
+    return () if named is None else named.resolved_format_names()
+
+
+def _one_or_several(
+    names: tuple[FormatName, ...],
+) -> tuple[FormatName | None, tuple[FormatName, ...]]:
+    """The one queue that is named, or else several.
 
     The queues of a distribution list are several, too: packets tell it where those stand.
     """
-    named = instance(pointer, NamedQueues)
-    names = () if named is None else named.resolved_format_names()
     is_one = len(names) == 1 and names[0].type is not FormatNameType.QUEUE_FORMAT_TYPE_DL
     return (names[0], ()) if is_one else (None, names)

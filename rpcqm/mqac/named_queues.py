@@ -2,10 +2,10 @@
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.dcom.automation import Automation
+from rpcqm.mqac.owned import Owned
 
 
-class NamedQueues(Automation):
+class NamedQueues(Owned):
     """An object that names one or several queues: an MSMQQueueInfo, an MSMQDestination."""
 
     def resolved_format_names(self) -> tuple[FormatName, ...]:
@@ -13,7 +13,7 @@ class NamedQueues(Automation):
         raise NotImplementedError
 
 
-class SendingTarget(Automation):
+class SendingTarget(Owned):
     """An object that messages can be sent to: an MSMQQueue, an MSMQDestination."""
 
     @property

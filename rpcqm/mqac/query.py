@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import isfinite
+from typing import Self
 from uuid import UUID
 
 from rpcqm.adm.directory import AttributeFilter, FilterOperator, equals
@@ -18,10 +19,15 @@ from rpcqm.mqac.arguments import integer, plain
 from rpcqm.mqac.dates import seconds_of
 from rpcqm.mqac.guids import guid_of
 from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.owned import LONGEST_GUID, LONGEST_MULTICAST_ADDRESS, Owned, bounded
 from rpcqm.mqac.public_queues import PUBLIC, completed_queue
 from rpcqm.mqac.queue_info import MSMQQueueInfo
+from rpcqm.qm.properties import MAXIMUM_LABEL
 
 Argument = Variant | None
+
+_OF_A_QUEUE = 112
+"""Octets that the identifier of a queue takes in a list."""
 
 _OPERATORS = {
     RELOPS.REL_EQ: FilterOperator.EQUALS,
@@ -61,7 +67,7 @@ class MSMQQuery(Automation):
             (QueueGuid, ServiceTypeGuid, Label, CreateTime, ModifyTime),
             (None, RelServiceType, RelLabel, RelCreateTime, RelModifyTime),
         )
-        return MSMQQueueInfos(self._machine, filters)
+        return MSMQQueueInfos.of_filters(self._machine, call, filters)
 
     def LookupQueue(
         self,
@@ -86,7 +92,7 @@ class MSMQQuery(Automation):
             (QueueGuid, ServiceTypeGuid, Label, CreateTime, ModifyTime, MulticastAddress),
             (None, RelServiceType, RelLabel, RelCreateTime, RelModifyTime, RelMulticastAddress),
         )
-        return MSMQQueueInfos(self._machine, filters)
+        return MSMQQueueInfos.of_filters(self._machine, call, filters)
 
 
 def _filters(values: Sequence[Argument], relations: Sequence[Argument]) -> list[AttributeFilter]:
@@ -122,14 +128,18 @@ def _guid(given: Variant) -> UUID:
     return identifier
 
 
-def _text(given: Variant) -> str:
+def _text(given: Variant, most: int = LONGEST_GUID) -> str:
     if not isinstance(given.value, str | None):
         raise MQError(HResult.E_INVALIDARG, f"VARIANT of type {given.vt}")
-    return given.value or ""
+    return bounded(given.value, most, HResult.E_INVALIDARG)
+
+
+def _label(given: Variant) -> str:
+    return _text(given, MAXIMUM_LABEL)
 
 
 def _address(given: Variant) -> str | None:
-    return _text(given) or None
+    return _text(given, LONGEST_MULTICAST_ADDRESS) or None
 
 
 def _time(given: Variant) -> int:
@@ -141,14 +151,14 @@ def _time(given: Variant) -> int:
 _ATTRIBUTES: tuple[tuple[str, Callable[[Variant], object]], ...] = (
     ("identifier", _guid),
     ("type", _guid),
-    ("label", _text),
+    ("label", _label),
     ("create_time", _time),
     ("modify_time", _time),
     ("multicast_address", _address),
 )
 
 
-class MSMQQueueInfos(Automation):
+class MSMQQueueInfos(Owned):
     """The public queues that a query finds; without `filters`, what a client makes: not usable."""
 
     INTERFACES = ("IMSMQQueueInfos4", "IMSMQQueueInfos3", "IMSMQQueueInfos2", "IMSMQQueueInfos")
@@ -157,7 +167,19 @@ class MSMQQueueInfos(Automation):
         self._machine = machine
         self._filters = filters
         self._cursor = 0
-        self._found = [] if filters is None else self._query(filters)
+        self._found: list[UUID] = []
+
+    @classmethod
+    def of_filters(cls, machine: Machine, call: ComCall, filters: list[AttributeFilter]) -> Self:
+        """What is found now."""
+        made = cls(machine, filters)
+        made._find(call, filters)
+        return made
+
+    def _find(self, call: ComCall, filters: list[AttributeFilter]) -> None:
+        found = self._query(filters)
+        self.keep(call, "found", _OF_A_QUEUE * len(found))
+        self._found, self._cursor = found, 0
 
     get_Properties = not_implemented
 
@@ -166,7 +188,7 @@ class MSMQQueueInfos(Automation):
 
         Source: [MC-MQAC] 3.14.4.1.1 Reset (Opnum 7).
         """
-        self._found, self._cursor = self._query(self._initialized()), 0
+        self._find(call, self._initialized())
 
     def Next(self, call: ComCall) -> MSMQQueueInfo | None:
         """The next queue, NULL behind the last one; [MC-MQAC] 3.14.4.1.2 Next (Opnum 8)."""

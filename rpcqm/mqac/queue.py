@@ -11,10 +11,10 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqacvalues import MQTRANSACTION
-from rpcqm.codec.types.mqvalues import INFINITE, VARENUM, QueueAccessType
+from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
 from rpcqm.mqac._message_properties import not_implemented
-from rpcqm.mqac.arguments import boolean, integer, lookup_identifier, plain, signed
+from rpcqm.mqac.arguments import boolean, integer, lookup_identifier, milliseconds, plain, signed
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.message import MSMQMessage
 from rpcqm.mqac.named_queues import SendingTarget
@@ -24,7 +24,6 @@ from rpcqm.mqac.transaction import transaction_scope
 
 _RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 _READING = _RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
-_BITS = 0xFFFF_FFFF
 
 Argument = Variant | None
 Answer = MSMQMessage | None
@@ -79,7 +78,7 @@ class Timed(NamedTuple):
         return Wanted(self.destination, self.body, self.connector).parts()
 
     def milliseconds(self) -> int:
-        return integer(self.timeout, INFINITE) & _BITS
+        return milliseconds(self.timeout)
 
 
 class OpenedQueue(NamedTuple):
@@ -108,6 +107,8 @@ class MSMQQueue(SendingTarget):
         self._opened = opened
         self.is_closed = opened is None
         self._notifications = Notifications(self)
+        if opened is not None:
+            machine.closers[opened.reading.handle] = self.released
 
     @property
     def open_queue_descriptor(self) -> OpenQueueDescriptor | None:
@@ -188,6 +189,7 @@ class MSMQQueue(SendingTarget):
             return
         self.is_closed = True
         self._machine.openers.pop(self._opened.reading.handle, None)
+        self._machine.closers.pop(self._opened.reading.handle, None)
         self._notifications.close()
         self._opened.reading.close()
 
@@ -418,7 +420,7 @@ class MSMQQueue(SendingTarget):
         self._open()
         event = Notifications.target_of(Event)
         reading = self._open_for(_READING)
-        timeout = integer(ReceiveTimeout, INFINITE) & _BITS
+        timeout = milliseconds(ReceiveTimeout)
         if isinstance(event, RemoteReference):
             return start(self._notify_client(call, event, cursor, timeout))
         self._notifications.start(reading, event, cursor, timeout)

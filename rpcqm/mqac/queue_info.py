@@ -15,17 +15,18 @@ from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueuePrivacyLevel
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac._message_properties import not_implemented
-from rpcqm.mqac.arguments import boolean, signed, text
+from rpcqm.mqac.arguments import boolean, signed
 from rpcqm.mqac.dates import date_variant
 from rpcqm.mqac.guids import braced, guid_of
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.named_queues import NamedQueues
 from rpcqm.mqac.opening import is_sent_only, open_queue
+from rpcqm.mqac.owned import LONGEST_GUID, LONGEST_MULTICAST_ADDRESS
 from rpcqm.mqac.path_names import format_name_of_path
 from rpcqm.mqac.public_queues import PUBLIC, completed_queue, listed_queue
 from rpcqm.mqac.queue import MSMQQueue
 from rpcqm.operations.audit import COM, ordered, ordered_from
-from rpcqm.qm.properties import CHANGEABLE
+from rpcqm.qm.properties import CHANGEABLE, MAXIMUM_LABEL
 
 _BITS = 0xFFFF_FFFF
 _COPIED = (
@@ -82,6 +83,7 @@ class MSMQQueueInfo(NamedQueues):
     def of_names(cls, machine: Machine, call: ComCall, names: tuple[FormatName, ...]) -> Self:
         """The object for a format name, refreshed if that can be done."""
         made = cls(machine)
+        made.keep_names(call, "format name", names)
         made._set_names(names)
         with suppress(MQError):  # its properties are asked for when somebody reads them
             made.Refresh(call)
@@ -107,7 +109,7 @@ class MSMQQueueInfo(NamedQueues):
 
     def put_PathName(self, call: ComCall, bstrPathName: str | bytes | None) -> None:
         """[MC-MQAC] 3.10.4.1.7 PathName (Opnum 13)."""
-        self._name(text(bstrPathName), None)
+        self._name(self.keep_path_name(call, bstrPathName), None)
 
     def get_FormatName(self, call: ComCall) -> str | None:
         """QueueFormatName, looked up first if only a path name was set (G271).
@@ -121,7 +123,7 @@ class MSMQQueueInfo(NamedQueues):
 
     def put_FormatName(self, call: ComCall, bstrFormatName: str | bytes | None) -> None:
         """[MC-MQAC] 3.10.4.1.9 FormatName (Opnum 15)."""
-        self._name("", text(bstrFormatName) or None)
+        self._name("", self.keep_format_name(call, bstrFormatName) or None)
 
     def _update_format_name(self) -> tuple[FormatName, ...]:
         """Update QueueFormatName ([MC-MQAC] 3.10.6.1); raises MQError where nothing is named."""
@@ -174,7 +176,7 @@ class MSMQQueueInfo(NamedQueues):
 
         Source: [MC-MQAC] 3.10.4.1.3 ServiceTypeGuid (Opnum 9).
         """
-        given = text(bstrGuidServiceType)
+        given = self.keep_text(call, "service type", bstrGuidServiceType, LONGEST_GUID)
         self._set("type", guid_of(given) or given)
 
     def get_Label(self, call: ComCall) -> str:
@@ -183,7 +185,8 @@ class MSMQQueueInfo(NamedQueues):
 
     def put_Label(self, call: ComCall, bstrLabel: str | bytes | None) -> None:
         """[MC-MQAC] 3.10.4.1.5 Label (Opnum 11)."""
-        self._set("label", text(bstrLabel))
+        status = HResult.MQ_ERROR_LABEL_TOO_LONG
+        self._set("label", self.keep_text(call, "label", bstrLabel, MAXIMUM_LABEL, status))
 
     def get_IsTransactional(self, call: ComCall) -> int:
         """MQ_TRANSACTIONAL or 0; [MC-MQAC] 3.10.4.1.10 IsTransactional (Opnum 16)."""
@@ -273,7 +276,9 @@ class MSMQQueueInfo(NamedQueues):
 
     def put_MulticastAddress(self, call: ComCall, bstrMulticastAddress: str | bytes | None) -> None:
         """[MC-MQAC] 3.10.4.1.38 MulticastAddress (Opnum 44)."""
-        self._set("multicast_address", text(bstrMulticastAddress) or None)
+        most = LONGEST_MULTICAST_ADDRESS
+        given = self.keep_text(call, "multicast address", bstrMulticastAddress, most)
+        self._set("multicast_address", given or None)
 
     def _set(self, name: str, value: object) -> None:
         """Change the copy, which Create and Update look at; they refuse what cannot be."""

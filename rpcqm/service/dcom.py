@@ -79,7 +79,7 @@ class DcomDoor:
             machine = interfaces.machine(
                 engine, open_elsewhere, lambda: self._empty_is_nothing, manage_elsewhere
             )
-            machine.outbound = self._outbound
+            machine.outbound, machine.held = self._outbound, self.exporter.held
             classes = coclasses(machine)
         unknown = RemoteUnknown(self.exporter, self._bindings)
         references = unknown.registered(self.check)
@@ -128,6 +128,7 @@ def _limits(configuration: Configuration) -> ExporterLimits:
         objects_per_caller=section.objects_per_caller,
         waiting_calls_per_caller=section.waiting_calls_per_caller,
         ping_sets_per_caller=section.ping_sets_per_caller,
+        octets_per_caller=section.octets_per_caller,
     )
 
 

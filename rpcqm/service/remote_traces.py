@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.text import LATEST
 from rpcqm.client.connection import Connections
 from rpcqm.client.target import Target
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -19,6 +20,9 @@ LONGEST_ANSWER = 5.0
 """Seconds for which another queue manager is waited for: an operator waits for the page."""
 ASKED_AGAIN = 10_000
 """Milliseconds for which an answer counts: a page that follows changes is made every second."""
+LONGEST_TEXT = 2048
+"""Characters of a text in an answer: of a URL, at most."""
+_MOMENTS = frozenset({"Time", "Arrived", "Sent"})
 MOST_ANSWERS = 100
 """Answers that are kept."""
 
@@ -68,6 +72,10 @@ class RemoteTraces:
 def known_of(answer: R_GetWayResponse) -> Known:
     """What was told, in our own terms; raises DecodeError for what means nothing."""
     told = answer.ppEvents or []
+    for each in (*told, *(answer.ppPlaces or ())):
+        _check(each)
+    if len(answer.ppwszName or "") > LONGEST_TEXT:
+        raise DecodeError("the answer has a name that is too long")
     try:
         events = tuple(map(_event, told))
         places = tuple(map(_place, answer.ppPlaces or []))
@@ -76,6 +84,16 @@ def known_of(answer: R_GetWayResponse) -> Known:
     addresses = ((each.pwszDetail or "", each.pwszMachine or "") for each in told)
     names = {detail.partition("=")[2] or detail: machine for detail, machine in addresses}
     return Known(answer.pQueueManager, answer.ppwszName or "", events, places, names)
+
+
+def _check(told: WAY_EVENT | WAY_PLACE) -> None:
+    """Raise DecodeError for moments after the year 9999, and for texts that are no names."""
+    for name in told.__slots__:
+        value = getattr(told, name)
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise DecodeError(f"the answer has a {name} of {len(value)} characters")
+        if name in _MOMENTS and value > LATEST * 1000:
+            raise DecodeError(f"the answer has a {name} after the year 9999")
 
 
 def _event(event: WAY_EVENT) -> TrailEvent:

@@ -10,6 +10,7 @@ def _of(name: str) -> UUID:
 
 
 MSMQ_QUEUE_INFO = _of("MSMQQueueInfo")
+MSMQ_APPLICATION = _of("MSMQApplication")
 MSMQ_MESSAGE = _of("MSMQMessage")
 MSMQ_DESTINATION = _of("MSMQDestination")
 MSMQ_MANAGEMENT = _of("MSMQManagement")

@@ -1,6 +1,6 @@
 """Several queue managers that know each other, and may ask each other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,7 +14,11 @@ def written(ports: dict[str, int]) -> str:
 
 
 def neighbours(
-    stack: ExitStack, *names: str, accounts: Path | None = None, options: Sequence[str] = ()
+    stack: ExitStack,
+    *names: str,
+    accounts: Path | None = None,
+    options: Sequence[str] = (),
+    environments: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[PrivateQueueManager]:
     """Queue managers that know each other's ports; with `accounts` they may ask each other."""
     ports, mappers = ports_of(names), ports_of(names)
@@ -28,6 +32,7 @@ def neighbours(
                 ),
                 f'name = "{name}"\n[binary]\npeers = "{written(ports)}"\n'
                 + ("" if accounts is None else remote),
+                (environments or {}).get(name),
             )
         )
         for name in names

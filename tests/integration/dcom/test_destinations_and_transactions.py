@@ -242,6 +242,29 @@ def test_a_handle_leads_its_caller_to_what_is_open_by_it(objects: Objects) -> No
     assert objects.bodies() == [b"", b""]
 
 
+def test_what_shares_a_handle_is_closed_with_it(objects: Objects) -> None:
+    """The queue knows that it is closed, by whichever object that was done (G294)."""
+    queue = objects.open(QueueAccessType.SEND_ACCESS)
+    destination = new_destination(objects)
+    shared = objects.com.query_interface(destination, "IMSMQPrivateDestination")
+    objects.put(shared, "Handle", objects.get(queue, "Handle2"))
+    assert objects.get(destination, "IsOpen") is True
+    objects.com.call(destination, "Close")
+    assert objects.get(queue, "IsOpen2") is False
+    assert objects.get(queue, "IsOpen") == 0
+    for operation in ("Close", "get_Access"):
+        assert refusal(objects, queue, operation) is HResult.MQ_ERROR_INVALID_HANDLE
+    message = objects.message()
+    for target in (queue, destination):
+        status = refusal(objects, message, "Send", target, None)
+        assert status is HResult.MQ_ERROR_INVALID_HANDLE
+    other = objects.open(QueueAccessType.SEND_ACCESS)
+    objects.put(shared, "Handle", objects.get(other, "Handle2"))
+    objects.com.call(other, "Close")
+    assert objects.get(destination, "IsOpen") is False
+    assert refusal(objects, message, "Send", destination, None) is HResult.MQ_ERROR_INVALID_HANDLE
+
+
 # Transactions
 
 

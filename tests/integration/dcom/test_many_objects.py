@@ -9,7 +9,7 @@ import pytest
 from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.types.dcom import ComplexPingRequest
 from rpcqm.config.dcom_section import DcomSection
-from rpcqm.dcom.ping_sets import EXPIRY, LOOK, PING_PERIOD
+from rpcqm.dcom.ping_sets import EXPIRY, GONE, LOOK, PING_PERIOD
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD
 from tests.support.dcom_client import DcomClient, Reference, orpcthis
@@ -93,3 +93,25 @@ def test_all_objects_of_a_client_that_dies_are_freed(service: DcomService) -> No
         assert len(service.door.pings) == 0
         assert service.door.exporter.interfaces == 1
         assert [each.ends for each in theirs.given] == [1] * len(theirs.given)
+
+
+def test_objects_of_a_client_that_dies_before_it_pings_are_freed_soon(
+    service: DcomService,
+) -> None:
+    """A client that pings does so within a period; objects of one that lives wait three."""
+    with DcomClient(service.activators, BOB) as other, DcomClient(service.activators) as com:
+        other.create(CLSID_WAITING, DISPENSER)
+        theirs = service.made[-1]
+        giver = com.create(CLSID_WAITING, DISPENSER)
+        made = service.made[-1]
+        made.at_once = True
+        hold(com, giver, BATCH)
+        com.drop()
+        service.advance(GONE - 1)
+        assert made.ends == 0 == sum(each.ends for each in made.given)
+        service.advance(2 * LOOK)
+        service.until(lambda: made.ends == 1)
+        assert {each.ends for each in made.given} == {1}
+        assert theirs.ends == 0
+        service.advance(EXPIRY)
+        assert theirs.ends == 1

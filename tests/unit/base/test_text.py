@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from rpcqm.base.text import iso_time
+from rpcqm.cli.output import time_text
+from rpcqm.console.rendering import clock, instant, moment
 
 MOMENTS = (1, 1.5, 1_700_000_000, 1_700_000_000.123, 1_795_000_000.9999996, 4e9 + 0.001, -1.25)
 
@@ -17,3 +19,14 @@ def test_a_moment_is_told_as_the_calendar_has_it(seconds: float) -> None:
 
 def test_no_moment_is_told_as_none() -> None:
     assert iso_time(0) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "year"), [(2.0**63, "9999"), (1e300, "9999"), (-1e300, "1900")], ids=str
+)
+def test_a_moment_that_no_calendar_has_is_written(seconds: float, year: str) -> None:
+    assert (iso_time(seconds) or "").startswith(year)
+    assert moment(seconds * 1000).startswith(year)
+    assert instant(int(seconds * 1000)).startswith(year)
+    assert clock(seconds * 1000).endswith("UTC")
+    assert time_text(seconds).startswith(year)

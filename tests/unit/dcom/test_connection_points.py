@@ -12,13 +12,18 @@ import pytest
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.automation.objref import DualStringArray, ObjRefStandard, unpack_objref
+from rpcqm.codec.automation.objref import (
+    DualStringArray,
+    ObjRefStandard,
+    StringBinding,
+    unpack_objref,
+)
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqac import CONNECTDATA
 from rpcqm.codec.types.oautvalues import VT_DISPATCH, VT_I4
 from rpcqm.dcom.client import MOST_SINKS, MOST_SINKS_PER_CALLER, MOST_WAITING, OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference, WaitingCalls
-from rpcqm.dcom.connection_points import CONNECTION_LIMIT, EventSource
+from rpcqm.dcom.connection_points import CONNECTION_LIMIT, LONGEST_REFERENCE, EventSource
 from rpcqm.dcom.exporter import ObjectExporter
 from rpcqm.dcom.ping_sets import PING_PERIOD
 from rpcqm.rpc.server import RpcServer
@@ -148,6 +153,25 @@ def test_a_sink_without_the_interface_is_refused(world: World) -> None:
 @pytest.mark.parametrize("objref", [b"", b"MEOW" * 20])
 def test_a_reference_that_is_none_is_refused(world: World, objref: bytes) -> None:
     assert refused(world, objref) == HResult.CONNECT_E_CANNOTCONNECT
+
+
+def padded(objref: bytes, length: int) -> bytes:
+    """A reference with one more address, which nobody follows."""
+    reference = unpack_objref(objref)
+    assert isinstance(reference, ObjRefStandard)
+    missing = (length - len(objref) - 4) // 2
+    strings = (*reference.bindings.strings, StringBinding(7, "x" * missing))
+    return replace(reference, bindings=replace(reference.bindings, strings=strings)).pack()
+
+
+@pytest.mark.bound("dcom.longest_reference_to_a_sink")
+def test_a_reference_has_so_many_octets_and_no_more(world: World) -> None:
+    """It is kept for as long as the sink is connected."""
+    longest = padded(world.sink.objref(), LONGEST_REFERENCE)
+    assert len(longest) == LONGEST_REFERENCE
+    assert world.advise(longest) == 1
+    longer = padded(world.sink.objref(), LONGEST_REFERENCE + 2)
+    assert refused(world, longer) is HResult.CONNECT_E_CANNOTCONNECT
 
 
 def test_a_caller_over_the_local_socket_has_no_address(world: World) -> None:

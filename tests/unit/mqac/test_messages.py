@@ -12,7 +12,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import VARENUM
-from rpcqm.mqac import held_octets
 from rpcqm.mqac.arguments import VT_BYTES, octets_variant
 from rpcqm.mqac.coclasses import coclasses
 from rpcqm.mqac.destination import MSMQDestination
@@ -125,11 +124,11 @@ def test_a_transaction_that_nobody_holds_is_aborted(
     assert refused.value.status is HResult.MQ_ERROR_TRANSACTION_USAGE
 
 
-@pytest.mark.bound("dcom.octets_in_messages_per_caller")
+@pytest.mark.bound("dcom.octets_per_caller")
 def test_a_caller_holds_no_more_in_messages_than_the_bound(
-    qm: RunningQueueManager, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    qm: RunningQueueManager, machine: Machine
 ) -> None:
-    monkeypatch.setattr(held_octets, "MOST_HELD", 100)
+    machine.held.most = 100
     first, second = MSMQMessage(machine), MSMQMessage(machine)
     first.put_Body(CALL, octets_variant(bytes(60)))
     second.put_Extension(CALL, octets_variant(bytes(40)))
@@ -144,14 +143,14 @@ def test_a_caller_holds_no_more_in_messages_than_the_bound(
     MSMQMessage(machine).put_Body(call_of(BOB), octets_variant(bytes(100)))
     first.put_Body(CALL, octets_variant(bytes(59)))
     second.put_Body(CALL, octets_variant(b"x"))
-    first.released()
-    second.released()
+    first.give_back()
+    second.give_back()
     assert machine.held[ALICE.sid] == 0
 
 
-@pytest.mark.bound("dcom.octets_in_messages_per_caller")
+@pytest.mark.bound("dcom.octets_per_caller")
 def test_a_caller_reads_nothing_while_it_holds_too_much(
-    qm: RunningQueueManager, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    qm: RunningQueueManager, machine: Machine
 ) -> None:
     coclasses(machine)
     qm.create()
@@ -161,7 +160,7 @@ def test_a_caller_reads_nothing_while_it_holds_too_much(
     info = machine.queue_info(CALL, (FormatName.parse(NAME),))
     assert isinstance(info, MSMQQueueInfo)
     queue = start(info.Open(CALL, 32, 0)).result()
-    monkeypatch.setattr(held_octets, "MOST_HELD", 100)
+    machine.held.most = machine.held[ALICE.sid] + 100
 
     def peek() -> MSMQMessage:
         nothing = Variant(VARENUM.VT_I4, 0)
@@ -175,5 +174,5 @@ def test_a_caller_reads_nothing_while_it_holds_too_much(
     with pytest.raises(MQError) as refused:
         peek()
     assert refused.value.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-    held.released()
+    held.give_back()
     peek()

@@ -12,7 +12,7 @@ from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.rpcqm_trace import WAY_EVENT, R_GetWayResponse
-from rpcqm.service.remote_traces import ASKED_AGAIN, RemoteTraces, known_of
+from rpcqm.service.remote_traces import ASKED_AGAIN, LONGEST_TEXT, RemoteTraces, known_of
 from tests.support.clock import SimulatedClock
 
 
@@ -75,3 +75,17 @@ def test_an_answer_that_means_nothing_is_refused() -> None:
     )
     with pytest.raises(DecodeError, match="99"):
         known_of(answer)
+
+
+@pytest.mark.bound("traces.longest_text")
+def test_a_text_of_an_answer_has_so_many_characters_and_no_more() -> None:
+    for length in (LONGEST_TEXT, LONGEST_TEXT + 1):
+        event = WAY_EVENT(Time=1, LookupId=1, Happening=1, pwszQueue="x" * length)
+        answer = R_GetWayResponse(
+            pQueueManager=UUID(int=2), pcEvents=1, ppEvents=[event], pcPlaces=0, result=0
+        )
+        if length > LONGEST_TEXT:
+            with pytest.raises(DecodeError, match="pwszQueue"):
+                known_of(answer)
+        else:
+            assert len(known_of(answer).events[0].queue) == length

@@ -1,0 +1,81 @@
+"""Objects that keep what their callers choose: texts within bounds, all of it counted (G412)."""
+
+import sys
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import wide_length
+from rpcqm.codec.names.format_name import FormatName, format_names
+from rpcqm.codec.names.path_name import (
+    MAXIMUM_COMPUTER_NAME,
+    MAXIMUM_QUEUE_NAME,
+    MAXIMUM_SUBQUEUE_NAME,
+)
+from rpcqm.dcom.automation import Automation
+from rpcqm.dcom.com_object import ComCall
+from rpcqm.mqac.arguments import text
+from rpcqm.mqac.machine import Machine
+
+LONGEST_PATH_NAME = (
+    MAXIMUM_COMPUTER_NAME + len("\\private$\\") + MAXIMUM_QUEUE_NAME + 1 + MAXIMUM_SUBQUEUE_NAME
+)
+"""Characters of a path name: those of its parts, and what stands between them."""
+LONGEST_FORMAT_NAME = 0xFFFF
+"""Characters of a format name, which may list many queues."""
+LONGEST_GUID = len("{00000000-0000-0000-0000-000000000000}")
+LONGEST_MULTICAST_ADDRESS = len("255.255.255.255:65535")
+LONGEST_DIRECTORY_PATH = 4096
+"""Characters of a path in a directory: names there have up to some hundred, and are nested."""
+LONGEST_COMPUTER_NAME = MAXIMUM_COMPUTER_NAME
+
+_OF_A_CHARACTER = 32
+"""Octets that a character of a list of names takes once the names have been read."""
+
+
+def bounded(
+    argument: str | bytes | None,
+    most: int,
+    status: HResult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+) -> str:
+    """A BSTR as `text` reads it; raises MQError(status) for more characters than it can have."""
+    given = text(argument)
+    if wide_length(given) > most:
+        raise MQError(status, f"more than {most} characters")
+    return given
+
+
+class Owned(Automation):
+    """An object of a queue manager; what a caller puts into it counts for that caller."""
+
+    _machine: Machine
+
+    def keep(self, call: ComCall, part: str, octets: int) -> None:
+        """Count what a part takes; raises MQ_ERROR_INSUFFICIENT_RESOURCES for too much."""
+        self.hold(self._machine.held, call.identity.sid, part, octets)
+
+    def keep_text(
+        self,
+        call: ComCall,
+        part: str,
+        argument: str | bytes | None,
+        most: int,
+        status: HResult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+    ) -> str:
+        """The text of a BSTR, bounded and counted."""
+        given = bounded(argument, most, status)
+        self.keep(call, part, sys.getsizeof(given))
+        return given
+
+    def keep_path_name(self, call: ComCall, argument: str | bytes | None) -> str:
+        """A path name."""
+        status = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
+        return self.keep_text(call, "path name", argument, LONGEST_PATH_NAME, status)
+
+    def keep_format_name(self, call: ComCall, argument: str | bytes | None) -> str:
+        """A format name, with what its queues take when it is read."""
+        given = bounded(argument, LONGEST_FORMAT_NAME, HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
+        self.keep(call, "format name", _OF_A_CHARACTER * len(given))
+        return given
+
+    def keep_names(self, call: ComCall, part: str, names: tuple[FormatName, ...]) -> None:
+        """Count names that have been read."""
+        self.keep(call, part, _OF_A_CHARACTER * len(format_names(names)))

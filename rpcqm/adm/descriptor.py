@@ -34,6 +34,7 @@ class OpenQueueDescriptor:
         "handle",
         "multiple",
         "open_queue_descriptor_collection",
+        "owner",
         "queue_reference",
         "remote_read_state",
         "share_mode",
@@ -66,6 +67,8 @@ class OpenQueueDescriptor:
         self.waiting_message_read_operation_collection: dict[WaitingMessageReadOperation, None] = {}
         self.two_phase_reads: set[int] = set()
         """Lookup identifiers of messages that this descriptor has locked (ours)."""
+        self.owner = ""
+        """The SID of who has opened it; "" for the queue manager itself (ours)."""
         self.application_deadletter_queue = ""
         """What messages that are sent through it get as such (G71)."""
 

@@ -52,6 +52,22 @@ class TokenScope:
         return self.queues is None and self.rights >= ALL_RIGHTS
 
 
+class Validity:
+    """Whether what somebody has proved still counts: `ended` once it does not.
+
+    All identities that were made of one logon state of an account share it (G403).
+    """
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        self.ended = False
+
+
+ALWAYS = Validity()
+"""Of those who have no account that could end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A caller for access checks ([MS-DTYP] 2.5.2).
@@ -65,6 +81,7 @@ class Identity:
     sid: str
     groups: frozenset[str] = frozenset({EVERYONE})
     scope: TokenScope | None = None
+    validity: Validity = field(default=ALWAYS, repr=False, compare=False)
     sids: frozenset[str] = field(init=False, repr=False, compare=False)
     """The identifiers of the caller and its groups, which descriptors are checked against."""
 
@@ -74,6 +91,8 @@ class Identity:
     @property
     def is_administrator(self) -> bool:
         """Whether it may do everything; the bearer of a token only if that leaves every right."""
+        if self.validity.ended:
+            return False
         if self.scope is not None and not self.scope.is_whole:
             return False
         return BUILTIN_ADMINISTRATORS in self.groups or LOCAL_SYSTEM in self.groups
@@ -83,13 +102,19 @@ class Identity:
         return replace(self, scope=scope)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its account is there no more, or has another password or other groups since."""
+        return self.validity.ended
+
+    @property
     def is_anonymous(self) -> bool:
         return self.sid == ANONYMOUS_LOGON
 
 
-def authenticated(name: str, sid: str, *groups: str) -> Identity:
+def authenticated(name: str, sid: str, *groups: str, validity: Validity = ALWAYS) -> Identity:
     """The identity of a caller who has logged on: a member of Everyone and Authenticated Users."""
-    return Identity(name, sid, frozenset({EVERYONE, AUTHENTICATED_USERS, *groups}))
+    everybody = frozenset({EVERYONE, AUTHENTICATED_USERS, *groups})
+    return Identity(name, sid, everybody, validity=validity)
 
 
 ANONYMOUS = Identity("ANONYMOUS LOGON", ANONYMOUS_LOGON, frozenset())

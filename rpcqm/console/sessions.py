@@ -113,6 +113,11 @@ class Sessions:
         """Log off."""
         self._sessions.pop(session.digest, None)
 
+    def end_all(self, sid: str) -> None:
+        """Log an account off that has ended."""
+        for session in [each for each in self._sessions.values() if each.identity.sid == sid]:
+            self.end(session)
+
     def _make_room(self, sid: str) -> None:
         own = [each for each in self._sessions.values() if each.identity.sid == sid]
         for session in own[: max(0, len(own) + 1 - SESSIONS_OF_ACCOUNT)]:

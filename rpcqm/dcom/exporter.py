@@ -280,6 +280,11 @@ class ObjectExporter:
         if not entry.used:
             self._remove_object(entry)
 
+    def end_owned(self, owner: str) -> None:
+        """Reclaim what an account has made: it has ended."""
+        for entry in [each for each in self._objects.values() if each.owner == owner]:
+            self.reclaim(entry)
+
     def close(self) -> None:
         """Reclaim every object: the service ends."""
         for entry in list(self._objects.values()):

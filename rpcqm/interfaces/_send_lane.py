@@ -155,6 +155,10 @@ class TemplatedSend:
     # A request in flight (`rpc.call.InFlight`).
 
     @property
+    def context(self) -> PresentationContext:
+        return self._lane.context
+
+    @property
     def security(self) -> SecurityContext:
         return self._lane.security
 

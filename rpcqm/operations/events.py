@@ -10,6 +10,7 @@ from itertools import islice
 
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, Queue
 from rpcqm.base.clock import Timer
+from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.text import iso_time
@@ -112,6 +113,7 @@ class Events:
         engine.online_hooks.append(self._machine_changed)
         engine.flow_hooks.append(self._machine_changed)
         engine.stopped_hooks.append(self.stop)
+        engine.ended.subscribe(OpenKind.EVENT_STREAM, self.end_all)
         audit.listeners.append(self._acted)
 
     def stop(self) -> None:
@@ -121,6 +123,12 @@ class Events:
         for listener in list(self._listeners):
             listener.end()
         self._watch_no_more()
+
+    def end_all(self, sid: str) -> None:
+        """An account has ended: who has listened for it hears nothing more."""
+        for listener in list(self._listeners):
+            if listener.identity.sid == sid:
+                listener.end()
 
     # Who listens
 

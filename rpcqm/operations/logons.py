@@ -62,6 +62,11 @@ class LogonOperations:
             return None
         return found.identity
 
+    def end_all(self, sid: str) -> None:
+        """Forget the tokens of an account that has ended."""
+        for digest in [key for key, each in self._waiting.items() if each.identity.sid == sid]:
+            del self._waiting[digest]
+
     def logged_on(self, identity: Identity) -> None:
         """Tell that somebody has come to the pages."""
         note(identity, "log on", "the console")

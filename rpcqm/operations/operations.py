@@ -1,6 +1,7 @@
 """All of them together, over one queue manager."""
 
 from rpcqm.base.admission import Admission
+from rpcqm.base.ended_rights import OpenKind
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
 from rpcqm.operations.dead_letters import DeadLetterOperations
 from rpcqm.operations.decoding import LongDecoding
@@ -37,6 +38,8 @@ class Operations:
         self.machine = MachineOperations(engine, make_backup)
         self.overview = OverviewOperations(engine, self.machine.started, admission)
         self.logons = LogonOperations(engine.clock)
+        self.ended = engine.ended
+        self.ended.subscribe(OpenKind.ONE_TIME_LOGON, self.logons.end_all)
         self.metrics = MetricsOperations(engine, self.overview)
         self.queues = QueueOperations(engine)
         self.messages = MessageOperations(engine, self.queues)

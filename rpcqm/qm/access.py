@@ -142,9 +142,11 @@ class AccessControl:
         """Whether a descriptor grants `rights`, and so does the scope of the caller's token.
 
         Every question what a caller may do is answered here, so that no operation can forget the
-        scope (G350).
+        scope (G350), or that an account has ended (G403).
         """
         scope = identity.scope
+        if identity.validity.ended:
+            return False
         if scope is not None and not permits(scope, mapping, rights, queue):
             return False
         return self._prepare(security, mapping).allows(identity.sids, int(rights))
@@ -163,7 +165,8 @@ class AccessControl:
     def has_scope(self, identity: Identity, key: str) -> bool:
         """Whether a caller's token lets it send to what is no queue here, by the key of a scope."""
         scope = identity.scope
-        return scope is None or permits_sending(scope, key)
+        within = scope is None or permits_sending(scope, key)
+        return within and not identity.validity.ended
 
     def check_scope(self, identity: Identity, key: str, what: str) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless `has_scope`."""
@@ -271,6 +274,12 @@ class AccessControl:
             self._let_in.clear()
         main = queue.main
         self._let_in[key] = _LetIn(identity, main.security, main.pathname)
+
+    def forget(self, sid: str) -> None:
+        """Remember nobody of an account that has ended as let in."""
+        gone = [key for key, known in self._let_in.items() if known.identity.sid == sid]
+        for key in gone:
+            del self._let_in[key]
 
     def _check_open(self, queue: Queue, identity: Identity, access: QueueAccessType) -> None:
         if isinstance(queue, OutgoingQueue):
@@ -484,7 +493,8 @@ def _may_open_outgoing(queue: OutgoingQueue, identity: Identity, access: QueueAc
     scope = identity.scope
     in_scope = scope is None or permits(scope, QUEUE_MAPPING, _OPEN_RIGHTS[access], queue)
     reads = access != QueueAccessType.SEND_ACCESS
-    return not (not in_scope or (reads and not identity.is_administrator))
+    closed = not in_scope or identity.validity.ended
+    return not (closed or (reads and not identity.is_administrator))
 
 
 def _queue_rights(queue: Queue, access: QueueAccessType) -> MQQUEUEACCESSMASK:

@@ -8,6 +8,7 @@ from typing import Final
 from rpcqm.adm.enums import QueueManagerState
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
+from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
@@ -91,6 +92,8 @@ class QueueManagerEngine:
         self.readers = WaitingReaders(store, timers)
         self.trail = Trail(store, clock, timers, machine)
         self.expiry = TimeToBeReceivedTimer(store, clock, timers, machine)
+        self.ended = EndedRights()
+        """Ends what is open of accounts; whoever keeps accounts tells it."""
         self.registry = QueueRegistry(store, machine, self.names, self.readers)
         self.positions = Positions(
             store, clock, self.registry, self.readers, self.expiry, self.trail
@@ -262,6 +265,17 @@ class QueueManagerEngine:
             self.program_work,
             self.turn,
         )
+
+        self._end_with_accounts()
+
+    def _end_with_accounts(self) -> None:
+        """Keep nothing open for accounts that have ended."""
+        ended = self.ended
+        ended.subscribe(OpenKind.PERMISSION, self.access.forget)
+        ended.subscribe(OpenKind.WAITING_READ, self.opening.end_waits)
+        ended.subscribe(OpenKind.QUEUE, self.opening.close_all)
+        ended.subscribe(OpenKind.LEASE, self.leases.end_all)
+        ended.subscribe(OpenKind.TRANSACTION, self.transactions.abort_all)
 
     def watch_messages(self, watch: MessageWatch) -> None:
         """Tell somebody what becomes of messages, from now on."""

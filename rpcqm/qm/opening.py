@@ -100,7 +100,7 @@ class Opening:
         _check_sharing(queue, required_access, share_mode)
         if queue.queue_type is _SYSTEM and required_access in READ_ACCESSES:
             self._looked_at(queue)
-        return self._describe(name, required_access, share_mode, queue)
+        return self._describe(name, required_access, share_mode, queue, identity)
 
     def open_to_send_at_once(
         self, format_name: FormatName | tuple[FormatName, ...], identity: Identity
@@ -143,7 +143,7 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
         if share_mode != _SHARED:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE)
-        descriptor = self._describe(names[0], _SEND, share_mode, None)
+        descriptor = self._describe(names[0], _SEND, share_mode, None, identity)
         descriptor.multiple = True
         descriptor.format_names = names
         try:
@@ -174,7 +174,7 @@ class Opening:
         singles = descriptor.open_queue_descriptor_collection
         queue = descriptor.queue_reference
         if queue is not None:
-            singles.append(self._describe(descriptor.format_name, _SEND, _SHARED, queue))
+            singles.append(self._describe(descriptor.format_name, _SEND, _SHARED, queue, identity))
             queue.open_queue_descriptor_collection.pop(descriptor.handle, None)
             descriptor.queue_reference = None
         descriptor.multiple = True
@@ -201,10 +201,12 @@ class Opening:
         access: QueueAccessType,
         share_mode: QueueShareMode,
         queue: Queue | None,
+        identity: Identity | None,
     ) -> OpenQueueDescriptor:
         handle = new_handle(self.descriptors)
         context_value = new_handle(self._context_values)
         descriptor = OpenQueueDescriptor(handle, context_value, access, share_mode, name, queue)
+        descriptor.owner = "" if identity is None else identity.sid
         self.descriptors[handle] = descriptor
         self._context_values.add(context_value)
         if queue is not None:
@@ -372,6 +374,19 @@ class Opening:
         for key in reads:
             self._positions.release(queue, key)
         self._registry.drop_if_unused(queue)
+
+    def end_waits(self, sid: str) -> None:
+        """End the reads that an account waits for, with MQ_ERROR_ACCESS_DENIED."""
+        for descriptor in self._opened_by(sid):
+            self._readers.end_waits_of(descriptor, HResult.MQ_ERROR_ACCESS_DENIED)
+
+    def close_all(self, sid: str) -> None:
+        """Close what an account has open, with its cursors; whoever holds it finds it closed."""
+        for descriptor in self._opened_by(sid):
+            self.close_queue(descriptor)
+
+    def _opened_by(self, sid: str) -> list[OpenQueueDescriptor]:
+        return [each for each in self.descriptors.values() if each.owner == sid]
 
 
 def is_name_for(name: FormatName, access: QueueAccessType) -> bool:

@@ -253,6 +253,12 @@ class Transactions:
         self._close(transaction)
         return change.committed
 
+    def abort_all(self, owner: str) -> None:
+        """Abort what an account has begun and not ended."""
+        for transaction in list(self._collection.values()):
+            if transaction.owner == owner and not transaction.prepared:
+                self.transaction_abort(transaction.identifier)
+
     def _place_after(
         self, transaction: Transaction, operation: TransactionalOperation
     ) -> Queue | None:

@@ -48,14 +48,13 @@ from rpcqm.rpc.pdu import (
     BindNak,
     Fault,
     Header,
-    PaddingError,
     Shutdown,
     unpack,
     unpack_header,
     whole_heads,
 )
 from rpcqm.rpc.presentation import PresentationContext
-from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused
+from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused, unreadable
 from rpcqm.rpc.request_receiver import RequestReceiver
 from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
 from rpcqm.rpc.security.table import SecurityRefusal
@@ -229,6 +228,21 @@ class ServerAssociation:
             self._become(State.CLOSED)
             self.on_event(ProtocolError(reason, b""))
 
+    def has_caller(self, sid: str) -> bool:
+        """Whether any of its calls are an account's."""
+        return self._negotiation.security.has_caller(sid)
+
+    def take_no_more(self) -> None:
+        """Take nothing more, because a caller's account has ended; what is in flight goes on."""
+        self._become(State.CLOSED)
+
+    def fault_all(self, status: FaultStatus) -> None:
+        """Answer with a fault what is still in flight; what becomes of it is for nobody."""
+        while self.calls:
+            call_id, call = self.calls.popitem()
+            self._queue(_fault(call_id, call.context.context_id, status, True))
+            call.notify_abandoned()
+
     def cut_off(self) -> None:
         """Take and send nothing more: the transport is about to go."""
         self.cut = True
@@ -348,7 +362,7 @@ class ServerAssociation:
         elif isinstance(error, ConnectionBroken):
             self._break(error, ptype, call_id, pdu)
         elif isinstance(error, DecodeError):
-            self._break(_unreadable(error, ptype), ptype, call_id, pdu)
+            self._break(unreadable(error, ptype), ptype, call_id, pdu)
         else:
             raise error
 
@@ -568,19 +582,6 @@ class ServerAssociation:
 _RESPONSE = int(PduType.response)
 _WHOLE = int(WHOLE)
 _HEADS = whole_heads(PduType.response)
-
-
-def _unreadable(error: DecodeError, ptype: int) -> ConnectionBroken:
-    """The error that ends the connection for an unreadable PDU, with the statuses of Windows."""
-    status = FaultStatus.nca_s_proto_error
-    if isinstance(error, PaddingError) and ptype == PduType.auth3:
-        status = FaultStatus.nca_s_fault_remote_no_memory
-    return ConnectionBroken(
-        error.reason,
-        status,
-        executed=ptype not in (PduType.alter_context, PduType.auth3),
-        reject=RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED,
-    )
 
 
 def _fault(call_id: int, context_id: int, status: int, executed: bool) -> bytes:

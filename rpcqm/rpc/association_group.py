@@ -57,6 +57,12 @@ class AssociationGroups:
             del self._groups[group.group_id]
             group.handles.run_down_all()
 
+    def end_handles(self, sid: str) -> None:
+        """Run down the handles of an account, also where others share its group."""
+        for group in list(self._groups.values()):
+            for handle in [each for each in group.handles if each.owner.sid == sid]:
+                group.handles.run_down(handle)
+
     def _create(self, transport: str, client: str) -> AssociationGroup:
         group_id = 0
         while group_id == 0 or group_id in self._groups:

@@ -29,6 +29,9 @@ class InFlight(Protocol):
     """A request that has come and is not answered: a call, or what a lane has made of it."""
 
     @property
+    def context(self) -> PresentationContext: ...
+
+    @property
     def security(self) -> SecurityContext: ...
 
     def notify_cancelled(self) -> None:

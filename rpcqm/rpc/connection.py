@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from rpcqm.base.admission import Ticket
+from rpcqm.base.errors import FaultStatus
 from rpcqm.base.log import get_logger
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_states import State
@@ -209,6 +210,11 @@ class Connection(asyncio.Protocol):
     def stop(self) -> None:
         """End when the calls in flight are answered."""
         self.association.stop()
+        self.flush()
+
+    def end_calls(self, status: FaultStatus) -> None:
+        """Answer what is in flight with a fault, and end."""
+        self.association.fault_all(status)
         self.flush()
 
     def abort(self) -> None:

@@ -1,7 +1,8 @@
 """The errors of receiving a PDU: one ends the connection, the other only refuses a request."""
 
-from rpcqm.base.errors import FaultStatus, HResult, NtStatus
-from rpcqm.rpc.constants import RejectReason
+from rpcqm.base.errors import DecodeError, FaultStatus, HResult, NtStatus
+from rpcqm.rpc.constants import PduType, RejectReason
+from rpcqm.rpc.pdu import PaddingError
 
 
 class ConnectionBroken(Exception):
@@ -39,3 +40,16 @@ class RequestRefused(Exception):
         self.context_id = context_id
         self.status = status
         self.text = text
+
+
+def unreadable(error: DecodeError, ptype: int) -> ConnectionBroken:
+    """The error that ends the connection for an unreadable PDU, with the statuses of Windows."""
+    status = FaultStatus.nca_s_proto_error
+    if isinstance(error, PaddingError) and ptype == PduType.auth3:
+        status = FaultStatus.nca_s_fault_remote_no_memory
+    return ConnectionBroken(
+        error.reason,
+        status,
+        executed=ptype not in (PduType.alter_context, PduType.auth3),
+        reject=RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED,
+    )

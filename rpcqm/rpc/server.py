@@ -12,6 +12,7 @@ from rpcqm.base.acceptor import Acceptor, keep_alive, tcp_socket
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.admission import Admission, Caller, Ticket
 from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.errors import FaultStatus
 from rpcqm.base.gathering import Gathering
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.base.log import get_logger
@@ -194,6 +195,29 @@ class RpcServer:
             if endpoint.transport == NCALRPC:
                 Path(endpoint.address).unlink(missing_ok=True)
         self.endpoints.clear()
+
+    def end_handles(self, sid: str) -> None:
+        """Run down the context handles of an account that has ended."""
+        self.groups.end_handles(sid)
+
+    def end_associations(self, sid: str) -> None:
+        """End the connections by which an account calls, whoever else calls by them.
+
+        They take nothing more from now on. What is in flight ends with the turn of the loop: the
+        call that has caused it is answered by then.
+        """
+        ended = [each for each in self._connections if each.association.has_caller(sid)]
+        for connection in ended:
+            connection.association.take_no_more()
+        if ended:
+            asyncio.get_running_loop().call_soon(self._end_calls, ended)
+
+    @staticmethod
+    def _end_calls(connections: Iterable[Connection]) -> None:
+        for connection in connections:
+            peer = connection.association.peer
+            _log.info("a connection ends with the account of its caller", peer=peer)
+            connection.end_calls(FaultStatus.RPC_S_ACCESS_DENIED)
 
     def statistics(self) -> Statistics:
         """Calls and PDUs since the server was made."""

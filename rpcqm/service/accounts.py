@@ -25,6 +25,7 @@ from rpcqm.base.identity import (
     ANONYMOUS,
     EVERYONE,
     Identity,
+    Validity,
     authenticated,
     folded_name,
 )
@@ -111,6 +112,9 @@ class Accounts:
         self._clock = clock or SystemClock()
         self.removal_hooks: list[Callable[[StoreTransaction, str], None]] = []
         """Told of the SID of an account that is removed, in the commit of that."""
+        self.ended_hooks: list[Callable[[str], None]] = []
+        """Told of the SID of an account that has gone, durably, or has another password: what is
+        open of it ends (G403)."""
         self.throttle = rpcqm.rpc.security.logon_throttle.GuessThrottle(self._clock)
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self.user_file = directory / FILE_NAME
@@ -151,13 +155,19 @@ class Accounts:
     def read_again(self) -> None:
         """Take over passwords from the file as it is now; OSError, UnicodeDecodeError."""
         self.user_file.stat()
-        self._credentials = _read_credentials(self.user_file)
+        before, self._credentials = self._credentials, _read_credentials(self.user_file)
+        for name, record in self._records.items():
+            if before.get(name) != self._credentials.get(name):
+                self._end(record)
+                self._tell_ended(record)
 
     def set_password(self, name: str, nt_hash: bytes) -> None:
         """Give an account another password, at once; MQError with STATUS_NO_SUCH_USER."""
         record = self._existing(name)
         self._credentials[folded_name(record.name)] = self._credential(nt_hash)
         self._write_credentials()
+        self._end(record)
+        self._tell_ended(record)
 
     def remove(self, name: str) -> Completion[None]:
         """Delete an account, which cannot log on from now on; MQError with STATUS_NO_SUCH_USER."""
@@ -170,8 +180,19 @@ class Accounts:
                 hook(transaction, self._sid(record))
         del self._records[folded_name(record.name)]
         del self._by_number[record.relative_identifier]
-        self._identities.pop(record.name, None)
+        self._end(record)
+        transaction.committed.add_done_callback(lambda _: self._tell_ended(record))
         return transaction.committed
+
+    def _end(self, record: _Record) -> None:
+        """Nobody who has proved to be an account is it any more; who proves it anew is."""
+        known = self._identities.pop(record.name, None)
+        if known is not None:
+            known.validity.ended = True
+
+    def _tell_ended(self, record: _Record) -> None:
+        for hook in self.ended_hooks:
+            hook(self._sid(record))
 
     def list(self) -> list[Account]:
         """All accounts, by name."""
@@ -243,7 +264,7 @@ class Accounts:
         known = self._identities.get(record.name)
         if known is None:
             sids = _group_sids(record.groups)
-            known = authenticated(record.name, self._sid(record), *sids)
+            known = authenticated(record.name, self._sid(record), *sids, validity=Validity())
             self._identities[record.name] = known
         return known
 

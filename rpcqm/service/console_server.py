@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rpcqm.api.application import HEADERS, Api, ApiSettings, methods_of
 from rpcqm.api.problems import explained
 from rpcqm.api.routes import BASE, METHODS
+from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
@@ -72,6 +73,7 @@ class ConsoleServer:
             cancels=True,
             name="console",
         )
+        parts.operations.ended.subscribe(OpenKind.SESSION, self._end_sessions)
         self._server.listen_on(listening, parts.context)
 
     def _answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
@@ -96,6 +98,10 @@ class ConsoleServer:
             settings = console_settings(self._parts)
             self._console = Console(operations, self._log_ons, self._parts.clock, settings)
         return self._console
+
+    def _end_sessions(self, sid: str) -> None:
+        if self._console is not None:
+            self._console.sessions.end_all(sid)
 
     def adjust(self, parts: ConsoleParts) -> None:
         """Go on with other settings, and with another certificate for new connections."""

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 
+from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.log import get_logger
 from rpcqm.config import Configuration
 from rpcqm.dcom.access import CallerCheck, Permissions
@@ -63,6 +64,7 @@ class DcomDoor:
             Permissions.of(section.minimum_level, section.launch, section.access)
         )
         self.exporter = ObjectExporter(engine.clock, supports, _limits(configuration))
+        engine.ended.subscribe(OpenKind.OBJECT, self.exporter.end_owned)
         self.pings = PingSets(self.exporter, engine.timers)
         self._bindings = Bindings(
             _names(engine.queue_manager.computer_name),

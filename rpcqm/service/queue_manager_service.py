@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rpcqm import config
 from rpcqm.base.admission import Admission, room_for_connections
 from rpcqm.base.clock import Clock, HeldClock, SystemClock
+from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
@@ -230,7 +231,7 @@ class QueueManagerService:
         engine.sender_rights.account_of = accounts.identity_of_sid
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
-        accounts.removal_hooks.append(lambda _, sid: engine.leases.end_all(sid))
+        accounts.ended_hooks.append(engine.ended.tell)
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:
@@ -245,6 +246,8 @@ class QueueManagerService:
         )
         if recorder is not None:
             server.make_connection = recorder.connection
+        engine.ended.subscribe(OpenKind.HANDLE, server.end_handles)
+        engine.ended.subscribe(OpenKind.ASSOCIATION, server.end_associations)
         store.tell_together(server.gathering)
         server.dispatcher.before_careful = engine.turn.drain
         self._undo.push_async_callback(server.stop)

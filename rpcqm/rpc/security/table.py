@@ -125,6 +125,14 @@ class SecurityTable:
             if context.established
         )
 
+    def has_caller(self, sid: str) -> bool:
+        """Whether any of the calls that may come are an account's."""
+        return any(
+            context.identity.sid == sid
+            for context in (self.base, *self._contexts.values())
+            if context.established
+        )
+
     def sign_headers(self) -> None:
         """Sign headers from now on: the connection has agreed on PFC_SUPPORT_HEADER_SIGN."""
         if not self.signs_headers:
@@ -219,6 +227,9 @@ class SecurityTable:
             raise SecurityRefusal(str(error), reason, status, context.claim) from error
         except AuthenticationError as error:
             raise _denied(str(error), claim=context.claim) from error
+        if context.established and context.identity.has_ended:
+            context.refused = True
+            raise _denied("the account has ended since it was proved", claim=context.claim)
         if context.established:
             self._on_logon(context)
         return answer

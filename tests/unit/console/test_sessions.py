@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.console.forms import MOST_FIELDS, read_fields
@@ -120,6 +121,17 @@ def test_a_one_time_logon_is_good_once_within_its_minute(clock: SimulatedClock) 
 
 
 @pytest.mark.bound("console.logons_waiting")
+def test_a_one_time_logon_ends_with_its_account(clock: SimulatedClock) -> None:
+    logons, ended = LogonOperations(clock), EndedRights()
+    ended.subscribe(OpenKind.ONE_TIME_LOGON, logons.end_all)
+    text = logons.create(ADMINISTRATOR)
+    ended.tell(ALICE.sid)
+    assert logons.redeem(text) == ADMINISTRATOR
+    text = logons.create(ADMINISTRATOR)
+    ended.tell(ADMINISTRATOR.sid)
+    assert logons.redeem(text) is None
+
+
 def test_one_time_logons_are_bounded(clock: SimulatedClock) -> None:
     logons = LogonOperations(clock)
     tokens = [logons.create(ADMINISTRATOR) for _ in range(MOST_WAITING + 1)]

@@ -398,7 +398,7 @@ def test_what_is_open_ends_with_the_rights_of_its_account(
 # Orders of events
 
 
-def test_an_account_that_removes_itself_is_answered(world: World) -> None:
+def test_an_account_that_changes_itself_is_answered(world: World) -> None:
     """Its connection ends behind the answer."""
     world.lose("removed")
     accounts = world.client.accounts

@@ -6,6 +6,8 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import FaultStatus, HResult, MQError
 from rpcqm.rpc import pdu
 from rpcqm.rpc.call import Call
+from rpcqm.rpc.server import RpcServer
+from tests.support.callers import ALICE, BOB
 from tests.support.probe import ProbeHandlers, ProbeRequest, ProbeResponse, Rig, Wire, request
 
 OPEN, USE, CLOSE = 4, 5, 6
@@ -120,3 +122,18 @@ def test_a_handle_of_a_call_that_is_given_up_and_fails_is_run_down_once() -> Non
     handlers.waiting.fail(RuntimeError("nothing came of it"))
     wire.association.connection_lost()
     assert handlers.run_down == ["late"]
+
+
+def test_the_handles_of_an_account_end_in_every_group() -> None:
+    """Also where others are in the group, whose handles stay."""
+    server = RpcServer()
+    ended: list[object] = []
+    for client in ("one", "two"):
+        group = server.groups.join(0, "ncacn_ip_tcp", client)
+        assert group is not None
+        for owner in (ALICE, BOB):
+            table, name = group.handles, owner.name
+            opened = table.open("handle", name, lambda each: ended.append(each.value), None, owner)
+            assert not opened.closed
+    server.end_handles(ALICE.sid)
+    assert ended == ["alice", "alice"]

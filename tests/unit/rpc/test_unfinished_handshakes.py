@@ -1,11 +1,15 @@
 """A handshake that is not gone on with is what its connection owes, whichever it is."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rpcqm.base.identity import Identity, Validity, authenticated
 from rpcqm.rpc import pdu
-from rpcqm.rpc.security.context import PKT_PRIVACY
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.security.context import CONNECT, PKT_PRIVACY, MessageProtection
+from rpcqm.rpc.security.logon import NO_CLAIM
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import Rig, Wire, alter, bind
@@ -47,3 +51,40 @@ def test_a_handshake_that_failed_is_not_owed(wire: Wire) -> None:
     assert ack.auth is not None
     wire.send(pdu.Auth3(call_id=0, auth=leg(1, first.step(ack.auth.auth_value))).pack())
     assert wire.association.unfinished is None
+
+
+class Proved:
+    """A handshake of two legs, whose account ends between them."""
+
+    claim, complete = NO_CLAIM, False
+
+    def __init__(self) -> None:
+        self.identity = authenticated("alice", "S-1-5-21-1-2-3-1000", validity=Validity())
+
+    def step(self, token: bytes) -> bytes:
+        self.complete = token == b"last"
+        self.identity.validity.ended = self.complete
+        return b"" if self.complete else b"go on"
+
+    def protection(self, level: AuthenticationLevel) -> MessageProtection:
+        raise NotImplementedError
+
+    def peer(self) -> Identity:
+        return self.identity
+
+
+class Provider:
+    principal_name = ""
+
+    def accept(self, level: AuthenticationLevel, address: str = "") -> Proved:
+        return Proved()
+
+
+def test_an_account_that_ends_before_its_handshake_does_is_not_logged_on() -> None:
+    wire = Rig(providers={NTLM: Provider()}).connect()
+    trailer = pdu.SecurityTrailer(NTLM, CONNECT, 1, b"first")
+    (ack,) = wire.send(bind(auth=trailer))
+    assert isinstance(ack, pdu.BindAck)
+    wire.send(pdu.Auth3(call_id=0, auth=replace(trailer, auth_value=b"last")).pack())
+    assert not wire.association.authenticated
+    assert not wire.association.has_caller("S-1-5-21-1-2-3-1000")

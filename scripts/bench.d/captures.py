@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from figures import Figure, UnavailableError, attempt, figure
+from harness import few
 from recorded import generate
 from sampling import sampled_command
 
@@ -74,7 +75,7 @@ def _same(path: Path, body: int, what: str, script: Path) -> Figure:
     fields = ("rpcqm.method", "rpcqm.status_name", "rpcqm.field")
     columns = [word for field in fields for word in ("-e", field)]
     begin = path.with_name("begin.pcapng")
-    generate(begin, body, BEGIN)
+    generate(begin, body, few(BEGIN))
     same = _tshark(begin, "-X", f"lua_script:{script}", *columns)
     name = f"capture show, {what}, against tshark telling the same"
     made = figure(name, same / _shown(begin), f"{BEGIN / 1e6:.0f} MB")
@@ -103,7 +104,7 @@ def run() -> Iterator[Figure]:
         script = Path(name) / "rpcqm.lua"
         script.write_text(dissector(), "utf-8")
         for what, body in (("small stubs", SMALL), ("1.1 KiB stubs", LARGE)):
-            made = generate(Path(name) / "capture.pcapng", body, SIZES[body])
+            made = generate(Path(name) / "capture.pcapng", body, few(SIZES[body]))
             show = f"capture show, {what}, against tshark"
             pairing = partial(_analysis, made.path, made.calls, what)
             yield from attempt(f"captured calls paired, {what}", pairing)

@@ -31,7 +31,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(module, "ROWS", catalogue.ROWS)
     disk = import_module("harness").Syncs(1.0, 1.0)
     monkeypatch.setattr(measuring, "syncs_of", lambda *_: disk)
-    monkeypatch.setattr(measuring, "busy", lambda: 0.0)
+    monkeypatch.setattr(measuring, "busy", lambda *_: 0.0)
     return made
 
 
@@ -94,6 +94,18 @@ def test_what_has_no_peer_here_is_not_measured_which_is_no_failure(
     told = capsys.readouterr().out
     assert f"{SECOND}: not measured: the peer is not installed" in told
     assert told.endswith("1 figures, 0 missed, 2 not measured\n")
+
+
+@pytest.mark.parametrize(
+    ("samples", "used"), [([0.05], 0.05), ([0.9, 0.02], 0.02), ([0.4, 0.6], 0.4)]
+)
+def test_what_others_soon_end_does_not_make_a_bench_noisy(
+    monkeypatch: pytest.MonkeyPatch, samples: list[float], used: float
+) -> None:
+    measuring, left = import_module("measuring"), list(samples)
+    monkeypatch.setattr(measuring, "busy", lambda *_: left.pop(0))
+    assert measuring.used_by_others() == used
+    assert left == []
 
 
 @pytest.mark.usefixtures("rows")

@@ -67,7 +67,8 @@ class Api:
         self._texts = ReceivedTexts(SystemClock())
         self._version = version
         self._is_ready = is_ready
-        self._openapi = b""
+        self._openapi = self._shown = b""
+        """The description, for programs and for people, as octets once somebody has asked."""
 
     def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
         """The answer to a request, whatever is wrong with it."""
@@ -209,7 +210,9 @@ class Api:
 
     def _page(self) -> Reply:
         """The description for people."""
-        told = page.page_of(openapi.document(self._version))
+        if not self._shown:
+            self._shown = page.page_of(openapi.document(self._version))
+        told = self._shown
         policy = (("Content-Security-Policy", page.POLICY),)
         return Reply(200, octets=told, content_type="text/html; charset=utf-8", headers=policy)
 
@@ -258,7 +261,12 @@ _NOT_READY = "the queue manager starts or stops, or its disk has failed"
 def _icon() -> Reply:
     """What browsers show beside the title of a page; everybody may ask."""
     kept = (("Cache-Control", "max-age=86400"),)
-    return Reply(octets=ICON.read_bytes(), content_type="image/svg+xml", headers=kept)
+    return Reply(octets=_icon_octets(), content_type="image/svg+xml", headers=kept)
+
+
+@functools.cache
+def _icon_octets() -> bytes:
+    return ICON.read_bytes()
 
 
 def _only(request: HttpRequest, method: str, reply: Reply) -> Reply:

@@ -53,7 +53,11 @@ class Shares(Generic[K]):
 
     def touch(self, key: K) -> None:
         """Whoever has a key uses it."""
-        self.use(key, self._owners.get(key, ""))
+        owner = self._owners.get(key)
+        if owner is None:
+            self.use(key, "")
+        else:
+            self._keys[owner].move_to_end(key)
 
     def remove(self, key: K) -> None:
         """Nobody has that key."""

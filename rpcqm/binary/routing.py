@@ -68,15 +68,18 @@ class Routing:
         return self._table or {}
 
     def initialize_routing_table(self) -> None:
-        """Find the cheapest ways from our sites ([MS-MQBR] 3.1.3.1); only a site gate has any."""
-        self._table = {}
-        if not self.is_site_gate(self._identifier):
+        """Find the cheapest ways from our sites ([MS-MQBR] 3.1.3.1); only a site gate has any.
+
+        While the directory cannot be read the last ways that it told of count (G427).
+        """
+        machines = self.get_directory_data(QueueManager, [equals("identifier", self._identifier)])
+        found, links = self.get_directory_data(Site), self.get_directory_data(RoutingLink)
+        if machines is None or found is None or links is None:
             return
-        own = self.get_queue_manager(self._identifier)
-        sites = {site.identifier for site in self.get_directory_data(Site) or ()}
-        links = self.get_directory_data(RoutingLink)
-        if own is not None and sites and links:
-            starts = [site for site in own.site_identifier_list if site in sites]
+        self._table = {}
+        if machines and links and self.is_site_gate(self._identifier):
+            sites = {site.identifier for site in found}
+            starts = [site for site in machines[0].site_identifier_list if site in sites]
             self._table = _cheapest_ways(starts, sites, links)
 
     # The procedures

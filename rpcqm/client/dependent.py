@@ -6,11 +6,11 @@ Messages come in buffers, which are asked for again, larger, until the message f
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Self
 from uuid import UUID
 
-from rpcqm.base.errors import HResult, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.qm2qm_session import create_remote_cursor, open_remote_queue
@@ -40,6 +40,10 @@ _TOO_SMALL = frozenset(
     }
 )
 _NAMES = ("Response", "Admin", "Dest")
+_ASKED_AGAIN = 8
+"""How often an answer may be too large for the room that the server has asked for."""
+_LARGEST = 0x0100_0000
+"""Octets or characters that no part of an answer exceeds."""
 _NAMES_TRAVEL = 1024
 """Characters of a format name that a buffer brings at most ([MS-MQMP] 3.1.5.3)."""
 
@@ -78,15 +82,21 @@ class _Sizes:
     names: int = 1024
 
     def of(self, old: qmcomm.CACTransferBufferV1) -> "_Sizes":
-        """Sizes in which the message fits, according to the server's answer."""
-        told = (getattr(old.u.value, f"pul{name}FormatNameLenProp") or 0 for name in _NAMES)
-        return replace(
+        """Sizes in which the message fits, according to the server's answer.
+
+        Raises DecodeError where these are no larger, or larger than anything.
+        """
+        told = [getattr(old.u.value, f"pul{name}FormatNameLenProp") or 0 for name in _NAMES]
+        larger = replace(
             self,
             body=max(self.body, old.pBodySize or 0),
             extension=max(self.extension, old.pMsgExtensionSize or 0),
             label=max(self.label, old.pulTitleBufferSizeInWCHARs or 0),
             names=max(self.names, *told),
         )
+        if larger == self or max(astuple(larger)) > _LARGEST:
+            raise DecodeError("the server asks for room that nothing needs")
+        return larger
 
 
 class DependentQueue:
@@ -163,11 +173,14 @@ class DependentQueue:
     async def format_name(self) -> str:
         """The format name that the queue was opened by ([MS-MQMP] 3.2.4.14)."""
         length = 128  # characters: most names fit, and the server tells the length of a longer one
-        while True:
+        for _ in range(_ASKED_AGAIN):
             response = await self._format_name(length)
             if response.result != HResult.MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL:
                 return (response.lpwcsFormatName or "").partition("\0")[0]
+            if not length < response.pdwLength <= _LARGEST:
+                break
             length = response.pdwLength
+        raise _never_enough()
 
     async def _format_name(self, length: int) -> qmcomm.rpc_ACHandleToFormatNameResponse:
         request = qmcomm.rpc_ACHandleToFormatNameRequest(
@@ -265,7 +278,7 @@ class DependentQueue:
     ) -> BufferedMessage:
         """Read; a message that does not fit stays, and is asked for again with larger buffers."""
         sizes = _Sizes()
-        while True:
+        for _ in range(_ASKED_AGAIN):
             buffer = _receiving_buffer(sizes, action, timeout, cursor, transaction)
             request = qmcomm2.rpc_ACReceiveMessageExRequest(hQMContext=self._context, ptb=buffer)
             response = await self._connections.call(request, accepted=_TOO_SMALL)
@@ -274,6 +287,11 @@ class DependentQueue:
             sizes = sizes.of(response.ptb.old)
             if action == MQ_ACTION_PEEK_NEXT:
                 action = MQ_ACTION_PEEK_CURRENT  # the cursor has moved on already
+        raise _never_enough()
+
+
+def _never_enough() -> DecodeError:
+    return DecodeError("the server says of every room that it is too small")
 
 
 def _receiving_buffer(

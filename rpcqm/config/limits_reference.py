@@ -335,6 +335,14 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     # Messages of other queue managers.
     Bound(
+        "binary.transfers",
+        "of the address from which most come, the one that was used longest ago is read from the "
+        "store again when it is needed",
+        "Sources of transactional messages, for each queue that they name, that are in memory.",
+        "rpcqm.binary.connection.incoming_transfers:CACHED",
+        "sources",
+    ),
+    Bound(
         "strangers.queues",
         "the acknowledgement is dropped",
         "Outgoing queues for acknowledgements to strangers.",

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 
 from rpcqm.base.clock import Clock
@@ -114,6 +114,9 @@ class Console:
             session = self._session(asked)
             return await self._answer(asked, session)
         except Refused as refused:
+            if session is None and not refused.detail:
+                octets = _plain_refusal(refused.status, refused.name)
+                return HttpResponse(int(refused.status), octets, (HTML, *HEADERS))
             return self._page(refused.status, "error.html", session, _told(refused))
         except MQError as error:
             told = _explained(error) | _advice(error, request, session)
@@ -295,6 +298,8 @@ class Console:
         self, status: HTTPStatus, asked: _Request, form: Fields | None = None, problem: str = ""
     ) -> HttpResponse:
         given = form or asked.fields
+        if status is HTTPStatus.OK and not given.text("account") and not given.text("to"):
+            return HttpResponse(int(status), _plain_logon(), (HTML, *HEADERS))
         values = {
             "title": text("logon.title"),
             "account": given.text("account"),
@@ -314,17 +319,33 @@ class Console:
         said = ""
         if session is not None:
             said, session.said = session.said, ""
-        common: dict[str, object] = {
-            "path": "",
-            "title": text("title"),
-            "said": said,
-            "account_name": "" if session is None else session.identity.name,
-            "token": "" if session is None else session.token,
-            "entries": _entries(session),
-        }
-        return HttpResponse(
-            int(status), render(template, {**common, **values}), (HTML, *HEADERS, *headers)
-        )
+        octets = render(template, {**_common(session, said), **values})
+        return HttpResponse(int(status), octets, (HTML, *HEADERS, *headers))
+
+
+def _common(session: Session | None, said: str) -> dict[str, object]:
+    """What all pages take."""
+    return {
+        "path": "",
+        "title": text("title"),
+        "said": said,
+        "account_name": "" if session is None else session.identity.name,
+        "token": "" if session is None else session.token,
+        "entries": _entries(session),
+    }
+
+
+@cache
+def _plain_refusal(status: HTTPStatus, name: str) -> bytes:
+    """The page of a refusal, as it is for everybody who has not logged on."""
+    return render("error.html", {**_common(None, ""), **_told(Refused(status, name))})
+
+
+@cache
+def _plain_logon() -> bytes:
+    """The page to log on, as it is for everybody who has asked for nothing yet."""
+    values = {"title": text("logon.title"), "account": "", "to": "", "problem": ""}
+    return render("logon.html", {**_common(None, ""), **values})
 
 
 def _entries(session: Session | None) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ def assets() -> dict[str, tuple[bytes, str]]:
     }
 
 
+@cache
 def asset_path(name: str) -> str:
     """The path of a file, as pages have it."""
     return _path(name, _FILES[name].read_bytes())

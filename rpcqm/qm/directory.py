@@ -54,6 +54,8 @@ class Directory(DirectoryAccess):
         self._outgoing = outgoing
         self.create_listed: Callable[[Queue], object]
         """Creates a public queue that the directory lists; the queues set it."""
+        self.online_hooks: list[Callable[[], None]] = []
+        """Called when the directory can be read again."""
         self._owners: dict[object, UUID] = {}
         """Whose the public queues elsewhere are, for when the directory cannot be asked."""
 
@@ -215,6 +217,8 @@ class Directory(DirectoryAccess):
         self._create_own_queues()
         for outgoing in self._outgoing.list():
             self.destination_queue_manager(FormatName.parse(outgoing.destination_format_name))
+        for hook in self.online_hooks:
+            hook()
 
     def _create_own_queues(self) -> None:
         """Public queues are created by listing them in the directory file."""

@@ -6,7 +6,6 @@ long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.
 """
 
 import struct
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -14,8 +13,10 @@ from uuid import UUID
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import ANONYMOUS
+from rpcqm.base.shares import Shares
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
 from rpcqm.codec.names.format_name import FormatName
@@ -38,7 +39,8 @@ _QUEUE_ID = struct.Struct("<I")
 _TIME = struct.Struct("<I")
 _REJECTED = struct.Struct("<II")
 _GUID_SIZE = 16
-_CACHED = 10_000
+CACHED = 10_000
+"""Transfers in memory; the others are in the store."""
 _SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 
 
@@ -241,11 +243,16 @@ def transaction_header_of(message: Message) -> TransactionHeader:
 
 
 class IncomingTransfers:
-    """The incoming transfers of a queue manager; the least used are read from the store again."""
+    """The incoming transfers of a queue manager; the least used are read from the store again.
+
+    Those of the address give way that has most. An acknowledgement that one of them owes is sent
+    all the same, when it is due (G428).
+    """
 
     def __init__(self, protocol: "BinaryProtocol") -> None:
         self._protocol = protocol
-        self._cache: OrderedDict[bytes, IncomingTransfer] = OrderedDict()
+        self._cache: dict[bytes, IncomingTransfer] = {}
+        self._shares: Shares[bytes] = Shares()
         self._keys: dict[bytes, bytes] = {}
         """Those of transfers, by what packets have of the source and the destination."""
         self.fed: set[int] = set()
@@ -304,10 +311,10 @@ class IncomingTransfers:
         written = message.packet[_SOURCE_AND_ADDRESS] + names
         known = self._keys.get(written)
         if known is not None and (found := self._cache.get(known)) is not None:
-            self._cache.move_to_end(known)
+            self._shares.touch(known)
             return found
         transfer = self._found_or_made(message)
-        if len(self._keys) >= _CACHED:
+        if len(self._keys) >= CACHED:
             self._keys.clear()
         self._keys[written] = transfer.key
         return transfer
@@ -318,13 +325,14 @@ class IncomingTransfers:
         name = str(attributes.destination_queue_format_name)
         made = IncomingTransfer(self._protocol, source, name)
         if (found := self._cache.get(made.key)) is not None:
-            self._cache.move_to_end(made.key)
+            self._shares.touch(made.key)
             return found
         if (data := records.get(made.key)) is not None:
             made.restore(data, records.get(made.rejected_key))
         self._cache[made.key] = made
-        while len(self._cache) > _CACHED:
-            self._cache.popitem(last=False)[1].schedule.stop()
+        self._shares.use(made.key, owner_of(message.source_address))
+        while len(self._cache) > CACHED:
+            del self._cache[self._shares.take_surplus()]
         return made
 
     def __iter__(self) -> Iterator[IncomingTransfer]:

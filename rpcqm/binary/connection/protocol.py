@@ -148,6 +148,7 @@ class BinaryProtocol:
         self.protection.own_certificate = self.security.own_certificate
         self.arrivals.decrypt = self.security.decrypted
         self._stopped_hooks.append(self.stop)
+        self.directory.online_hooks.append(self.directory_changed)
         if self.routing is not None:
             self.routing.start()
         for queue in self.outgoing.list():
@@ -185,6 +186,8 @@ class BinaryProtocol:
 
     def directory_changed(self) -> None:
         """Route as the directory says now ([MS-MQBR] 3.1.6.1), and try what did not work."""
+        if self.stopping:
+            return
         if self.routing is None:
             self.routing = self._new_routing()
             if self.routing is not None:

@@ -195,6 +195,24 @@ def test_only_site_gates_have_a_routing_table() -> None:
     assert enterprise.routing(gate).routing_table == {BERLIN: BERLIN, PARIS: PARIS}
 
 
+def test_an_unreadable_directory_leaves_the_table_as_it_was() -> None:
+    enterprise = Enterprise()
+    gate = enterprise.machine(1, BERLIN, gate=True)
+    enterprise.transfer(BERLIN, PARIS, 10)
+    routing = enterprise.routing(gate)
+    routing.start()
+    before = routing.routing_table
+    assert before == {BERLIN: BERLIN, PARIS: PARIS}
+    enterprise.directory.there = False
+    enterprise.clock.advance(3_600_000)
+    assert routing.routing_table == before
+    enterprise.directory.there = True
+    enterprise.contents.routing_links.clear()
+    enterprise.clock.advance(3_600_000)
+    assert routing.routing_table == {}
+    routing.stop()
+
+
 @pytest.mark.conformance("MQBR-timer-queue_manager_query")
 def test_the_routing_table_is_made_anew_every_hour() -> None:
     enterprise = Enterprise()

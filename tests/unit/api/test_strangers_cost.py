@@ -106,13 +106,13 @@ def test_what_browsers_may_ask_for_without_a_logon_is_made_once(
     half: ApiHalf, monkeypatch: pytest.MonkeyPatch, method: str, target: str
 ) -> None:
     log_ons = LogOns(half.accounts, half.operations, half.qm.store.metrics)
-    settings = ConsoleSettings("instance")
+    settings = ConsoleSettings("instance", frozenset({"instance"}))
     console = Console(half.operations, log_ons, half.qm.clock, settings)
 
     async def answer(asked: HttpRequest) -> Any:
         headers = (("Host", "instance"),)
         return await console.answer(
-            HttpRequest(asked.method, asked.target, headers, asked.body, asked.peer)
+            HttpRequest(asked.method, asked.target, headers, asked.body, "127.0.0.1")
         )
 
     assert not cost(monkeypatch, answer, method, target)

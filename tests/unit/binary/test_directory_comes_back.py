@@ -43,6 +43,7 @@ def test_a_directory_that_comes_back_is_what_counts_at_once(gate: Node) -> None:
         site.site_gate_collection = [router]
     source = Source(contents)
     gate.engine.settings.directory = source
+    gate.engine.directory.use(source)
     routing = gate.protocol.routing
     assert routing is not None
     routing.initialize_routing_table()

@@ -22,7 +22,7 @@ from rpcqm.base.resolver import (
 )
 from tests.support.clock import SimulatedClock
 
-PATIENCE = 30.0
+PATIENCE = 10.0
 HERE = ("127.0.0.1",)
 
 

@@ -125,6 +125,22 @@ def test_a_queue_is_gone_that_nobody_needs(simulation: Simulation, router: Node)
     assert len(bob.bodies("orders")) == 16
 
 
+def test_a_queue_that_is_used_now_and_then_stays(simulation: Simulation, router: Node) -> None:
+    """Though nothing is in it, and no session open, whenever somebody looks."""
+    simulation.nodes["bob"].create("orders")
+    name = "DIRECT=OS:bob\\private$\\orders"
+    router.send(name, b"first")
+    queue = router.outgoing(name)
+    simulation.advance(30_000)
+    for _ in range(15):
+        router.send(name, b"more")
+        simulation.advance(1_000)
+        for connection in list(router.protocol.connections):
+            connection.session.close("enough")
+        simulation.advance(59_000)
+    assert router.outgoing(name) is queue
+
+
 @pytest.mark.bound("outgoing.origins_in_log")
 def test_a_refusal_is_told_once_a_minute_for_each_origin(
     router: Node, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,6 @@
 """Whatever a crash leaves on the disk: every commit whole or absent, nothing acknowledged lost.
 
-A seeded sample; `scripts/soak` tries every point.
+A seeded sample; `scripts/soak crash` tries every point.
 """
 
 from collections.abc import Iterator

@@ -12,11 +12,11 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager
 from tests.mutations import evidence, hook, names, syntax
-from tests.mutations.campaign import shard, shard_of_day
+from tests.mutations.campaign import Fate, shard, shard_of_day, trial
 from tests.mutations.data import Mutation, MutationError, read_mutations
 from tests.mutations.idl import mutate_idl
 from tests.mutations.moving import Moves
-from tests.mutations.running import change_of, require_place
+from tests.mutations.running import TOOK_TOO_LONG, Outcome, change_of, require_place
 
 ROOT = Path(__file__).parents[3]
 CODES = "tests/unit/base/test_hresult.py::test_code_of_the_table_is_known_by_number_and_name"
@@ -236,6 +236,27 @@ def test_what_only_keeps_the_product_from_loading_is_not_caught(tmp_path: Path) 
     done = tried(tmp_path, ("base.hresult.HResult", "enum.IntEnum", "enum.Nothing"))
     assert done.returncode == 1
     assert "keeps the product from being imported" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mutated", "without", "fate"),
+    [
+        (Outcome(failures=["no"]), Outcome(passed=1), Fate.CAUGHT),
+        (Outcome(failures=[TOOK_TOO_LONG]), Outcome(passed=1), Fate.STOPPED),
+        (Outcome(failures=[TOOK_TOO_LONG]), Outcome(failures=[TOOK_TOO_LONG]), Fate.UNPROVED),
+        (Outcome(failures=["no"]), Outcome(), Fate.UNPROVED),
+    ],
+)
+def test_what_is_caught_by_time_alone_is_told_apart(
+    mutated: Outcome, without: Outcome, fate: Fate
+) -> None:
+    steps = trial(mutation("a", "b", "c"), {})
+    next(steps)
+    steps.send(mutated)
+    with pytest.raises(StopIteration) as ended:
+        steps.send(without)
+    assert ended.value.value.fate is fate
+    assert fate.is_good == (fate in (Fate.CAUGHT, Fate.STOPPED))
 
 
 def test_shards_are_together_all_mutations() -> None:

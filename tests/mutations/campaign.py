@@ -65,16 +65,19 @@ def trial(mutation: Mutation, baselines: dict[str, Outcome]) -> Trial:
 
 @dataclass(slots=True)
 class _Active:
-    mutation: Mutation
-    trial: Trial
+    """A trial with the run that it waits for; without a trial, tests that run unchanged."""
+
     run: Run
+    mutation: Mutation | None = None
+    trial: Trial | None = None
 
 
 class Campaign:
     """Runs the trials of mutations, some at a time.
 
     Each judgement is told as soon as it is known.  What a test does without a mutation is known
-    from the first time on.
+    from the first time on; tests of one file are run together without one, which starts their
+    servers once.  One that does not pass then is run again alone.
     """
 
     def __init__(
@@ -90,43 +93,60 @@ class Campaign:
         self._baselines: dict[str, Outcome] = {}
         self._active: list[_Active] = []
 
-    def judge(self, mutations: Iterable[Mutation]) -> list[Judgement]:
+    def judge(self, mutations: Sequence[Mutation]) -> list[Judgement]:
         """The judgements of these mutations, in the order in which they were known."""
         self.judgements = []
+        together = deque(self._together(mutations))
         waiting = deque(mutations)
-        while self._active or waiting:
+        while self._active or together or waiting:
+            while together and len(self._active) < self.jobs:
+                tests = together.popleft()
+                seconds = self.timeout * (2 + len(tests))
+                self._active.append(_Active(start(tests, None, seconds)))
             while waiting and len(self._active) < self.jobs:
                 self._begin(waiting.popleft())
             self._look()
         return self.judgements
 
+    def _together(self, mutations: Iterable[Mutation]) -> list[list[str]]:
+        """The tests that are not known without a mutation, of each file with several."""
+        files: dict[str, dict[str, None]] = {}
+        for mutation in mutations:
+            if mutation.test not in self._baselines:
+                files.setdefault(mutation.test.split("::")[0], {})[mutation.test] = None
+        return [list(tests) for tests in files.values() if len(tests) > 1]
+
     def _begin(self, mutation: Mutation) -> None:
         steps = trial(mutation, self._baselines)
         next(steps)
         try:
-            run = start(mutation.test, mutation, self.timeout)
+            run = start([mutation.test], mutation, self.timeout)
         except MutationError as error:
             self._keep(Judgement(mutation, Fate.LOST, str(error)))
             return
-        self._active.append(_Active(mutation, steps, run))
+        self._active.append(_Active(run, mutation, steps))
 
     def _look(self) -> None:
         """Pass on what has ended; rest a little if nothing has."""
-        ended = [(one, outcome) for one in self._active if (outcome := one.run.ended())]
-        for one, outcome in ended:
+        ended = [(one, outcomes) for one in self._active if (outcomes := one.run.ended())]
+        for one, outcomes in ended:
             self._active.remove(one)
-            self._go_on(one, outcome)
+            if one.mutation and one.trial:
+                self._go_on(one.mutation, one.trial, outcomes[one.mutation.test])
+            else:
+                good = {test: outcome for test, outcome in outcomes.items() if outcome.is_good}
+                self._baselines.update(good)
         if not ended:
             time.sleep(_PAUSE)
 
-    def _go_on(self, one: _Active, outcome: Outcome) -> None:
+    def _go_on(self, mutation: Mutation, steps: Trial, outcome: Outcome) -> None:
         try:
-            one.trial.send(outcome)
+            steps.send(outcome)
         except StopIteration as end:
             self._keep(end.value)
             return
-        one.run = start(one.mutation.test, None, self.timeout * 3)
-        self._active.append(one)
+        run = start([mutation.test], None, self.timeout * 3)
+        self._active.append(_Active(run, mutation, steps))
 
     def _keep(self, judgement: Judgement) -> None:
         self.judgements.append(judgement)
@@ -137,6 +157,13 @@ def shard(mutations: Sequence[Mutation], index: int, count: int) -> list[Mutatio
     """Part `index`, from 1, of `count`; tests of one file stay together in the order of files."""
     ordered = sorted(mutations, key=lambda mutation: mutation.test)
     return ordered[index - 1 :: count]
+
+
+def block(mutations: Sequence[Mutation], index: int, count: int) -> list[Mutation]:
+    """Part `index`, from 1, of `count`, of tests that are neighbours: most share a file."""
+    ordered = sorted(mutations, key=lambda mutation: mutation.test)
+    size = len(ordered)
+    return ordered[size * (index - 1) // count : size * index // count]
 
 
 def shard_of_day(mutations: Sequence[Mutation], count: int, day: date) -> list[Mutation]:

@@ -14,8 +14,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,6 @@ PRELOADED = (
 )
 # Without rewritten assertions: pytest would load the product too by a finder of its own.
 OPTIONS = (
-    "-x",
     "-q",
     "--assert=plain",
     "--no-header",
@@ -57,28 +56,30 @@ TOOK_TOO_LONG = "took too long"
 
 
 class Verdict:
-    """A plugin of pytest that runs the named test only, and keeps what came of it."""
+    """A plugin of pytest that runs the named tests only, and keeps what came of each."""
 
-    def __init__(self, test: str) -> None:
-        self.test = test
-        self.passed = 0
-        self.failures: list[str] = []
-        self.broken: list[str] = []
+    def __init__(self, tests: Sequence[str]) -> None:
+        self.outcomes = {test: Outcome() for test in tests}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if is_part(item.nodeid, self.test)]
+        items[:] = [item for item in items if self._of(item.nodeid)]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.broken.append(str(report.longrepr)[-400:])
+            for outcome in self.outcomes.values():
+                outcome.broken.append(str(report.longrepr)[-400:])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            crash = getattr(report.longrepr, "reprcrash", None)
-            self.failures.append(str(getattr(crash, "message", report.longrepr))[:400])
-        elif report.when == "call" and report.passed:
-            self.passed += 1
+        for outcome in self._of(report.nodeid):
+            if report.failed:
+                crash = getattr(report.longrepr, "reprcrash", None)
+                outcome.failures.append(str(getattr(crash, "message", report.longrepr))[:400])
+            elif report.when == "call" and report.passed:
+                outcome.passed += 1
+
+    def _of(self, node: str) -> list["Outcome"]:
+        return [outcome for test, outcome in self.outcomes.items() if is_part(node, test)]
 
 
 def is_part(node: str, test: str) -> bool:
@@ -101,32 +102,34 @@ class Outcome:
 
 @dataclass(slots=True)
 class Run:
-    """A test that runs in a child process."""
+    """Tests of one file that run in a child process."""
 
     process: int
     folder: Path
     deadline: float
+    tests: Sequence[str]
 
-    def ended(self) -> Outcome | None:
-        """What came of it, None while it runs; a run that takes too long is stopped: it failed."""
+    def ended(self) -> dict[str, Outcome] | None:
+        """What came of each, None while they run; what takes too long is stopped: it failed."""
         if os.waitpid(self.process, os.WNOHANG)[0]:
-            outcome = self._read()
+            outcomes = self._read()
         elif time.monotonic() < self.deadline:
             return None
         else:
             os.killpg(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
-            outcome = Outcome(failures=[TOOK_TOO_LONG])
+            outcomes = {test: Outcome(failures=[TOOK_TOO_LONG]) for test in self.tests}
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
-        return outcome
+        return outcomes
 
-    def _read(self) -> Outcome:
+    def _read(self) -> dict[str, Outcome]:
         try:
-            return Outcome(**json.loads((self.folder / "outcome").read_text("utf-8")))
+            told = json.loads((self.folder / "outcomes").read_text("utf-8"))
         except FileNotFoundError:
-            return Outcome(failures=["the process of the test died"])
+            return {test: Outcome(failures=["the process of the test died"]) for test in self.tests}
+        return {test: Outcome(**outcome) for test, outcome in told.items()}
 
 
 def preload() -> None:
@@ -161,8 +164,8 @@ def change_of(mutation: Mutation, folder: Path) -> dict[str, str]:
     return {"module": "rpcqm.idl", "path": str(copy / "__init__.py")}
 
 
-def start(test: str, mutation: Mutation | None, seconds: float) -> Run:
-    """Run the test in a child process; MutationError if the mutation does not apply."""
+def start(tests: Sequence[str], mutation: Mutation | None, seconds: float) -> Run:
+    """Run tests of one file in a child process; MutationError if the mutation does not apply."""
     folder = Path(tempfile.mkdtemp(prefix="mutation-"))
     try:
         change = change_of(mutation, folder) if mutation else None
@@ -172,12 +175,12 @@ def start(test: str, mutation: Mutation | None, seconds: float) -> Run:
     sys.stdout.flush()
     process = os.fork()
     if process == 0:
-        _child(test, change, folder)
-    return Run(process, folder, time.monotonic() + seconds)
+        _child(tests, change, folder)
+    return Run(process, folder, time.monotonic() + seconds, tests)
 
 
-def _child(test: str, change: Mapping[str, str] | None, folder: Path) -> None:
-    """Run the test, tell the outcome in the folder, and end the process."""
+def _child(tests: Sequence[str], change: Mapping[str, str] | None, folder: Path) -> None:
+    """Run the tests, tell the outcomes in the folder, and end the process."""
     try:
         os.setsid()
         output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
@@ -188,15 +191,11 @@ def _child(test: str, change: Mapping[str, str] | None, folder: Path) -> None:
         if change:
             os.environ.update(hook.environment(folder, change))
             hook.install(change)
-        verdict = Verdict(test)
-        base = f"--basetemp={folder / 'tests'}"
-        pytest.main([*OPTIONS, base, test.split("::")[0]], plugins=[verdict])
-        told = {
-            "passed": verdict.passed,
-            "failures": verdict.failures,
-            "broken": verdict.broken,
-        }
-        (folder / "outcome.new").write_text(json.dumps(told), "utf-8")
-        (folder / "outcome.new").rename(folder / "outcome")
+        verdict = Verdict(tests)
+        words = [f"--basetemp={folder / 'tests'}", *(["-x"] if change else [])]
+        pytest.main([*OPTIONS, *words, tests[0].split("::")[0]], plugins=[verdict])
+        told = {test: asdict(outcome) for test, outcome in verdict.outcomes.items()}
+        (folder / "outcomes.new").write_text(json.dumps(told), "utf-8")
+        (folder / "outcomes.new").rename(folder / "outcomes")
     finally:
         os._exit(0)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.mutations.campaign import Campaign, Fate, Judgement, shard
+from tests.mutations.campaign import Campaign, Fate, Judgement, block
 from tests.mutations.data import DIRECTORY, read_mutations
 from tests.mutations.running import preload
 from tests.support.soak_record import Goal, Part, Record, main_of, on_one_line, options, run_parts
@@ -69,7 +69,7 @@ def main(words: Sequence[str]) -> int:
     def work(name: str) -> Part:
         index, count = map(int, name.split("/"))
         print(f"part {name}", flush=True)
-        return part_of(campaign.judge(shard(mutations, index, count)))
+        return part_of(campaign.judge(block(mutations, index, count)))
 
     status = run_parts(record, names, work)
     if record.page:

@@ -5,20 +5,21 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.mutations import evidence, hook, names, syntax
-from tests.mutations.campaign import Fate, shard, shard_of_day, trial
+from tests.mutations import campaign, evidence, hook, names, syntax
+from tests.mutations.campaign import Fate, block, shard, shard_of_day, trial
 from tests.mutations.data import Mutation, MutationError, read_mutations
 from tests.mutations.idl import mutate_idl
 from tests.mutations.moving import Moves
 from tests.mutations.running import TOOK_TOO_LONG, Outcome, change_of, require_place
 
 ROOT = Path(__file__).parents[3]
+Divided = Callable[[Sequence[Mutation], int, int], list[Mutation]]
 CODES = "tests/unit/base/test_hresult.py::test_code_of_the_table_is_known_by_number_and_name"
 SOURCE = """\
 class Reader:
@@ -224,6 +225,44 @@ def test_a_mutation_that_its_test_notices_is_caught(tmp_path: Path) -> None:
     assert "1 of 1 mutations: 1 caught" in done.stdout
 
 
+def test_tests_of_one_file_run_together_without_a_mutation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not pass then is run again alone."""
+    runs: list[tuple[list[str], bool]] = []
+
+    class Ended:
+        def __init__(self, tests: list[str], changed: bool) -> None:
+            bad = Outcome(failures=["no"])
+            alone = tests == ["a.py::second"]
+            good = {test: test != "a.py::second" or alone for test in tests}
+            self.outcomes = {
+                test: bad if changed or not good[test] else Outcome(passed=1) for test in tests
+            }
+
+        def ended(self) -> dict[str, Outcome]:
+            return self.outcomes
+
+    def start(tests: list[str], changed: Mutation | None, seconds: float) -> Ended:
+        runs.append((tests, changed is not None))
+        return Ended(tests, changed is not None)
+
+    monkeypatch.setattr(campaign, "start", start)
+    first, second, third = tests = ["a.py::first", "a.py::second", "b.py::third"]
+    some = [Mutation((), "qm", "1", "2", test, rule="It is.") for test in tests]
+    tried = campaign.Campaign(1, lambda judgement: None)
+    assert [judgement.fate for judgement in tried.judge(some)] == [Fate.CAUGHT] * 3
+    assert runs == [
+        ([first, second], False),
+        ([first], True),
+        ([second], True),
+        ([second], False),
+        ([third], True),
+        ([third], False),
+    ]
+    runs.clear()
+    tried.judge(some)
+    assert runs == [([first], True), ([second], True), ([third], True)]
+
+
 def test_the_run_fails_when_one_survives_or_no_longer_applies(tmp_path: Path) -> None:
     done = tried(tmp_path, (OTHER, "0xC00E001B", "0xC00E0E1B"), (ERROR, "8", "9"))
     assert done.returncode == 1
@@ -259,9 +298,11 @@ def test_what_is_caught_by_time_alone_is_told_apart(
     assert fate.is_good == (fate in (Fate.CAUGHT, Fate.STOPPED))
 
 
-def test_shards_are_together_all_mutations() -> None:
+@pytest.mark.parametrize("divided", [shard, block])
+@pytest.mark.parametrize("count", [1, 3, 10, 12])
+def test_shards_are_together_all_mutations(divided: Divided, count: int) -> None:
     some = [mutation("a", "b", str(number)) for number in range(10)]
-    parts = [part for index in (1, 2, 3) for part in shard(some, index, 3)]
+    parts = [part for index in range(1, count + 1) for part in divided(some, index, count)]
     assert sorted(parts, key=some.index) == some
 
 

@@ -82,6 +82,7 @@ def test_numbers_of_messages_that_wait_become_durable_together(sending: Sending)
     assert sending.shop.bodies[-1] == b"%d" % NUMBERED_AT_ONCE
 
 
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.8.2")
 def test_what_is_shown_of_a_stream_is_what_has_been_posted(sending: Sending) -> None:
     """Numbers are given ahead of what is posted, so that one commit keeps many of them."""
     sending.shop.answers, sending.shop.usual = [200], None

@@ -11,13 +11,19 @@ from typing import Any
 
 import pytest
 
+from rpcqm.base.completion import start
+from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
+from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.interfaces import qmmgmt
+from rpcqm.mqac.collection import MSMQCollection
+from rpcqm.mqac.management import MSMQManagement
 from rpcqm.service import interfaces
 from tests.support.binary_network import Node, Simulation
 from tests.support.callers import ADMINISTRATOR, CallServer, Served
+from tests.support.fake_com import call_of
 from tests.support.queue_manager import MEMORY
 from tests.support.remote_reader import format_of
 
@@ -102,6 +108,21 @@ def test_what_is_not_acknowledged_is_told_by_its_place_in_the_sequence(
     assert (count, sequence(last_ack)) == (3, NOTHING)
     interval, moment = told(alice, "EOD_RESEND_INTERVAL", "EOD_RESEND_TIME")
     assert (interval, moment) == (30, simulation.clock.now() // SECOND + 30)
+
+
+@pytest.mark.conformance("MQAC-packet-SequenceInfoCollection")
+def test_an_object_tells_of_a_place_in_the_sequence_the_same(alice: Node) -> None:
+    call, machine = call_of(ADMINISTRATOR), interfaces.machine(alice.engine)
+    made = MSMQManagement(machine)
+    start(made.Init(call, None, None, Variant(VARENUM.VT_BSTR, STREAM))).result()
+    collection = start(made.EodGetSendInfo(call)).result()
+    for name, property_name in (("EodNextSeq", "NEXT_SEQ"), ("EodLastNonAck", "LAST_NON_ACK")):
+        (blob,) = told(alice, f"EOD_{property_name}")
+        inner = collection.Item(call, Variant(VARENUM.VT_BSTR, name)).value
+        assert isinstance(inner, MSMQCollection)
+        elements = {key: element.value for key, element in inner.elements.items()}
+        assert tuple(elements[key] for key in ("SeqID", "SeqNo", "PrevNo")) == sequence(blob)
+        assert elements["SeqNo"] == elements["PrevNo"] + 1
 
 
 @claims("EOD_LAST_ACK_TIME", "EOD_LAST_ACK_COUNT", "EOD_LAST_ACK")

@@ -180,6 +180,7 @@ def _turn_of(stories: dict[Half, Story], actions: list[Any], half: Half) -> list
 @example([[*[("send", 1, bytes(5000), {})] * 2, ("quota", 2), ("send", 1, b"", {})]], {})
 @example([[*[("send", 1, b"", {})] * 3, ("trail",), *[("send", 1, b"", {})] * 3]], {})
 @example([[*[("send", 1, b"", {})] * 3, ("reopen", 1), *[("send", 1, b"", {})] * 3]], {})
+@example([[("send", 0, b"", {"ulRelativeTimeToLive": 60})] * 3] * 3, {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[0]))] * 3] * 3, {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[1], pAuditing=2))] * 3] * 3, {})
 @example([[("send", 0, b"", asking(ADMINISTRATIONS[0], 8, **OVER))] * 3] * 3, {})

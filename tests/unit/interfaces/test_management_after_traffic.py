@@ -121,8 +121,9 @@ def test_an_object_tells_of_a_place_in_the_sequence_the_same(alice: Node) -> Non
         inner = collection.Item(call, Variant(VARENUM.VT_BSTR, name)).value
         assert isinstance(inner, MSMQCollection)
         elements = {key: element.value for key, element in inner.elements.items()}
-        assert tuple(elements[key] for key in ("SeqID", "SeqNo", "PrevNo")) == sequence(blob)
-        assert elements["SeqNo"] == elements["PrevNo"] + 1
+        identifier, number, previous = sequence(blob)
+        assert elements == {"SeqID": identifier, "SeqNo": number, "PrevNo": previous}
+        assert number == previous + 1
 
 
 @claims("EOD_LAST_ACK_TIME", "EOD_LAST_ACK_COUNT", "EOD_LAST_ACK")

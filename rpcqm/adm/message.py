@@ -184,6 +184,13 @@ class Message:
             name = f"{self.sender}{_BEHIND_SENDER}".encode() + name
         return self.packet + name + _LENGTH.pack(len(name))
 
+    @property
+    def stored_size(self) -> int:
+        """The octets of `stored`, which quotas count (G164)."""
+        if not self.application_deadletter_queue:
+            return len(self.packet) + len(self.source_address or self.sender)
+        return len(self.stored)
+
     @classmethod
     def of(cls, attributes: PacketMessage) -> "Message":
         """The message whose packet has been looked at already."""

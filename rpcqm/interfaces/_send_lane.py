@@ -149,7 +149,6 @@ class TemplatedSend:
         association.pending += 1
         lane.path.pending += 1
 
-    beside = 0
     changes = None
 
     # A request in flight (`rpc.call.InFlight`).

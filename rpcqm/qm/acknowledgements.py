@@ -147,7 +147,7 @@ class Acknowledgements:
         reason: MessageClass | None = None,
     ) -> None:
         """Put a copy into a journal, or for a reason into a dead-letter queue, if there is room."""
-        size = len(message.packet)
+        size = message.stored_size
         quotas = self._quotas
         if not quotas.has_room(target, quotas.keeping_quota(target), size):
             return
@@ -327,7 +327,7 @@ class Acknowledgements:
         transaction.call_after(partial(self._positions.became_dead_letter, target, reason))
 
     def _has_room_for_strangers(self, target: Queue, message: Message) -> bool:
-        size = len(message.packet)
+        size = message.stored_size
         try:
             self._quotas.admit(target, size)
         except EnqueueRefusedError:
@@ -456,7 +456,7 @@ class Acknowledgements:
             right = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
             self._access.check_queue(target, sender, right)
         if not unbounded:
-            self._quotas.admit(target, len(message.packet))
+            self._quotas.admit(target, message.stored_size)
         self._positions.arrive(transaction, target, message, message.envelope, kept_flags=0)
 
 

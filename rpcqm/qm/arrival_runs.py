@@ -23,13 +23,11 @@ from rpcqm.store.transaction import StoreTransaction
 class ArrivalRun:
     """Messages for one queue, in the order of their arrival; all of them durable, or none.
 
-    `stored` are their octets as they are kept; the last `beside` octets of the last of them are no
-    packet's.
+    `stored` are their octets as they are kept.
     """
 
     queue: Queue
     durable: bool
-    beside: int
     stored: list[bytes] = field(default_factory=list)
     priorities: list[int] = field(default_factory=list)
     flags: list[int] = field(default_factory=list)
@@ -48,7 +46,7 @@ class ArrivalRuns:
     def insert(self, change: StoreTransaction, run: ArrivalRun) -> None:
         """Let a run belong to a commit. Raises MQError if there is no room for all of it."""
         queue, stored = run.queue, run.stored
-        self._quotas.admit(queue, sum(map(len, stored)) - run.beside)
+        self._quotas.admit(queue, sum(map(len, stored)))
         keys = self._store.counters.next_lookup_identifiers(run.priorities)
         timed = run.expiries.count(NEVER) < len(run.expiries)
         change.insert_many(
@@ -77,7 +75,7 @@ class ArrivalRuns:
         """
         for queue, stored in arriving:
             message = Message.restored(stored, 0)
-            self._quotas.admit(queue, len(message.packet))
+            self._quotas.admit(queue, len(stored))
             self._positions.arrive(change, queue, message, message.envelope)
 
     def _published(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:

@@ -38,7 +38,6 @@ class ComposedMessage:
         changes: Changes | None = None,
     ) -> None:
         self._stored, self._envelope, self._enqueue = message.stored, envelope, enqueue
-        self.beside = len(self._stored) - len(message.packet)
         self.priority, self.changes = envelope.priority, changes
         self.outcome: Completion[None] = Completion()
 

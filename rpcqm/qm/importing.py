@@ -28,7 +28,7 @@ def import_message(
     transactional = message.attributes.transaction_identifier is not None
     if transactional is not queue.transactional:
         raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-    quotas.admit(queue, len(packet))
+    quotas.admit(queue, message.stored_size)
     outcome: Completion[int] = Completion()
     with store.transaction("import") as change:
         key = positions.arrive(change, queue, message, message.envelope, imported=True)

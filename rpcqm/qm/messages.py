@@ -100,7 +100,7 @@ class MessageEvents:
         try:
             if queue.queue_manager is None:
                 raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
-            self._quotas.admit(queue, len(message.packet))
+            self._quotas.admit(queue, message.stored_size)
             envelope = message.envelope
             if not isinstance(queue, OutgoingQueue):
                 refuse_late(envelope, self._clock.now() // 1000)

@@ -157,7 +157,6 @@ class RepeatedMessage:
         "priority",
     )
 
-    beside = 0
     changes = None
     administration, sender = None, ANONYMOUS
     """One that asks to be acknowledged goes alone."""

@@ -215,7 +215,6 @@ class Turn:
         return ArrivalRun(
             run.queue,
             kind.recoverable,
-            messages[-1].beside,
             composed.packets,
             composed.priorities,
             [kind.flags] * count,

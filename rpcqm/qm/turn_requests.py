@@ -38,10 +38,6 @@ class TemplatedMessage(Protocol):
     def priority(self) -> int: ...
 
     @property
-    def beside(self) -> int:
-        """The octets that are kept behind its packet."""
-
-    @property
     def changes(self) -> Changes | None:
         """Records of a protocol that belong to the same commit."""
 

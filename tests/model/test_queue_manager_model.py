@@ -239,7 +239,7 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
         )
         sent = self.qm.clock.now() // 1000
         expiry = None if seconds is None else (sent + seconds) * 1000
-        size = len(message.packet)
+        size = message.stored_size
         copy = MMessage(
             body,
             (0, 0),

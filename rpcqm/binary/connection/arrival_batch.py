@@ -110,7 +110,7 @@ class Batch:
         """The run of a queue; None where the batch has one of another kind already."""
         run = self.runs.get(queue.queue_id)
         if run is None:
-            run = self.runs[queue.queue_id] = ArrivalRun(queue, durable, len(self.beside))
+            run = self.runs[queue.queue_id] = ArrivalRun(queue, durable)
         return run if run.durable is durable else None
 
     def sequence_for(

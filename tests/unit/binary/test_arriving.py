@@ -18,7 +18,7 @@ from rpcqm.codec.packet.internal import OrderAckBody
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.patch import with_session_header
 from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
-from tests.support.binary_peer import ScriptedPeer
+from tests.support.binary_peer import ADDRESS, ScriptedPeer
 from tests.unit.binary.test_arrival_batches import Sent
 
 NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"
@@ -396,3 +396,28 @@ def test_a_message_whose_counts_differ_is_in_its_queue_and_the_session_closed(
     pair.bob.kill()
     pair.bob.start()
     assert pair.bob.bodies("orders") == ([b"counted"] if recoverable else [])
+
+
+@pytest.mark.parametrize("reads", [1, 8])
+@pytest.mark.parametrize("too_much", [0, 1])
+def test_what_is_kept_beside_a_packet_counts_before_the_message_is_taken(
+    pair: Exchanging, reads: int, too_much: int
+) -> None:
+    """The address that a message came from is kept, too: a quota is not passed by it (G164)."""
+    peer = ScriptedPeer(pair.bob)
+    now = pair.simulation.clock.now() // 1000
+    pair.orders.quota = 8
+    empty = len(Sent("orders", 1).packet(now))
+    # Packets are multiples of four octets: every other one has two less than its share, or more.
+    sizes = [1024 - len(ADDRESS) + (-2 if number % 2 else 2) for number in range(8)]
+    sizes[-1] += 4 * too_much
+    sent = [
+        (Sent("orders", number, body=bytes(size - empty)).packet(now), True)
+        for number, size in enumerate(sizes, 1)
+    ]
+    assert sum(len(packet) + len(ADDRESS) for packet, _ in sent) == 8192 + 4 * too_much
+    for first in range(0, 8, 8 // reads):
+        peer.feed(peer.counting(sent[first : first + 8 // reads]))
+        pair.settle()
+    assert pair.orders.message_count == 8 - too_much
+    assert pair.orders.total_bytes <= 8192

@@ -53,13 +53,13 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Backup:
-    """A directory of the queue manager's machine, which is new or empty, as an absolute path.
+    """A new directory below `storage.backup_directory`, by its name there or its whole path.
 
     With `secrets` the files with keys and passwords that the configuration names are copied too.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    directory: Annotated[str, Field(min_length=1, max_length=4096, pattern="^/")]
+    directory: Annotated[str, Field(min_length=1, max_length=4096)]
     secrets: bool = False
 
 
@@ -180,7 +180,9 @@ async def compact_store(asked: Asked) -> Reply:
 async def make_backup(asked: Asked) -> Reply:
     """Copy everything that is durable to a directory of the queue manager's machine."""
     wanted: Backup = asked.content
-    made = asked.operations.machine.make_backup(asked.identity, wanted.directory, wanted.secrets)
+    made = asked.operations.machine.make_backup_below(
+        asked.identity, wanted.directory, wanted.secrets
+    )
     problem = await settled(made)
     if problem:
         raise Refusal(HTTPStatus.CONFLICT, HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name, problem)

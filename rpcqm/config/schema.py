@@ -243,6 +243,13 @@ class StorageSection:
     trail_days: Annotated[
         int, About("Days for which event trails of messages are kept.", (1, 36_500), unit="d")
     ] = 7
+    backup_directory: Annotated[
+        Path | None,
+        About(
+            "Directory below which `/api/v1` may make backups; without it, it makes none.",
+            default="none",
+        ),
+    ] = None
     quota: Annotated[
         int, About("What all messages together may take (KiB).", (1, 0xFFFF_FFFF), unit="KiB")
     ] = 1 << 20

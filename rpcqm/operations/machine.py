@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from rpcqm.base.completion import Completion
+from rpcqm.base.completion import Completion, start
 from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
 from rpcqm.operations.audit import note, ordered, refusals
+from rpcqm.operations.backup_places import REFUSED, new_place, remove_place
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.queue_status import QueueStatus, queue_statuses
+
+_log = get_logger("operations")
 
 MakeBackup = Callable[[str, bool], Completion[str]]
 """Copies all that is durable to a directory, with secret files if that is true; tells a problem."""
@@ -37,6 +42,8 @@ class MachineOperations:
         self._store, self._clock, self._access = engine.store, engine.clock, engine.access
         self._queue_manager = engine.queue_manager
         self._make_backup = make_backup
+        self.backup_directory: Callable[[], Path | None] = lambda: None
+        """Below which callers over the network have backups made; the service says where."""
         self.started = engine.clock.now()
 
     def now(self) -> int:
@@ -125,3 +132,26 @@ class MachineOperations:
         with ordered(identity, "make backup", directory, secrets=secrets):
             require_administrator(identity)
             return self._make_backup(directory, secrets)
+
+    def make_backup_below(
+        self, identity: Identity, directory: str, secrets: bool = False
+    ) -> Completion[str]:
+        """The same for callers over the network, below the configured directory only (G419).
+
+        The outcome is REFUSED for whatever goes wrong; the log says what it was.
+        """
+        with ordered(identity, "make backup", directory, secrets=secrets):
+            require_administrator(identity)
+            return start(self._below(directory, secrets))
+
+    async def _below(self, directory: str, secrets: bool) -> str:
+        try:
+            place = new_place(self.backup_directory(), directory)
+        except (ValueError, OSError) as error:
+            _log.warning("a backup was refused", problem=str(error))
+            return REFUSED
+        if not (problem := await self._make_backup(str(place), secrets)):
+            return ""
+        _log.warning("a backup was refused", problem=problem)
+        remove_place(place)
+        return REFUSED

@@ -233,6 +233,9 @@ class QueueManagerService:
         tokens = tokens_of(engine, accounts)
         accounts.ended_hooks.append(engine.ended.tell)
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
+        self._operations.machine.backup_directory = lambda: (
+            self._configuration.storage.backup_directory
+        )
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:
             self._recorded = recorder.providers

@@ -21,7 +21,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     body = case.body
     if case.path.endswith("/backups") and isinstance(body, dict):
         directory = body.get("directory")
-        if isinstance(directory, str) and directory.startswith("/"):
+        if isinstance(directory, str) and directory:
             name = hashlib.sha256(directory.encode("utf-8", "replace")).hexdigest()[:16]
             case.body = body | {"directory": str(_DIRECTORY / name)}
     name = str(case.path_parameters.get("name", ""))

@@ -28,8 +28,9 @@ def add(running: PrivateQueueManager, name: str, *words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(("--console-port", "0"), SETTINGS) as queue_manager:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateQueueManager]:
+    storage = f'[storage]\nbackup_directory = "{tmp_path_factory.mktemp("backups")}"\n'
+    with private_queue_manager(("--console-port", "0"), SETTINGS + storage) as queue_manager:
         add(queue_manager, "boss", "--group", "administrators")
         add(queue_manager, "mallory")
         yield queue_manager
@@ -65,7 +66,7 @@ def test_each_change_by_a_program_leaves_one_line(
         "change_machine": ("PATCH", "/queue-manager", {"connected": True}),
         "set_machine_permissions": ("PUT", "/queue-manager/permissions", sddl),
         "compact_store": ("POST", "/queue-manager/compact", None),
-        "make_backup": ("POST", "/queue-manager/backups", {"directory": str(tmp_path / "b")}),
+        "make_backup": ("POST", "/queue-manager/backups", {"directory": "b"}),
         "create_queue": ("POST", "/queues", {"name": "walked"}),
         "change_queue": ("PATCH", "/queues/walked", {"label": "x"}),
         "set_permissions": (

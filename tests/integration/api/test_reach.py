@@ -23,8 +23,14 @@ def add_boss(running: PrivateQueueManager) -> None:
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(CONSOLE) as queue_manager:
+def backups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("backups")
+
+
+@pytest.fixture(scope="module")
+def running(backups: Path) -> Iterator[PrivateQueueManager]:
+    storage = f'[storage]\nbackup_directory = "{backups}"\n'
+    with private_queue_manager(CONSOLE, storage) as queue_manager:
         add_boss(queue_manager)
         yield queue_manager
 
@@ -197,15 +203,15 @@ def test_the_machines_permissions_are_shown_and_set(boss: Program) -> None:
     assert boss.ask("GET", "/queue-manager/permissions").value["sddl"] == sddl
 
 
-def test_a_backup_is_made_and_the_store_compacted(boss: Program, tmp_path: Path) -> None:
+def test_a_backup_is_made_and_the_store_compacted(boss: Program, backups: Path) -> None:
     told = boss.ask("POST", "/queue-manager/compact").value
     assert set(told) == {"bytes_before", "bytes_after"}
-    wanted = {"directory": str(tmp_path / "backup")}
+    wanted = {"directory": str(backups / "backup")}
     assert boss.ask("POST", "/queue-manager/backups", wanted).status == 204
-    assert (tmp_path / "backup").is_dir()
+    assert (backups / "backup").is_dir()
     again = boss.ask("POST", "/queue-manager/backups", wanted)
     assert (again.status, again.value["detail"] != "") == (409, True)
-    assert boss.ask("POST", "/queue-manager/backups", {"directory": "here"}).status == 400
+    assert boss.ask("POST", "/queue-manager/backups", {"directory": ""}).status == 400
 
 
 def test_what_queues_do_is_counted(boss: Program) -> None:

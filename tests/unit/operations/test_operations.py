@@ -157,6 +157,7 @@ ATTEMPTS: dict[str, tuple[str, Attempt]] = {
     "disk": ("", lambda o, who: o.machine.disk_bytes(who)),
     "compact": ("", lambda o, who: o.machine.compact(who)),
     "backup": ("", lambda o, who: o.machine.make_backup(who, "/nowhere")),
+    "backup below": ("", lambda o, who: o.machine.make_backup_below(who, "nowhere")),
     "machine security": ("", lambda o, who: o.machine.set_security(who, DACL, _NONE)),
     "list": ("", lambda o, who: o.queues.list(who)),
     "public": ("", lambda o, who: o.queues.public(who)),

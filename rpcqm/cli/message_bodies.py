@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from rpcqm.base.text import visible
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.bodies.described import UTF_16
+from rpcqm.codec.bodies.described import UNDECODED, UTF_16
 from rpcqm.codec.bodies.kinds import BYTES, kind_and_value, kind_of_type
 
 
@@ -22,9 +22,10 @@ def kind_and_text(message: ReceivedMessage) -> tuple[str, str]:
 
 def octets_of(message: ReceivedMessage) -> bytes:
     """What `--format body` writes: text in UTF-8, of other bodies their octets."""
-    _, value = kind_and_value(message.available_body, message.body_type)
-    if message.body_type and isinstance(value, str):
-        return value.encode()
+    if message.body_type:  # of others the value is not looked at
+        _, value = kind_and_value(message.available_body, message.body_type)
+        if isinstance(value, str):
+            return value.encode()
     return message.available_body
 
 
@@ -35,7 +36,7 @@ def without_repetition(described: Mapping[str, object]) -> dict[str, object]:
         del shown["body_base64"]
         if shown["value_type"] in ("text", "xml", BYTES):
             del shown["value"]
-    elif shown["value_type"] == BYTES:
+    elif shown["value_type"] in (BYTES, UNDECODED):
         del shown["value"]
     else:
         del shown["body_base64"]

@@ -14,10 +14,15 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
+from rpcqm.api.reading import write_json
+from rpcqm.api.received_texts import told_body
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.signatures import sign, verified_level
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_octets
 from rpcqm.codec.bodies.dotnet_binary import decode_binary
 from rpcqm.codec.bodies.formatters import (
+    DOTNET_BINARY,
     decode_body,
     encode_body,
     encode_xml,
@@ -37,7 +42,9 @@ from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.fuzz.targets_codec import _packets, fed_by
 from tests.support import dotnet
 from tests.support.certificates import certificate_of
+from tests.support.costly_bodies import COSTLY
 
+MOST_TOLD = 64 * 1024
 VALUES = ("text", 7, 1.5, True, None, b"octets", 1 << 40)
 
 
@@ -57,6 +64,33 @@ def _dotnet_bodies() -> Iterable[bytes]:
 def _read_dotnet(octets: bytes) -> Hashable:
     """Whatever is read can be written out."""
     return type(decode_binary(octets)).__name__, len(repr(decode_binary(octets))).bit_length()
+
+
+def _costly_bodies() -> Iterable[bytes]:
+    """Each behind the number of its type, in 16 bits."""
+    for size in (100, 6_000):
+        for body_type, make in COSTLY.values():
+            yield body_type.to_bytes(2, "little") + make(size)
+    for body in (*_dotnet_bodies(), *_xml_bodies(), b'{"a": [1, "b", null, 1e15, {}]}'):
+        yield (DOTNET_BINARY if body[:1] == b"\0" else 0).to_bytes(2, "little") + body
+
+
+def _tell_body(octets: bytes) -> Hashable:
+    """Values and octets are counted against their bounds, and every way of telling is one."""
+    body_type, body = int.from_bytes(octets[:2], "little"), octets[2:]
+    budget = DecodeBudget(len(body))
+    told = described_body(body, body_type, LONGEST_DECODED, budget)
+    if budget.spent > budget.values and "undecoded" not in told:
+        raise Violation(f"{budget.spent} values of {len(body)} octets")
+    for each in (told, described_octets(body, body_type)):
+        size = len(write_json(each))
+        if size > 8 * len(body) + MOST_TOLD:
+            raise Violation(f"{size} octets are told of {len(body)}")
+        if len(body) < MOST_TOLD and each["value_type"] == "undecoded":
+            raise Violation("a short body has no value")
+    if told_body(body, body_type) != b"," + write_json(told)[1:-1]:
+        raise Violation("a body is told in two ways")
+    return told["value_type"], len(told), budget.spent.bit_length()
 
 
 def _xml_bodies() -> Iterable[bytes]:
@@ -210,6 +244,7 @@ def _check_toml(path: Path) -> Hashable:
 
 TARGETS = (
     Target("dotnet-body", _dotnet_bodies, fed_by(_read_dotnet), (DecodeError,), share=10),
+    Target("told-body", _costly_bodies, fed_by(_tell_body), share=10),
     Target("xml-body", _xml_bodies, fed_by(_read_xml), (DecodeError,), share=5),
     Target("activex-body", _activex_bodies, fed_by(_read_activex), (DecodeError,), share=3),
     Target("export-file", _exports, fed_by(_read_export), (DecodeError,), share=5),

@@ -133,6 +133,15 @@ def test_a_page_shows_no_more_than_the_beginning(
         assert ("Decode this long body" in browser.get(path).text) is may_decode
 
 
+def test_a_body_that_is_told_by_its_octets_is_shown_to_people_so(
+    running: PrivateQueueManager, boss: Program, tmp_path: Path
+) -> None:
+    body = send(running, "controls of VT_LPSTR", 100_000)
+    running.run("peek", "costly", "--format", "table", "--output", str(tmp_path))
+    (file,) = tmp_path.glob("*.txt")
+    assert base64.b64encode(body).decode() in file.read_text()
+
+
 def test_what_a_command_decodes_is_bounded(running: PrivateQueueManager, boss: Program) -> None:
     for name in ("references of .NET", "deep JSON", "one number of JSON"):
         body = send(running, name, 200_000)

@@ -18,7 +18,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_value
-from rpcqm.codec.bodies.kinds import read_body
+from rpcqm.codec.bodies.kinds import BYTES, may_be_document, read_body
 from rpcqm.codec.packet.form import Contents, PacketForm, Values
 from rpcqm.operations.messages import Lease, Message, TakenMessage
 from rpcqm.operations.shapes import delivery, shown
@@ -152,6 +152,8 @@ _END = b'],"next":null}'
 
 def told_body(body: bytes, body_type: int) -> bytes:
     """What `described_body` tells of a body, each member behind a comma."""
+    if body_type == 0 and len(body) < SMALLEST_MEASURED and not may_be_document(body):
+        return _told_octets(BYTES, body)
     if len(body) > LONGEST_DECODED:
         return _behind_comma(described_body(body, body_type, LONGEST_DECODED))
     budget = DecodeBudget(len(body))

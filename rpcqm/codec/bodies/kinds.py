@@ -64,6 +64,7 @@ _KINDS = {
 """The kinds of types; those that are not here and have a value are integers."""
 _BEFORE_A_DOCUMENT = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 """Octets of byte order marks and of white space, in UTF-8 and UTF-16."""
+_FIRST = frozenset({b"<", b"{", b"["})
 _LONGEST_EXCERPT = 40
 MAXIMUM_JSON_DEPTH = 128
 """Objects and arrays of JSON within each other."""
@@ -109,12 +110,17 @@ def kind_of_type(body_type: int) -> str:
     return BYTES if body_type == VT_EMPTY else _KINDS.get(body_type, INTEGER)
 
 
+def may_be_document(body: bytes) -> bool:
+    """Whether a body without a type begins like XML or JSON; others are octets."""
+    return body.lstrip(_BEFORE_A_DOCUMENT)[:1] in _FIRST
+
+
 def _recognised(body: bytes, budget: DecodeBudget) -> ReadBody:
     first = body.lstrip(_BEFORE_A_DOCUMENT)[:1]
     try:
         if first == b"<":
             return ReadBody(XML, _value_of_document(body, budget))
-        if first in (b"{", b"["):
+        if first in _FIRST:
             return ReadBody(JSON, _parse_json(body, budget))
     except BudgetError as error:
         return ReadBody(BYTES, body, error.reason)

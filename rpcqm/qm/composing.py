@@ -82,7 +82,8 @@ class Composer:
         """
         name = descriptor.format_name
         message = attributes
-        if identity is not None:
+        names_more = message.acknowledgements_requested or message.application_deadletter_queue
+        if names_more and identity is not None:
             self._rights.check(message, identity)
         message.identifier = self.new_identifier()
         message.sent_time = self._clock.now() // 1000
@@ -104,7 +105,8 @@ class Composer:
         allow_peek = message.allow_peek_when_locked
         composed = Message(build_user_message(message), allow_peek_when_locked=allow_peek)
         composed.application_deadletter_queue = message.application_deadletter_queue
-        composed.sender = sender_beside(message, identity)
+        if names_more:
+            composed.sender = sender_beside(message, identity)
         return composed
 
     def rehearsed(

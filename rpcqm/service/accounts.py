@@ -165,9 +165,11 @@ class Accounts:
         """Give an account another password, at once; MQError with STATUS_NO_SUCH_USER."""
         record = self._existing(name)
         self._credentials[folded_name(record.name)] = self._credential(nt_hash)
-        self._write_credentials()
-        self._end(record)
-        self._tell_ended(record)
+        try:
+            self._write_credentials()
+        finally:  # it counts from now on, whether or not it is kept
+            self._end(record)
+            self._tell_ended(record)
 
     def remove(self, name: str) -> Completion[None]:
         """Delete an account, which cannot log on from now on; MQError with STATUS_NO_SUCH_USER."""

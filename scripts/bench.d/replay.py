@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from figures import Figure, attempt, figure
 from harness import few
 from sampling import sampled_command
+from served import EVERYONE
 
 from rpcqm.client.names import format_name
 from rpcqm.client.outgoing import OutgoingMessage
@@ -41,8 +42,7 @@ def _record(path: Path) -> None:
     with private_queue_manager(
         configuration=CONFIGURATION, options=["--capture", str(path)]
     ) as queue_manager:
-        queue_manager.run("queue", "create", "bench")
-        queue_manager.run("queue", "acl", "grant", "bench", "anonymous", "full")
+        queue_manager.run("queue", "create", "bench", "--sddl", EVERYONE)
         asyncio.run(_traffic(queue_manager))
 
 
@@ -68,7 +68,9 @@ def _command(path: Path, report: Path) -> list[str]:
 
 def _replay(path: Path, report: Path) -> float:
     """Calls a second, from the first request to the last answer."""
-    subprocess.run(_command(path, report), check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(_command(path, report), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the replay: {done.stdout.strip()[:200]} {done.stderr.strip()[-100:]}")
     told = json.loads(report.read_text("utf-8"))
     return float(told["calls"]) / float(told["seconds"])
 

@@ -207,6 +207,7 @@ class Message:
     body_base64: str
     body: str | None = None
     undecoded: str | None = None
+    value_note: str | None = None
     soap_envelope: str | None = None
     traceparent: str | None = None
     lease: str | None = None
@@ -216,9 +217,10 @@ class Message:
 
 @dataclass(frozen=True)
 class Body:
-    """What a body says, as a message tells it; `body` is there if it is text.
+    """What a body says, as a message tells it.
 
-    `undecoded` is there if it is told by its octets, and says why.
+    `body` is there if it is text, `undecoded` if it is told by its octets, and says why,
+    `value_note` if there is something to say about the value.
     """
 
     value_type: str
@@ -226,6 +228,7 @@ class Body:
     body_base64: str
     body: str | None = None
     undecoded: str | None = None
+    value_note: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,36 @@ from collections.abc import Mapping
 
 from rpcqm.base.text import visible
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.bodies.described import UNDECODED, UTF_16
-from rpcqm.codec.bodies.kinds import BYTES, kind_and_value, kind_of_type
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.codec.bodies.described import UNDECODED, UTF_16, json_value
+from rpcqm.codec.bodies.guessed_text import GuessedText, guessed_text
+from rpcqm.codec.bodies.kinds import BYTES, ReadBody, kind_and_value, kind_of_type, read_body
 
 
 def kind_and_text(message: ReceivedMessage) -> tuple[str, str]:
     """The kind of the body by the words of `rpcqm send --type`, and the body on one line.
 
-    The line is its value, or hexadecimal if that is neither text nor a number.
+    The line is its value, or hexadecimal if that is neither text nor a number. What there is to say
+    about it comes first, in parentheses, also the encoding of octets that look like text.
     """
-    kind, value = kind_and_value(message.available_body, message.body_type)
+    body = message.available_body
+    read = read_body(body, message.body_type, DecodeBudget(len(body)))
     if message.withheld:  # a part of a body has no value that tells more
-        return kind_of_type(message.body_type), _one_line(message, value) + "…"
-    return kind, _one_line(message, value)
+        return kind_of_type(message.body_type), _one_line(message, read) + "…"
+    guess = _guess(message, read)
+    if guess is not None:
+        return read.kind, f"({guess.encoding}) {_line(guess.text)}"
+    said = read.problem or read.note
+    note = f"({visible(said)}) " if said else ""
+    return read.kind, note + _one_line(message, read)
+
+
+def _guess(message: ReceivedMessage, read: ReadBody) -> GuessedText | None:
+    """What octets without a type may be as text, if they are not UTF-8."""
+    if message.body_type or read.kind != BYTES or read.problem:
+        return None
+    text = message.text
+    return guessed_text(message.available_body) if text is None or "\0" in text else None
 
 
 def octets_of(message: ReceivedMessage) -> bytes:
@@ -43,22 +60,28 @@ def without_repetition(described: Mapping[str, object]) -> dict[str, object]:
     return shown
 
 
-def _text(message: ReceivedMessage, value: object) -> str | None:
+def _text(message: ReceivedMessage, read: ReadBody) -> str | None:
     """The body as text, if it is text."""
-    if message.body_type and isinstance(value, str):
-        return value
+    if read.text is not None:
+        return read.text
+    if message.body_type and isinstance(read.value, str):
+        return read.value
     return message.text
 
 
-def _one_line(message: ReceivedMessage, value: object) -> str:
+def _one_line(message: ReceivedMessage, read: ReadBody) -> str:
     if message.withheld and message.body_type in UTF_16:
         return _line(message.available_body.decode("utf-16-le", "ignore"))
-    text = _text(message, value)
+    text = _text(message, read)
     if text is not None and "\0" not in text:
         return _line(text)
+    value = read.value
     if value is None or isinstance(value, bytes | str):
         return message.available_body.hex(" ")
-    return _line(value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value))
+    if isinstance(value, datetime.datetime):
+        return _line(value.isoformat(" "))
+    told = json_value(value)
+    return _line(told if isinstance(told, str) else str(value))
 
 
 def _line(text: str) -> str:

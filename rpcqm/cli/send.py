@@ -38,11 +38,17 @@ MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
 """Messages on their way at the same time; more would not be faster, and take memory."""
 
+XML_TYPES = (
+    *("boolean", "byte", "unsignedByte", "short", "unsignedShort", "int", "unsignedInt", "long"),
+    *("unsignedLong", "float", "double", "decimal", "string", "char", "dateTime", "guid"),
+    "base64Binary",
+)
 KINDS = {
-    kind: kind
+    kind.lower(): kind
     for kind in (
         *("text", "xml", "json", "bytes", "int", "long", "double", "bool", "date", "currency"),
         *("guid", "null"),
+        *(f"xml:{name}" for name in XML_TYPES),
     )
 }
 """The kinds of `rpcqm.codec.bodies.kinds`, which takes time to load."""
@@ -73,6 +79,9 @@ library read it; files and standard input are octets without a type. With --type
 say: `xml` is a document as it is, or other text as XmlMessageFormatter writes a string; `json` is
 checked and sent in UTF-8; `bytes`, `int`, `long` (64 bits), `double`, `bool`, `date`, `currency`
 (a decimal number) and `guid` are values of ActiveXMessageFormatter; `null` is its empty one.
+`xml:TYPE` is a value of XmlMessageFormatter for a program that reads that type, `xml:int` for one
+that reads an int: boolean, byte, unsignedByte, short, unsignedShort, int, unsignedInt, long,
+unsignedLong, float, double, decimal, string, char, dateTime, guid and base64Binary (octets).
 
 A dead letter of a transactional message is kept here, whatever it died of. Another message is
 kept here only while it has not left: what the queue manager of its queue cannot deliver is a dead
@@ -91,6 +100,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("tar c etc | rpcqm send backups", "what comes by a pipe, octet by octet"),
             ("rpcqm send bills --file bill.xml --transactional", "exactly once"),
             ("rpcqm send orders --body 42 --type int", "a number for a program"),
+            ("rpcqm send orders --body 42 --type xml:int", "for an XmlMessageFormatter of .NET"),
             ("rpcqm send orders --file order.json --type json", "a document, checked before"),
             ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
             (
@@ -126,7 +136,8 @@ def _add_body(parser: Parser) -> None:
         "--type",
         metavar="KIND",
         type=one_of(KINDS, "type of body"),
-        help=f"what the body is, for the receiver's formatter: {', '.join(KINDS)}",
+        help="what the body is, for the receiver's formatter: "
+        f"{', '.join(kind for kind in KINDS if ':' not in kind)}, xml:TYPE",
     )
 
 

@@ -5,7 +5,8 @@ from xml.etree.ElementTree import Element
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.described import text_of
-from rpcqm.codec.bodies.formatters import Value, decode_body, parse_xml
+from rpcqm.codec.bodies.formatters import Value, decode_body
+from rpcqm.codec.bodies.xml_documents import parse_xml
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee
 from rpcqm.codec.packet.message import PacketMessage

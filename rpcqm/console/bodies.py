@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rpcqm.base.text import hex_lines
 from rpcqm.codec.bodies.described import LONGEST_DECODED, UNDECODED, UTF_16, described_body
+from rpcqm.codec.bodies.guessed_text import guessed_text
 from rpcqm.codec.bodies.kinds import BYTES, kind_of_type
 
 LONGEST_BODY = LONGEST_DECODED
@@ -19,13 +20,15 @@ _LINES = "\t\n\r"
 class ShownBody(NamedTuple):
     """`kind` is as what it was read; `cut` tells whether only its beginning is shown.
 
-    `reason` says why it is not read as what it says, if it is not.
+    `reason` says why it is not read as what it says, if it is not; `note` is what else there is to
+    say about it, and the encoding of octets that look like text.
     """
 
     text: str
     kind: str
     cut: bool
     reason: str = ""
+    note: str = ""
 
 
 def shown_body(body: bytes, body_type: int, decode: bool = False) -> ShownBody:
@@ -35,10 +38,13 @@ def shown_body(body: bytes, body_type: int, decode: bool = False) -> ShownBody:
         text = _beginning(body, body_type)
         return ShownBody(text if text is not None else _octets(body), kind, True)
     told = described_body(body, body_type)
-    text, kind = _readable(told), str(told["value_type"])
+    kind, note = str(told["value_type"]), str(told.get("value_note", ""))
+    text = _readable(told)
+    if text is None and not body_type and (guess := guessed_text(body)) is not None:
+        text, note = guess.text, note or guess.encoding
     text = text if text is not None else _octets(body)
-    cut = len(text) > LONGEST_BODY
-    return ShownBody(text[:LONGEST_BODY], kind, cut, str(told.get("undecoded", "")))
+    cut, reason = len(text) > LONGEST_BODY, str(told.get("undecoded", ""))
+    return ShownBody(text[:LONGEST_BODY], kind, cut, reason, note)
 
 
 def _readable(told: dict[str, object]) -> str | None:

@@ -7,7 +7,7 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.automation.values import Variant
-from rpcqm.codec.bodies.formatters import parse_xml
+from rpcqm.codec.bodies.xml_documents import parse_strictly
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes
@@ -158,7 +158,7 @@ def _elements(text: str) -> str:
     """Elements for an envelope; raises MQ_ERROR_BAD_XML_FORMAT for what would spoil it."""
     if text:
         try:
-            parse_xml(f"<se:Body {_NAMESPACE}>{text}</se:Body>".encode())
+            parse_strictly(f"<se:Body {_NAMESPACE}>{text}</se:Body>".encode())
         except (DecodeError, UnicodeEncodeError) as error:
             raise MQError(HResult.MQ_ERROR_BAD_XML_FORMAT, str(error)) from error
     return text

@@ -21,14 +21,10 @@ from rpcqm.binary.signatures import sign, verified_level
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_octets
 from rpcqm.codec.bodies.dotnet_binary import decode_binary
-from rpcqm.codec.bodies.formatters import (
-    DOTNET_BINARY,
-    decode_body,
-    encode_body,
-    encode_xml,
-    parse_xml,
-    value_of_xml,
-)
+from rpcqm.codec.bodies.formatters import DOTNET_BINARY, decode_body, encode_body
+from rpcqm.codec.bodies.xml_documents import parse_xml
+from rpcqm.codec.bodies.xml_values import value_of_xml
+from rpcqm.codec.bodies.xml_writing import encode_xml
 from rpcqm.codec.packet.enums import HashAlgorithm, MessageAuthenticationLevel
 from rpcqm.codec.packet.export_file import ExportReader, ExportWriter
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message

@@ -26,6 +26,8 @@ PACKAGES = {
     "kinit": "krb5-user",
     "krb5kdc": "krb5-kdc",
     "kvno": "krb5-user",
+    "mcs": "mono-mcs",
+    "mono": "mono-runtime",
     "ndrdump": "samba-testsuite",
     "nginx": "nginx-light",
     "node": "nodejs",

@@ -15,6 +15,7 @@ from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, TOO_LONG, DecodeBudget
 from rpcqm.codec.bodies.formatters import decode_body
 from rpcqm.codec.bodies.kinds import BYTES, DOTNET, TEXT, ReadBody, kind_of_type, read_body
+from rpcqm.codec.bodies.value_texts import decimal_text, duration_text
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     BodyType,
@@ -123,6 +124,7 @@ def described_body(
 
     A body of more than `longest` octets is not decoded, and one that would be too long is told by
     its octets; `undecoded` has the reason, also for a body that is not what its type says (G395).
+    `value_note` says what is wrong with a document that was read all the same (G440).
     """
     if longest is not None and len(body) > longest:
         return _octets_alone(body, f"it is longer than {longest:,} bytes")
@@ -134,13 +136,18 @@ def described_value(
     body: bytes, body_type: int, read: ReadBody, budget: DecodeBudget
 ) -> dict[str, object]:
     """The same for a body that was read with a budget."""
-    kind, found, problem = read
-    value = json_value(found)
-    text = value if body_type and isinstance(value, str) else text_of(body, body_type)
-    told = _told(kind, value, text, body)
+    value, text = json_value(read.value), read.text
+    if text is None:
+        is_text = body_type and isinstance(read.value, str)
+        text = str(read.value) if is_text else text_of(body, body_type)
+    told = _told(read.kind, value, text, body)
     if _is_too_long(told, body, budget):
         return _shortened(body, body_type)
-    return told | {"undecoded": problem} if problem else told
+    if read.problem:
+        told["undecoded"] = read.problem
+    if read.note:
+        told["value_note"] = read.note
+    return told
 
 
 def described_octets(body: bytes, body_type: int) -> dict[str, object]:
@@ -224,7 +231,11 @@ def _one_value(value: object) -> object:
             return str(value)
         case datetime.datetime():
             return value.isoformat()
-        case Decimal() | UUID() | datetime.timedelta():
+        case datetime.timedelta():
+            return duration_text(value)
+        case Decimal():
+            return decimal_text(value)
+        case UUID():
             return str(value)
     return value
 

@@ -1,11 +1,12 @@
 """What BinaryFormatter of .NET has written, read as data ([MS-NRBF]).
 
 Objects become dictionaries of their members with the name of their class under "$class"; no class
-is ever looked for. What a body may hold is bounded before it is made (G102, G395): a few octets can
-name an array of billions of nulls, or objects that refer to each other without end.
+is ever looked for. Objects that stand for one value, as a DateTime does, are that value (G444). An
+object that holds itself has a number under "$id", and is {"$ref": number} within itself (G444).
+What a body may hold is bounded before it is made (G102, G395): a few octets can name an array of
+billions of nulls, or objects that refer to each other without end.
 """
 
-import datetime
 import enum
 import struct
 from collections.abc import Callable
@@ -14,12 +15,13 @@ from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.budget import BudgetError, DecodeBudget, told_size
+from rpcqm.codec.bodies.dotnet_values import CLASS as CLASS
+from rpcqm.codec.bodies.dotnet_values import date_of, duration_of, value_of_object
 
-CLASS = "$class"
+IDENTIFIER, REFERENCE = "$id", "$ref"
 MAXIMUM_DEPTH = 64
 """Objects and arrays within each other."""
 _DECIMAL_DIGITS = 29
-_TICKS = (1 << 62) - 1
 
 
 class _Record(enum.IntEnum):
@@ -107,7 +109,7 @@ _NULL_OCTETS = len("null,")
 def decode_binary(body: bytes, budget: DecodeBudget | None = None) -> Any:
     """The value, or the object, that a body holds.
 
-    Raises DecodeError, also for a body with more than MAXIMUM_DEPTH levels or with an object that
+    Raises DecodeError, also for a body with more than MAXIMUM_DEPTH levels or with an array that
     holds itself (G102), and BudgetError for one that is too much for its `budget`.
     """
     try:
@@ -125,6 +127,7 @@ class _DotNetReader:
         self._depth = 0
         self._budget = budget
         self._resolved: dict[int, _Whole] = {}
+        self._identified: dict[int, int] = {}
 
     # Octets
 
@@ -303,9 +306,9 @@ class _DotNetReader:
             case 5:
                 return self._decimal()
             case 12:
-                return datetime.timedelta(microseconds=self._unpack(_TICK_COUNT) // 10)
+                return duration_of(self._unpack(_TICK_COUNT))
             case 13:
-                return self._date()
+                return date_of(self._unpack(_DATE))
             case 17:
                 return None
             case 18:
@@ -327,13 +330,6 @@ class _DotNetReader:
             raise DecodeError("no decimal number", self._offset)
         return number
 
-    def _date(self) -> datetime.datetime:
-        ticks = self._unpack(_DATE) & _TICKS
-        try:
-            return datetime.datetime(1, 1, 1) + datetime.timedelta(microseconds=ticks // 10)
-        except OverflowError as error:
-            raise DecodeError("no date", self._offset) from error
-
     # References
 
     def _resolve(self, value: object, depth: int) -> _Whole:
@@ -342,17 +338,19 @@ class _DotNetReader:
         An object counts as often as it is referred to: what is made of the value, its text for
         example, is as large as that.
         """
+        number = 0
         if isinstance(value, _Reference):
-            if value.number not in self._objects:
-                raise DecodeError(f"there is no object {value.number}")
-            value = self._objects[value.number]
+            number = value.number
+            if number not in self._objects:
+                raise DecodeError(f"there is no object {number}")
+            value = self._objects[number]
         if isinstance(value, str | bytes):
             return self._resolved_text(value)
         if not isinstance(value, list | dict):
             return _Whole(value, 1, 0, 0)
         found = self._resolved.get(id(value))
         if found is _UNDERWAY:
-            raise DecodeError("an object holds itself")
+            return self._reference_back(value, number)
         if found is None:
             self._resolved[id(value)] = _UNDERWAY
             found = self._resolved[id(value)] = self._filled(value, depth + 1)
@@ -384,10 +382,26 @@ class _DotNetReader:
                 values, octets = values + inner.values - 1, octets + inner.octets
                 height = max(height, inner.height)
         self._budget.check(values, octets)
-        if isinstance(value, dict) and set(value) == {CLASS, "m_value"}:
-            # a boxed System.Int32 and the like
-            return _Whole(value["m_value"], values, octets, height + 1)
+        if isinstance(value, dict):
+            value = self._finished(value)
         return _Whole(value, values, octets, height + 1)
+
+    def _reference_back(self, value: object, number: int) -> _Whole:
+        """Within an object that is being put together, what stands for it."""
+        if not isinstance(value, dict):
+            raise DecodeError("an array holds itself")
+        self._identified[id(value)] = number
+        return _Whole({REFERENCE: number}, 3, len(REFERENCE), 1)
+
+    def _finished(self, members: dict[str, object]) -> object:
+        """An object with all its members, or the value that it stands for."""
+        number = self._identified.get(id(members))
+        if number is None:
+            return value_of_object(members)
+        others = members.copy()
+        members.clear()
+        members.update({CLASS: others.pop(CLASS), IDENTIFIER: number, **others})
+        return members
 
 
 _MEASURED = frozenset({list, dict, str, bytes, _Reference})

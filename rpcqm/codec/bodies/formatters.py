@@ -1,21 +1,15 @@
-"""Bodies as values: what the ActiveX and .NET formatters of MSMQ write, read as data only.
+"""Bodies as values: what the ActiveX and binary formatters of MSMQ write, read as data only.
 
-Nothing in a body is ever run, imported or fetched. XML with a document type is refused, so that
-no entity is expanded; its depth, elements and names are bounded before a tree is made (G102).
+Nothing in a body is ever run, imported or fetched.
 """
 
-import base64
 import datetime
-import re
 import struct
 import uuid
-import xml.etree.ElementTree as ElementTree
 from decimal import Decimal
-from xml.parsers import expat
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.budget import DecodeBudget
-from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH, check_bounds
 from rpcqm.codec.types.mqvalues import (
     VT_ARRAY,
     VT_BOOL,
@@ -49,8 +43,10 @@ Value = (
     | bytes
     | Decimal
     | datetime.datetime
+    | datetime.timedelta
     | uuid.UUID
     | list["Value"]
+    | dict[str, "Value"]
 )
 
 _INTEGERS = {2: "h", 3: "i", 16: "b", 17: "B", 18: "H", 19: "I", 20: "q", 21: "Q", 22: "i", 23: "I"}
@@ -173,124 +169,3 @@ def _date(days: float) -> datetime.datetime:
         return _EPOCH + datetime.timedelta(days=days)
     except (OverflowError, ValueError) as error:
         raise DecodeError(f"no date: {days}") from error
-
-
-# XML
-
-
-def parse_xml(body: bytes, budget: DecodeBudget | None = None) -> ElementTree.Element:
-    """The root element of an XML body.
-
-    Raises DecodeError if the body is not XML, has a document type, or goes beyond a bound of
-    `rpcqm.codec.bodies.xml_bounds`. Elements and attributes are spent as values.
-    """
-    try:
-        nodes = check_bounds(body)
-        if budget is not None:
-            budget.spend(nodes)
-        return ElementTree.fromstring(body)
-    except (expat.ExpatError, ElementTree.ParseError, ValueError, LookupError) as error:
-        raise DecodeError(f"no XML: {error}") from error
-
-
-_XML_TYPES: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"),
-    (int, "long"),
-    (float, "double"),
-    (str, "string"),
-    (bytes, "base64Binary"),
-    (Decimal, "decimal"),
-    (datetime.datetime, "dateTime"),
-    (uuid.UUID, "guid"),
-)
-
-
-def encode_xml(value: object) -> bytes:
-    """A body as XmlMessageFormatter of .NET writes simple values; TypeError for others."""
-    for kind, tag in _XML_TYPES:
-        if isinstance(value, kind):
-            root = ElementTree.Element(tag)
-            root.text = _xml_text(value)
-            return b'<?xml version="1.0"?>' + ElementTree.tostring(root)
-    raise TypeError(f"a {type(value).__name__} has no simple XML form")
-
-
-def _xml_text(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime.datetime():
-            return value.isoformat()
-    return str(value)
-
-
-def value_of_xml(root: ElementTree.Element) -> Value:
-    """The value of an element as XmlMessageFormatter writes simple values and lists of them.
-
-    Raises DecodeError for elements of other names, which only their reader understands, and for
-    lists in more than MAXIMUM_DEPTH levels.
-    """
-    return _value_of_xml(root, 1)
-
-
-def _value_of_xml(root: ElementTree.Element, depth: int) -> Value:
-    tag, text = root.tag.rpartition("}")[2], root.text or ""
-    if depth > MAXIMUM_DEPTH:
-        raise DecodeError("elements nested too deeply")
-    if tag.startswith("ArrayOf"):
-        return [_value_of_xml(child, depth + 1) for child in root]
-    try:
-        return _simple(tag, text)
-    except (ValueError, ArithmeticError) as error:
-        raise DecodeError(f"{text[:40]!r} is no {tag}") from error
-
-
-_DECIMAL = re.compile(r"[+-]?(\d{1,64}(\.\d{0,64})?|\.\d{1,64})", re.ASCII)
-_XML_INTEGERS = frozenset(
-    {"byte", "unsignedByte", "short", "unsignedShort", "int", "unsignedInt", "long", "unsignedLong"}
-)
-
-
-def _simple(tag: str, text: str) -> Value:
-    if tag in _XML_INTEGERS:
-        return int(text)
-    match tag:
-        case "string" | "anyType":
-            return text
-        case "boolean":
-            return _boolean(text.strip())
-        case "double" | "float":
-            return float(text)
-        case "decimal":
-            return _decimal(text.strip())
-        case "char":
-            return _character(int(text))
-        case "base64Binary":
-            return base64.b64decode(text, validate=True)
-        case "dateTime":
-            return datetime.datetime.fromisoformat(text.strip())
-        case "guid":
-            return uuid.UUID(text.strip())
-    raise DecodeError(f"an element {tag} is no simple value")
-
-
-def _character(code: int) -> str:
-    """A character of .NET; half of a surrogate pair is refused, as nothing can write it."""
-    if not 0 <= code <= 0xFFFF or 0xD800 <= code <= 0xDFFF:
-        raise ValueError(code)
-    return chr(code)
-
-
-def _decimal(text: str) -> Decimal:
-    """A number without an exponent, which takes a few octets and any amount of memory later."""
-    if not _DECIMAL.fullmatch(text):
-        raise ValueError(text)
-    return Decimal(text)
-
-
-def _boolean(text: str) -> bool:
-    if text not in ("true", "false", "1", "0"):
-        raise ValueError(text)
-    return text in ("true", "1")

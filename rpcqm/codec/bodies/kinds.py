@@ -4,11 +4,11 @@
 kind and the value of a body that came (G192, G193).
 """
 
+import contextlib
 import datetime
 import json
 import re
 import uuid
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple, NoReturn, TypeVar
@@ -22,10 +22,10 @@ from rpcqm.codec.bodies.formatters import (
     Value,
     decode_body,
     encode_body,
-    encode_xml,
-    parse_xml,
-    value_of_xml,
 )
+from rpcqm.codec.bodies.xml_documents import parse_xml, read_document
+from rpcqm.codec.bodies.xml_values import simple_value, value_of_xml
+from rpcqm.codec.bodies.xml_writing import SIMPLE_TYPES, encode_xml
 from rpcqm.codec.types.mqvalues import (
     VT_BOOL,
     VT_BSTR,
@@ -68,7 +68,7 @@ _FIRST = frozenset({b"<", b"{", b"["})
 _LONGEST_EXCERPT = 40
 MAXIMUM_JSON_DEPTH = 128
 """Objects and arrays of JSON within each other."""
-_JSON_TEXT = re.compile(rb'"[^"]*"?')
+_JSON_TEXT = re.compile(r'"[^"]*"?')
 
 T = TypeVar("T")
 Written = tuple[bytes, int]
@@ -76,21 +76,26 @@ Written = tuple[bytes, int]
 
 
 class ReadBody(NamedTuple):
-    """A body that was read; `problem` says why it was not read as what it says that it is."""
+    """A body that was read; `problem` says why it was not read as what it says that it is.
+
+    `text` is that of a document, None for other bodies, and `note` says what is wrong with a
+    document that was read all the same.
+    """
 
     kind: str
     value: object
     problem: str = ""
+    text: str | None = None
+    note: str = ""
 
 
 def kind_and_value(body: bytes, body_type: int) -> tuple[str, object]:
     """The kind of a body, and its value; `read_body` has the reason, too."""
-    kind, value, _ = read_body(body, body_type, DecodeBudget(len(body)))
-    return kind, value
+    return read_body(body, body_type, DecodeBudget(len(body)))[:2]
 
 
 def read_body(body: bytes, body_type: int, budget: DecodeBudget) -> ReadBody:
-    """The kind of a body, and its value, as far as its budget goes.
+    """The kind of a body, its value, and what there is to say about it, as far as its budget goes.
 
     A body without a type is `xml` if it is a document, `json` if it is an object or an array, else
     `bytes`, as is a body that is not what its type says. Of a document of XmlMessageFormatter the
@@ -119,9 +124,10 @@ def _recognised(body: bytes, budget: DecodeBudget) -> ReadBody:
     first = body.lstrip(_BEFORE_A_DOCUMENT)[:1]
     try:
         if first == b"<":
-            return ReadBody(XML, _value_of_document(body, budget))
+            return _read_document(body, budget)
         if first in _FIRST:
-            return ReadBody(JSON, _parse_json(body, budget))
+            text = _json_text(body)
+            return ReadBody(JSON, _parse_json(text, budget), text=text)
     except BudgetError as error:
         return ReadBody(BYTES, body, error.reason)
     except (DecodeError, ValueError):
@@ -129,16 +135,12 @@ def _recognised(body: bytes, budget: DecodeBudget) -> ReadBody:
     return ReadBody(BYTES, body)
 
 
-def _value_of_document(body: bytes, budget: DecodeBudget) -> object:
-    root = parse_xml(body, budget)
-    try:
-        return value_of_xml(root)
-    except DecodeError:  # a document with elements of its own
-        pass
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError:  # it names another encoding
-        return ElementTree.tostring(root, "unicode")
+def _read_document(body: bytes, budget: DecodeBudget) -> ReadBody:
+    document = read_document(body, budget)
+    value: object = document.text
+    with contextlib.suppress(DecodeError):  # a document with elements of its own
+        value = value_of_xml(document.root)
+    return ReadBody(XML, value, text=document.text, note=document.note)
 
 
 def body_of(kind: str, octets: bytes) -> Written:
@@ -168,29 +170,33 @@ def _write_xml(octets: bytes) -> Written:
     except DecodeError as error:
         if octets.lstrip(_BEFORE_A_DOCUMENT).startswith(b"<"):
             raise ValueError(f"the body is {error.reason}") from None
-    document = encode_xml(_plain(octets))
-    try:
-        parse_xml(document)
-    except DecodeError:
-        raise ValueError("the body has characters that XML does not have") from None
-    return document, VT_EMPTY
+    return encode_xml(_plain(octets)), VT_EMPTY
 
 
 def _write_json(octets: bytes) -> Written:
+    """In UTF-8 without a byte order mark, which many readers of JSON refuse."""
+    text = _json_text(octets)
     try:
-        _parse_json(octets, None)
+        _parse_json(text, None)
     except BudgetError as error:
         raise ValueError(f"the body is no JSON that can be read: {error.reason}") from None
-    return octets, VT_EMPTY
+    return text.encode(), VT_EMPTY
 
 
-def _parse_json(octets: bytes, budget: DecodeBudget | None) -> object:
+def _json_text(octets: bytes) -> str:
+    """The text of JSON in an encoding of Unicode, without a mark and without a null at its end."""
+    try:
+        return octets.decode(json.detect_encoding(octets)).rstrip("\0")
+    except UnicodeDecodeError:
+        raise ValueError("the body is no text in UTF-8") from None
+
+
+def _parse_json(text: str, budget: DecodeBudget | None) -> object:
     """What JSON says; how many values it has is known before they are made (G395)."""
-    text = _plain(octets)
-    opening = octets.count(b"[") + octets.count(b"{")
-    values = 1 + opening + octets.count(b",")
+    opening = text.count("[") + text.count("{")
+    values = 1 + opening + text.count(",")
     if budget is not None:
-        budget.spend(values if values <= budget.left else _values_of_json(octets))
+        budget.spend(values if values <= budget.left else _values_of_json(text))
     try:
         value: object = json.loads(text, parse_constant=_no_number)
     except RecursionError:
@@ -202,10 +208,10 @@ def _parse_json(octets: bytes, budget: DecodeBudget | None) -> object:
     return value
 
 
-def _values_of_json(octets: bytes) -> int:
+def _values_of_json(text: str) -> int:
     """Each value but the outermost one is behind a comma, or the first one of its parent."""
-    outside = _JSON_TEXT.sub(b"", octets.replace(rb"\\", b"").replace(rb"\"", b""))
-    return 1 + outside.count(b"[") + outside.count(b"{") + outside.count(b",")
+    outside = _JSON_TEXT.sub("", text.replace(r"\\", "").replace(r"\"", ""))
+    return 1 + outside.count("[") + outside.count("{") + outside.count(",")
 
 
 def _check_depth(value: object) -> None:
@@ -269,6 +275,22 @@ def _simple(read: Callable[[str], Value], what: str) -> Callable[[bytes], Writte
     return write
 
 
+def _as_xml(name: str) -> Callable[[bytes], Written]:
+    """Writes what a reader of XmlMessageFormatter for that type takes (G443)."""
+
+    def write(octets: bytes) -> Written:
+        if name == "base64Binary":
+            return encode_xml(octets, name), VT_EMPTY
+        text = _plain(octets)
+        try:
+            value = text if name in ("string", "char") else simple_value(name, text)
+            return encode_xml(value, name), VT_EMPTY
+        except DecodeError:
+            raise ValueError(f"`{text.strip()[:_LONGEST_EXCERPT]}` is no {name}") from None
+
+    return write
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false", "1", "0"):
         raise ValueError(text)
@@ -288,5 +310,6 @@ WRITERS: dict[str, Callable[[bytes], Written]] = {
     "currency": _simple(Decimal, "number"),
     "guid": _simple(uuid.UUID, "GUID"),
     "null": _write_null,
+    **{f"{XML}:{name}": _as_xml(name) for name in SIMPLE_TYPES},
 }
 """What writes each kind that can be sent."""

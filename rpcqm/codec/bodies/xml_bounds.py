@@ -15,13 +15,15 @@ MAXIMUM_NAMES = 1 << 20
 """Characters of all names that differ, each with its namespace."""
 
 
-def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES) -> int:
+def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES, encoding: str | None = None) -> int:
     """Read a body without keeping it; `nodes` elements and attributes may be in it. How many are.
+
+    `encoding` counts instead of what the document says.
 
     Raises DecodeError for one that has a document type or goes beyond a bound; ExpatError,
     ValueError or LookupError (for an unknown encoding) if it is not XML.
     """
-    parser = expat.ParserCreate(namespace_separator="}")
+    parser = expat.ParserCreate(encoding, "}")
     bounds = _Bounds(nodes)
     parser.StartDoctypeDeclHandler = bounds.document_type
     parser.StartElementHandler = bounds.start

@@ -31,6 +31,8 @@ _REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 _IN_BODY = (
     "value_type",
     "value",
+    "undecoded",
+    "value_note",
     "body",
     "body_base64",
     "body_type",

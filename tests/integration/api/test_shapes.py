@@ -68,6 +68,17 @@ def test_a_body_is_told_as_it_is_or_decoded(
     assert base64.b64decode(decoded.value["body_base64"]) == body
 
 
+def test_a_document_that_says_another_encoding_is_told_with_a_note(boss: Program) -> None:
+    document = '<?xml version="1.0" encoding="utf-8"?><string>hi</string>'
+    path = sent(boss, document.encode("utf-16"), 0)
+    told = boss.ask("GET", f"{path}/body?decode=true").value
+    assert (told["value_type"], told["value"], told["body"]) == ("xml", "hi", document)
+    assert told["value_note"] == "the document says utf-8 and is UTF-16"
+    assert "value_note" not in boss.ask("GET", f"{path}?decode=false").value
+    (given,) = boss.ask("POST", "/queues/orders/receive?lease=0").value["messages"]
+    assert (given["value"], given["value_note"]) == ("hi", told["value_note"])
+
+
 def test_messages_are_told_with_values_unless_these_are_not_to_be_decoded(boss: Program) -> None:
     path = sent(boss, b"<string>x</string>", 0)
     page = path.rpartition("/")[0]

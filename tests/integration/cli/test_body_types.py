@@ -100,6 +100,96 @@ def test_text_for_the_xml_formatter_is_a_string_of_it(
     assert bodies.value_of_xml(received(queue_manager, queue).xml) == "two apples"
 
 
+@pytest.mark.parametrize(
+    ("kind", "written", "element", "value"),
+    [
+        ("xml:int", "42", b"<int>42</int>", 42),
+        ("XML:UNSIGNEDBYTE", "255", b"<unsignedByte>255</unsignedByte>", 255),
+        ("xml:float", "INF", b"<float>INF</float>", "inf"),
+        ("xml:decimal", "0.0000001", b"<decimal>0.0000001</decimal>", "0.0000001"),
+        ("xml:boolean", "1", b"<boolean>true</boolean>", True),
+        ("xml:string", "a\x1db", b"<string>a&#x1D;b</string>", "a\x1db"),
+        ("xml:char", "A", b"<char>65</char>", "A"),
+        ("xml:dateTime", "2026-11-27", b"<dateTime>2026-11-27T00:00:00</dateTime>", None),
+        ("xml:base64Binary", "abc", b"<base64Binary>YWJj</base64Binary>", "YWJj"),
+        ("xml", "a\x1db", b"<string>a&#x1D;b</string>", "a\x1db"),
+        ("xml", "<string>a&#x1D;b</string>", b"<string>a&#x1D;b</string>", "a\x1db"),
+    ],
+)
+def test_a_value_is_sent_as_the_type_that_a_reader_of_xml_asks_for(
+    run: Command,
+    queue: str,
+    queue_manager: PrivateQueueManager,
+    kind: str,
+    written: str,
+    element: bytes,
+    value: object,
+) -> None:
+    run("send", queue, "--type", kind, "--body", written)
+    told = peeked(run, queue)
+    assert told["value_type"] == "xml"
+    assert value is None or told["value"] == value
+    message = received(queue_manager, queue)
+    assert message.body.removeprefix(b'<?xml version="1.0"?>') == element
+    assert message.xml.tag == element[1:].partition(b">")[0].decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "line"),
+    [
+        (
+            b'<?xml version="1.0" encoding="utf-16"?><a>hi</a>',
+            "xml",
+            '(the document says utf-16 and is UTF-8) <?xml version="1.0" encoding="utf-16"?>'
+            "<a>hi</a>",
+        ),
+        ("<a>é</a>".encode("utf-16"), "xml", "<a>é</a>"),
+        (
+            "<?xml version='1.0' encoding='iso-8859-1'?><a>é</a>".encode("latin-1"),
+            "xml",
+            "<?xml version='1.0' encoding='iso-8859-1'?><a>é</a>",
+        ),
+        ("crème brûlée".encode("latin-1"), "bytes", "(Windows-1252) crème brûlée"),
+        ("prix: 5 €".encode("cp1252"), "bytes", "(Windows-1252) prix: 5 €"),
+        ("two apples\0".encode("utf-16-le"), "bytes", "(UTF-16) two apples"),
+        ("漢字".encode("utf-16"), "bytes", "(UTF-16) 漢字"),
+        (bytes(range(250, 256)), "bytes", "fa fb fc fd fe ff"),
+        (b"\1\0\2\0", "bytes", "01 00 02 00"),
+        (b"ab\xe9\0", "bytes", "61 62 e9 00"),
+        (b'\xef\xbb\xbf{"a":1}', "json", '{"a":1}'),
+        ('{"a":1}'.encode("utf-16-le"), "json", '{"a":1}'),
+        (b'{"a":1}\0', "json", '{"a":1}'),
+    ],
+)
+def test_text_is_shown_as_text_whatever_its_encoding(
+    run: Command, queue: str, queue_manager: PrivateQueueManager, body: bytes, kind: str, line: str
+) -> None:
+    with mq.open(queue, LocalServer(queue_manager.socket)) as opened:
+        opened.send(body)
+    assert peeked(run, queue)["value_type"] == kind
+    assert run("peek", queue).lines[1].endswith(f"  {kind:<8}  {line}")
+
+
+def test_octets_that_are_not_of_their_type_are_shown_with_the_reason(
+    run: Command, queue: str, queue_manager: PrivateQueueManager
+) -> None:
+    body = dotnet.body(dotnet.array(1, 1, dotnet.reference(1)))
+    with mq.open(queue, LocalServer(queue_manager.socket)) as opened:
+        opened.send(body, body_type=768)
+    shown = run("peek", queue).lines[1]
+    assert shown.endswith(f"bytes     (an array holds itself) {body.hex(' ')}")
+
+
+def test_json_is_sent_without_a_byte_order_mark_and_in_utf_8(
+    run: Command, queue: str, queue_manager: PrivateQueueManager, tmp_path: Path
+) -> None:
+    """As editors and PowerShell on Windows write it."""
+    for octets in (b'\xef\xbb\xbf{"a":1}', '{"a":1}'.encode("utf-16")):
+        (tmp_path / "order.json").write_bytes(octets)
+        run("send", queue, "--file", str(tmp_path / "order.json"), "--type", "json")
+        assert received(queue_manager, queue).body == b'{"a":1}'
+
+
 def test_an_object_of_dotnet_has_its_members(
     run: Command, queue: str, queue_manager: PrivateQueueManager
 ) -> None:
@@ -114,6 +204,9 @@ def test_what_is_not_of_the_type_is_wrong_usage(attempt: Command, queue: str) ->
     for kind, written, words in (
         ("json", "{a", "--type json: the body is no JSON"),
         ("int", "x", "--type int: `x` is no whole number."),
+        ("xml:int", "2147483648", "--type xml:int: `2147483648` is no int."),
+        ("xml:char", "ab", "--type xml:char: 'ab' is no single character of .NET."),
+        ("xml:decimal", "1E+3", "--type xml:decimal: `1E+3` is no decimal."),
         ("nul", "x", "`nul` is no type of body; did you mean `null`?"),
     ):
         outcome = attempt("send", queue, "--type", kind, "--body", written)

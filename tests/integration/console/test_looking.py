@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.client import mq
 from rpcqm.operations.codes import CLASSES
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.browser import Browser, open_browser
@@ -107,3 +108,27 @@ def test_sites_have_their_routing_servers_beside_them(tmp_path: Path) -> None:
     told = re.findall("<text[^>]*>([^<]*)</text>", picture[0])
     assert "through ROUTER" in told
     assert any(each.startswith("Berlin, ") for each in told)
+
+
+def test_the_page_of_a_message_shows_its_text_whatever_the_encoding() -> None:
+    """With what is wrong with it, and the encoding of octets that look like text."""
+    bodies = {
+        "odd": (b'<?xml version="1.0" encoding="utf-16"?><a>two</a>', "says utf-16 and is UTF-8."),
+        "wide": ("two apples".encode("utf-16-le"), "About the body: UTF-16."),
+        "plain": (b"<a>two</a>", ""),
+    }
+    with new_one() as running:
+        boss = boss_of(running)
+        with closing(Program(running.endpoint("console"), "boss")) as program:
+            assert program.ask("POST", "/queues", {"name": "orders"}).status == 201
+        with mq.open("orders", running) as queue:
+            for label, (body, _) in bodies.items():
+                queue.send(body, label=label)
+        page = boss.get("/console/queue?queue=orders").text
+        links = re.findall(r'href="(/console/message[^"]*)"[^>]*>(odd|wide|plain)<', page)
+        assert {label for _, label in links} == set(bodies)
+        for link, label in links:
+            words = boss.get(html.unescape(link)).words
+            assert "two" in words
+            assert bodies[label][1] in words
+            assert ("About the body" in words) == bool(bodies[label][1])

@@ -15,7 +15,7 @@ from tests.support.bounded import run_bounded
 
 READ_ALL = """
 import json
-from rpcqm.codec.bodies import formatters as bodies
+from rpcqm.client import bodies
 from rpcqm.client import mq
 with mq.open({queue!r}, peek_only=True) as queue:
     for message in queue.browse():

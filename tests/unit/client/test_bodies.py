@@ -20,16 +20,12 @@ from rpcqm.codec.bodies.budget import (
     BudgetError,
 )
 from rpcqm.codec.bodies.dotnet_binary import CLASS, MAXIMUM_DEPTH, decode_binary
-from rpcqm.codec.bodies.formatters import (
-    DOTNET_BINARY,
-    decode_body,
-    encode_body,
-    encode_xml,
-    parse_xml,
-    value_of_xml,
-)
+from rpcqm.codec.bodies.formatters import DOTNET_BINARY, decode_body, encode_body
 from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH as XML_DEPTH
 from rpcqm.codec.bodies.xml_bounds import MAXIMUM_NAME, MAXIMUM_NAMES, MAXIMUM_NODES
+from rpcqm.codec.bodies.xml_documents import parse_xml
+from rpcqm.codec.bodies.xml_values import value_of_xml
+from rpcqm.codec.bodies.xml_writing import encode_xml
 from rpcqm.codec.packet.enums import BodyType
 from tests.support import dotnet
 from tests.support.dotnet import END, HEADER, number, text

@@ -8,8 +8,10 @@ from uuid import UUID
 import pytest
 
 from rpcqm.cli.send import KINDS
-from rpcqm.codec.bodies.formatters import DOTNET_BINARY, decode_body, parse_xml, value_of_xml
+from rpcqm.codec.bodies.formatters import DOTNET_BINARY, decode_body
 from rpcqm.codec.bodies.kinds import WRITERS, body_of, kind_and_value
+from rpcqm.codec.bodies.xml_documents import parse_xml
+from rpcqm.codec.bodies.xml_values import value_of_xml
 from rpcqm.codec.packet.enums import BodyType
 
 GUID = UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28")
@@ -17,7 +19,8 @@ VECTOR, ARRAY = 0x1011, 0x2011
 
 
 def test_the_command_line_offers_every_kind() -> None:
-    assert list(KINDS) == list(WRITERS)
+    assert list(KINDS.values()) == list(WRITERS)
+    assert list(KINDS) == [kind.lower() for kind in WRITERS]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,6 @@ def test_text_that_is_no_document_becomes_a_string_of_the_xml_formatter() -> Non
         ("text", b"\xff", "the body is no text in UTF-8"),
         ("xml", b"<a>", "the body is no XML: no element found"),
         ("xml", b" <!DOCTYPE a><a/>", "the body is XML with a document type"),
-        ("xml", b"\1", "the body has characters that XML does not have"),
         ("json", b"{", "the body is no JSON: Expecting property name"),
         ("json", b"[NaN]", "the body is no JSON: NaN is no number there"),
         ("json", b"[" * 100_000, "the body is no JSON that can be read: it is nested too deeply"),
@@ -106,7 +108,7 @@ def test_what_is_not_of_a_kind_is_refused(kind: str, written: bytes, words: str)
         (b'<?xml version="1.0"?><int>42</int>', 0, "xml", 42),
         (b'<order id="1"/>', 0, "xml", '<order id="1"/>'),
         (b"\xef\xbb\xbf<order/>", 0, "xml", "<order/>"),
-        ("<order/>".encode("utf-16"), 0, "xml", "<order />"),
+        ("<order/>".encode("utf-16"), 0, "xml", "<order/>"),
         (b"<no document", 0, "bytes", b"<no document"),
         (b"<!DOCTYPE a><a/>", 0, "bytes", b"<!DOCTYPE a><a/>"),
         (b"ab", ARRAY, "bytes", b"ab"),

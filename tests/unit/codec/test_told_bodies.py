@@ -94,7 +94,7 @@ def test_octets_of_dotnet_are_one_value_however_many_they_are() -> None:
         b"\x0f" + dotnet.number(1) + dotnet.number(4_000_000) + b"\2" + bytes(4_000_000)
     )
     budget = DecodeBudget(len(body))
-    kind, value, _ = read_body(body, DOTNET_BINARY, budget)
+    kind, value, *_ = read_body(body, DOTNET_BINARY, budget)
     assert (kind, value) == ("dotnet", bytes(4_000_000))
     assert budget.spent == 1
 

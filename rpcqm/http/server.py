@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
-from aiohttp.http import HttpVersion10, HttpVersion11
+from aiohttp.http import HttpVersion, HttpVersion10, HttpVersion11
 from aiohttp.web_protocol import RequestPayloadError
 
 from rpcqm.base.acceptor import Acceptor, Tls, keep_alive, tcp_socket
@@ -188,7 +188,7 @@ class HttpServer:
         self, request: web.BaseRequest, connection: HttpConnection
     ) -> Answer | HeadedAnswer | StreamedAnswer:
         length = self._check(request)
-        if request.headers.get("Expect"):
+        if "Expect" in request.headers and request.version != HttpVersion10:
             await _continue(request)
         body = await self._body(request) if length != 0 else b""
         self.metrics.count("http.requests")
@@ -263,11 +263,10 @@ class HttpServer:
         headers = request.headers
         if headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Refused(415, "the body is compressed")
-        if headers.get("Expect", "100-continue").lower() != "100-continue":
+        if any(each.lower() != "100-continue" for each in headers.getall("Expect", ())):
             raise Refused(417, "something else than 100-continue is expected")
         if "Transfer-Encoding" in headers:
-            if headers["Transfer-Encoding"].lower() != "chunked":
-                raise Refused(415, "the transfer is encoded otherwise than in chunks")
+            _check_coding(request.version, headers["Transfer-Encoding"].lower())
             return None
         length = request.content_length or 0
         if length > self.limits.body_bytes:
@@ -351,6 +350,14 @@ class HttpServer:
 def _cut_off(connection: HttpConnection, event: str, reason: str) -> None:
     _log.info(event, peer=connection.peer, reason=reason)
     connection.abort()
+
+
+def _check_coding(version: HttpVersion, coding: str) -> None:
+    """Let chunks through, which HTTP/1.1 alone has; raises Refused (RFC 9112 6.1, G480)."""
+    if not coding or version != HttpVersion11:
+        raise Refused(400, "the transfer is encoded in nothing, or in a request of HTTP/1.0")
+    if coding != "chunked":
+        raise Refused(501, "the transfer is encoded otherwise than in chunks")
 
 
 async def _continue(request: web.BaseRequest) -> None:

@@ -80,6 +80,11 @@ OF_REQUESTS = tuple(
             "Too many wrong passwords or tokens have come.",
         ),
         (HTTPStatus.INTERNAL_SERVER_ERROR, _H.MQ_ERROR, "A mistake of ours; the log has it."),
+        (
+            HTTPStatus.NOT_IMPLEMENTED,
+            _H.MQ_ERROR_INVALID_PARAMETER,
+            "The request is in a transfer coding other than chunked.",
+        ),
         (HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, _H.MQ_ERROR, "Neither HTTP/1.0 nor HTTP/1.1."),
     )
 )

@@ -143,6 +143,11 @@ STATUSES = {
         "The receiver has no room for the message, or failed. The message is sent again.",
         "Look at the quota and the disk of the receiver.",
     ),
+    501: (
+        "The request is in a transfer coding that the receiver does not know. The message is sent "
+        "again.",
+        "Look whether a proxy encodes requests.",
+    ),
     503: ("The receiver stops. The message is sent again.", ""),
 }
 """What the answer to a message over HTTP means, and what to do about it."""

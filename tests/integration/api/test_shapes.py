@@ -14,7 +14,7 @@ from tests.support.programs import Program
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
 OCTETS = bytes(range(20))
 LONGEST = 4 << 20
-STATUSES = {401, 403, 404, 405, 409, 410, 413, 415, 417, 422, 429, 503}
+STATUSES = {401, 403, 404, 405, 409, 410, 413, 415, 417, 422, 429, 501, 503}
 """Those of refusals, but for 400 and what a running queue manager never answers."""
 
 
@@ -148,9 +148,13 @@ def refusals(running: PrivateQueueManager) -> Iterator[tuple[int, str]]:
         boss.ask("POST", "/queues", {"name": r".\public"}),
     )
     yield from ((each.status, each.code) for each in asked)
-    for headers in ({"Content-Encoding": "gzip"}, {"Expect": "nothing"}):
+    for headers in (
+        {"Content-Encoding": "gzip"},
+        {"Expect": "nothing"},
+        {"Transfer-Encoding": "gzip, chunked"},
+    ):
         other = Program(running.endpoint("console"), "boss")
-        told = other.ask("POST", "/queues/orders/messages", b"x", headers)
+        told = other.ask("POST", "/queues/orders/messages", b"1\r\nx\r\n0\r\n\r\n", headers)
         yield told.status, told.code
     guesser = Program(running.endpoint("console"), "guesser", "wrong")
     guesses = (guesser.ask("GET", "/leases") for _ in range(8))
@@ -173,6 +177,7 @@ def test_the_table_that_explain_prints_has_every_refusal(running: PrivateQueueMa
         417,
         422,
         429,
+        501,
         503,
     }
     assert seen <= known

@@ -55,6 +55,11 @@ MALFORMED = {
     "an unknown coding": HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     "no coding": HEAD + b"Transfer-Encoding: identity\r\n\r\nabc",
     "chunks that are not last": HEAD + b"Transfer-Encoding: chunked, x\r\n\r\n0\r\n\r\n",
+    "an empty coding": HEAD + b"Transfer-Encoding: \r\n" + LENGTH + b"\r\nabc",
+    "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"0\r\n\r\n",
+    "HTTP/1.2": HEAD.replace(b"1.1", b"1.2") + LENGTH + b"\r\nabc",
+    "a blank before a chunk extension": CHUNKED + b"3 ;a=b\r\nabc\r\n0\r\n\r\n",
+    "a blank in front of its name": CHUNKED + b"3; a=b\r\nabc\r\n0\r\n\r\n",
     "a blank before a colon": HEAD + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
     "a tab that is none": HEAD + b"Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
     "a size that is no number": CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n",
@@ -94,8 +99,16 @@ REFUSED = {
         HEAD + b"Content-Encoding: deflate, identity\r\n" + LENGTH + b"\r\nabc",
         b"415",
     ),
-    "chunks of gzip": (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", b"415"),
+    "chunks of gzip": (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", b"501"),
+    "chunks of an unknown coding": (
+        HEAD + b"Transfer-Encoding: foo, chunked\r\n\r\n0\r\n\r\n",
+        b"501",
+    ),
     "another expectation": (HEAD + b"Expect: gold\r\n" + LENGTH + b"\r\nabc", b"417"),
+    "a second expectation": (
+        HEAD + b"Expect: 100-continue\r\nExpect: gold\r\n" + LENGTH + b"\r\nabc",
+        b"417",
+    ),
     "HTTP/2.0": (b"POST / HTTP/2.0\r\nHost: h\r\n" + LENGTH + b"\r\nabc", b"505"),
     "HTTP/0.9": (b"POST /\r\n\r\n", b"505"),
 }
@@ -192,6 +205,25 @@ def test_a_client_that_asks_whether_its_body_is_wanted_is_told(running: RunningH
         assert answers(plain, 1) == [b"HTTP/1.1 200 OK"]
     too_long = HEAD + b"Expect: 100-continue\r\nContent-Length: 100001\r\n\r\n"
     assert refusal(running, too_long)[0] == b"413"
+
+
+def test_a_client_of_http_1_0_is_not_told_that_its_body_is_wanted(
+    running: RunningHttpServer,
+) -> None:
+    with running.connect() as plain:
+        head = HEAD.replace(b"1.1", b"1.0") + b"Expect: 100-continue\r\n"
+        plain.sendall(head + LENGTH + b"\r\nabc")
+        assert until_closed(plain).startswith(b"HTTP/1.1 200")
+    (request,) = running.requests
+    assert request.body == b"abc"
+
+
+@pytest.mark.parametrize("extension", [b"a=b", b'a="b c"'])
+def test_a_chunk_extension_means_nothing(running: RunningHttpServer, extension: bytes) -> None:
+    with running.connect() as plain:
+        plain.sendall(CHUNKED + b"3;" + extension + b"\r\nabc\r\n0\r\n\r\n")
+        assert answers(plain, 1) == [b"HTTP/1.1 200 OK"]
+    assert running.requests[0].body == b"abc"
 
 
 @pytest.mark.bound("http.line_bytes", "http.field_bytes", "http.headers")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError
@@ -88,12 +89,12 @@ class PingRate:
         return len(self._spent)
 
     def admit(self, address: str) -> bool:
-        """Whether one more question of an address is answered now."""
-        now = self._clock.monotonic()
-        spent, since = self._spent.pop(address, (0, now))
+        """Whether one more question of an address is answered now (G91)."""
+        now, owner = self._clock.monotonic(), owner_of(address)
+        spent, since = self._spent.pop(owner, (0, now))
         spent = max(spent - (now - since), 0) + _MILLISECONDS_EACH
         admitted = spent <= PINGS_OF_ONE_ADDRESS * _MILLISECONDS_EACH
-        self._spent[address] = (spent if admitted else spent - _MILLISECONDS_EACH, now)
+        self._spent[owner] = (spent if admitted else spent - _MILLISECONDS_EACH, now)
         if len(self._spent) > PINGING_ADDRESSES:
             self._spent.popitem(last=False)
         return admitted

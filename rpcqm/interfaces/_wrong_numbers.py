@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.rpc.call import Call
@@ -23,7 +24,7 @@ class _Wrong:
 
 
 class WrongNumbers:
-    """Counts wrong numbers by identity; for Anonymous, by address.
+    """Counts wrong numbers by identity; for Anonymous, by address (G91).
 
     A search through all 32-bit numbers takes an identity 500 years, over any number of
     connections.
@@ -61,5 +62,5 @@ class WrongNumbers:
 
 def _key(call: Call) -> str:
     if call.identity.is_anonymous:
-        return call.peer.rpartition(":")[0]
+        return owner_of(call.peer.rpartition(":")[0])
     return call.identity.sid

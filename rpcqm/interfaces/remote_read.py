@@ -493,6 +493,8 @@ class RemoteRead:
             return moved
         identifier = UUID(bytes_le=request.pTransactionId.rgb)
         holder = self._queue_manager.transaction_collection.get(identifier)
+        if holder is not None and holder.owner != call.identity.sid:
+            holder = None  # it is unknown to this caller (G87)
         self._messages.check_move(position, target, True, holder)
         transaction = self._find_transaction(call, request.pTransactionId)
         moved = self._messages.move_message(position, target, transaction)

@@ -14,6 +14,7 @@ from rpcqm.adm.directory import equals
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
@@ -123,7 +124,8 @@ class AcknowledgementQueues:
         base_priority = self._directory.base_priority(name)
         if self._is_known(name):
             return self._outgoing.create(name, change, base_priority, source)
-        if len(self._sources) >= QUEUES_AT_MOST or self._count[source] >= QUEUES_OF_ONE_SOURCE:
+        of_source = self._count[owner_of(source)]
+        if len(self._sources) >= QUEUES_AT_MOST or of_source >= QUEUES_OF_ONE_SOURCE:
             self._refuse(source, "too many outgoing queues for acknowledgements to strangers")
         queue = self._outgoing.create(name, change, base_priority, source)
         change.put(Family.STREAM, _key(queue), source.encode())
@@ -192,16 +194,16 @@ class AcknowledgementQueues:
 
     def _add(self, queue: OutgoingQueue, source: str) -> None:
         self._sources[queue] = source
-        self._count[source] += 1
+        self._count[owner_of(source)] += 1
         if self._timer is None:
             self._look_later()
 
     def _remove(self, queue: OutgoingQueue) -> None:
-        source = self._sources.pop(queue)
+        owner = owner_of(self._sources.pop(queue))
         self._empty_since.pop(queue, None)
-        self._count[source] -= 1
-        if not self._count[source]:
-            del self._count[source]
+        self._count[owner] -= 1
+        if not self._count[owner]:
+            del self._count[owner]
 
     def _look_later(self) -> None:
         self._timer = self._timers.call_later(_LOOK_MILLISECONDS, self._look)

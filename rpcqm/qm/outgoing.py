@@ -8,6 +8,7 @@ from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import encode_queue
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
@@ -74,9 +75,10 @@ class Outgoing:
         """Make the outgoing queue to a destination ([MS-MQDMPR] 3.1.7.1.5).
 
         It is durable with `change`, or else before any message in it. `origin` is who has named the
-        destination: an account's SID or a source's address. Raises TooManyOutgoingQueuesError
-        unless it is `unbounded`.
+        destination: an account's SID or a source's address, which counts as its owner's (G91).
+        Raises TooManyOutgoingQueuesError unless it is `unbounded`.
         """
+        origin = owner_of(origin)
         if not unbounded:
             self._bounds.admit(origin)
         queue = OutgoingQueue(

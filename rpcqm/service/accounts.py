@@ -138,7 +138,7 @@ class Accounts:
         """
         if not _NAME.fullmatch(name) or not name.isprintable() or name != name.strip(" ."):
             raise MQError(NtStatus.STATUS_INVALID_ACCOUNT_NAME, name)
-        if folded_name(name) in WELL_KNOWN or folded_name(name).startswith("s-1-"):
+        if _read(name) in WELL_KNOWN or _read(name).startswith("s-1-"):
             raise MQError(NtStatus.STATUS_INVALID_ACCOUNT_NAME, f"{name} means others")
         if any(_read(each.name) == _read(name) for each in self._records.values()):
             raise MQError(NtStatus.STATUS_USER_EXISTS, name)

@@ -100,13 +100,14 @@ class CallServer:
         transport: str = NCACN_IP_TCP,
         group_id: int = 0,
         syntax: TransferSyntax = TransferSyntax.NDR,
+        address: str = "192.0.2.1",
     ) -> "Caller":
         """A connection; one with the `group_id` of another belongs to the same client."""
         base = unauthenticated(identity, level)
         association = ServerAssociation(
             self._endpoints[transport],
-            "192.0.2.1:4711",
-            "192.0.2.1",
+            f"{address}:4711",
+            address,
             base,
             self.dispatcher.dispatch,
         )

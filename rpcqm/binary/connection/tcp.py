@@ -177,10 +177,11 @@ class TcpNetwork:
         return True
 
     def _keeps_out(self, host: str) -> bool:
-        """Whether an address has broken the rules too often of late (G77)."""
-        until = self._kept_out.get(host)
+        """Whether an address has broken the rules too often of late (G77, G91)."""
+        owner = owner_of(host)
+        until = self._kept_out.get(owner)
         if until is not None and until <= self._clock.monotonic():
-            del self._kept_out[host]
+            del self._kept_out[owner]
             until = None
         return until is not None
 
@@ -198,12 +199,12 @@ class TcpNetwork:
         """
         if connection.initiator or not connection.session.violated:
             return
-        now = self._clock.monotonic()
-        count, since = self._violations.pop(connection.address, (0, now))
+        now, owner = self._clock.monotonic(), owner_of(connection.address)
+        count, since = self._violations.pop(owner, (0, now))
         count, since = (1, now) if now - since > VIOLATIONS_WITHIN else (count + 1, since)
-        self._violations[connection.address] = (count, since)
+        self._violations[owner] = (count, since)
         if count >= VIOLATIONS:
-            self._kept_out[connection.address] = now + self.back_off
+            self._kept_out[owner] = now + self.back_off
         for table in (self._violations, self._kept_out):
             if len(table) > CONNECTIONS:
                 del table[next(iter(table))]

@@ -333,7 +333,13 @@ def test_permissions_that_say_nothing_are_refused(boss: Program, of: str) -> Non
     assert boss.ask("PUT", f"/{of}/permissions", {"sddl": " "}).status == 400
 
 
-@pytest.mark.parametrize("name", ["\uff42oss", "BO\u017f\u017f", "everyone", "System", "S-1-5-18"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("\uff42oss", "BO\u017f\u017f", "everyone", "System", "S-1-5-18"),
+        *("\uff25veryone", "\u017fystem", "\uff33-1-5-18"),
+    ],
+)
 def test_no_account_is_written_as_another_one_or_as_everyone(boss: Program, name: str) -> None:
     told = boss.ask("POST", "/accounts", {"name": name, "password": "secret"})
     assert told.status in (400, 409)

@@ -179,6 +179,14 @@ def test_one_address_is_answered_ten_times_a_second() -> None:
     assert [rate.admit("192.0.2.1") for _ in range(20)].count(True) == 10
 
 
+def test_addresses_of_one_owner_are_counted_together() -> None:
+    """The last 64 bits of an IPv6 address are for its owner to choose (G91)."""
+    rate = PingRate(SimulatedClock())
+    admitted = [rate.admit(f"2001:db8::{number:x}") for number in range(PINGS_OF_ONE_ADDRESS + 1)]
+    assert admitted == [True] * PINGS_OF_ONE_ADDRESS + [False]
+    assert rate.admit("2001:db8:0:1::1")
+
+
 @pytest.mark.bound("binary.pinging_addresses")
 def test_only_so_many_addresses_are_counted() -> None:
     rate = PingRate(SimulatedClock())

@@ -182,6 +182,45 @@ def test_an_address_is_kept_out_at_the_bound_of_its_violations_and_not_before() 
     assert refused in ([], [b""])
 
 
+class _From(asyncio.Transport):
+    """A connection from an address, of which nothing is read."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 4711, 0, 0)})
+        self._closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+
+    abort = close
+
+
+def test_who_breaks_the_rules_from_many_addresses_of_one_owner_is_kept_out_at_all() -> None:
+    """The last 64 bits of an IPv6 address are for its owner to choose (G91)."""
+
+    async def talk() -> list[bool]:
+        async with listening() as listener:
+            network = listener.network
+            for number in range(1, VIOLATIONS + 1):
+                wire = TcpTransport(listener.node.protocol.accept(), network, True)
+                wire.connection_made(_From(f"2001:db8::{number}"))
+                wire.data_received(b"no packet at all")
+                wire.connection_lost(None)
+            refused = [network.refuses("2001:db8::77"), network.refuses("2001:db8:0:1::1")]
+            listener.clock.advance(BACK_OFF)
+            return [*refused, network.refuses("2001:db8::77")]
+
+    assert asyncio.run(talk()) == [True, False, False]
+
+
 def test_one_slip_keeps_no_neighbour_out() -> None:
     async def talk() -> list[list[bytes]]:
         async with listening() as listener:

@@ -515,6 +515,26 @@ def test_nobody_moves_a_message_in_somebody_elses_transaction(
     assert alice.move(alice.open(queue), own, key, identifier) == "MQ_OK"
 
 
+def test_nobody_learns_whose_transaction_holds_a_message(
+    qm: RunningQueueManager, server: CallServer
+) -> None:
+    """The holder's identifier and an unknown one are refused alike (G87)."""
+    queue = transactional(qm, b"one")
+    identifier, _ = begun(qm)
+    thief, alice = Reader(server.connect(BOB)), Reader(server.connect(ALICE))
+    (key,) = keys_of(queue)
+    handle = alice.open(queue)
+    assert alice.body(handle, request_id=7, transaction=identifier) == b"one"
+    assert end_transactional(alice, handle, 7) == "MQ_OK"
+    context, _ = thief.open_for_move(LATE)
+    source = thief.open(queue)
+    unknown = thief.move(source, context, key, uuid4().bytes_le)
+    assert unknown == "MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION"
+    assert thief.move(source, context, key, identifier) == unknown
+    own, _ = alice.open_for_move(LATE)
+    assert alice.move(handle, own, key, identifier) == "MQ_OK"
+
+
 def test_nobody_rejects_a_message_in_somebody_elses_transaction(
     qm: RunningQueueManager, server: CallServer
 ) -> None:

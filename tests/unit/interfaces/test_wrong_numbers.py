@@ -113,6 +113,19 @@ def test_every_number_counts_for_them(switched: CallServer, shared: Queue) -> No
     assert adopted(nobody(switched), number) == WRONG
 
 
+def test_other_addresses_of_one_owner_are_no_others(switched: CallServer, shared: Queue) -> None:
+    """The last 64 bits of an IPv6 address are for its owner to choose (G91)."""
+
+    def at(number: int) -> Qm2QmReader:
+        return Qm2QmReader(switched.connect(NOBODY, LEVEL_NONE, address=f"2001:db8::{number:x}"))
+
+    number = nobody(switched).open_by_qmcomm(shared, PEEK_ACCESS).phQueue
+    for wrong in range(1, WRONG_NUMBERS + 1):
+        assert adopted(at(wrong), wrong) == WRONG
+    assert adopted(at(77), number) == WRONG
+    assert adopted(nobody(switched), number) == "MQ_OK"
+
+
 def cursor(reader: Qm2QmReader, number: int) -> str:
     return status_name(create_remote_cursor(Client(reader.caller), number).result)
 

@@ -57,6 +57,20 @@ def test_one_source_has_only_so_many_queues(qm: RunningQueueManager, orders: Que
     assert made(qm) == acknowledgement_queues.QUEUES_OF_ONE_SOURCE + 1
 
 
+def test_addresses_of_one_owner_are_one_source(qm: RunningQueueManager, orders: Queue) -> None:
+    """The last 64 bits of an IPv6 address are for its owner to choose (G91)."""
+    most = acknowledgement_queues.QUEUES_OF_ONE_SOURCE
+    for number in range(most + 10):
+        arrive(qm, orders, elsewhere(number), f"2001:db8::{number:x}")
+    assert made(qm) == most
+    assert qm.engine.registry.origins == {"2001:db8::/64": most}
+    qm.restart()
+    arrive(qm, orders, elsewhere(1000), "2001:db8::1000")
+    assert made(qm) == most
+    arrive(qm, orders, elsewhere(1001), "2001:db8:0:1::1")
+    assert made(qm) == most + 1
+
+
 @pytest.mark.bound("strangers.queues")
 def test_all_strangers_together_have_only_so_many(
     qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch

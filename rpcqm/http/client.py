@@ -200,7 +200,10 @@ class HttpClient:
 
     def close(self, url: str, connect_to: str) -> None:
         """Close the connections to that place that nobody uses at the moment."""
-        near = URL(connect_to or url, encoded=True)
+        try:
+            near = _target(url, connect_to)
+        except ValueError:  # to what is no URL there is none
+            return
         for place in list(self._sessions):
             if (place.scheme, place.host, place.port) == (near.scheme, near.host, near.port):
                 self._forget(place)

@@ -24,6 +24,7 @@ from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
 from rpcqm.srmp.redirection import matches_any
 from rpcqm.srmp.settings import SrmpSettings
+from rpcqm.srmp.urls import request_pattern
 from rpcqm.store.restored import RESTORED_NAME
 
 HTTP_PORT = 80
@@ -229,8 +230,9 @@ def settings_of(configuration: Configuration, ports: dict[str, int]) -> SrmpSett
 
 def _proxy_for(configuration: Configuration) -> Callable[[str], str]:
     section = configuration.srmp
+    direct = tuple(map(request_pattern, section.outbound_exceptions))
 
     def proxy_for(url: str) -> str:
-        return "" if matches_any(section.outbound_exceptions, url) else section.proxy
+        return "" if matches_any(direct, url) else section.proxy
 
     return proxy_for

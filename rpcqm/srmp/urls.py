@@ -29,6 +29,11 @@ def queue_url(scheme: str, host: str, port: int, queue: str) -> str:
     return f"{scheme}://{place}/msmq/{path}"
 
 
+def request_pattern(pattern: str) -> str:
+    """A URL of the configuration, or a beginning with `*`, as `request_url` writes it."""
+    return quote(pattern, safe=f"{_KEPT}[]")
+
+
 def request_url(uri: str) -> str:
     """The URL to post to, in ASCII."""
     parts = urlsplit(uri, allow_fragments=False)  # a `#` belongs to the queue's name

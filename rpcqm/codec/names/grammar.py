@@ -167,7 +167,8 @@ def _unescaped(text: str) -> str | None:
 
 
 def _is_host(text: str) -> bool:
-    return not text.startswith("[") or _is_ip_address(text)
+    """Whether a host is no address in brackets, or an IPv6 one: nobody reads IPv4 ones there."""
+    return not text.startswith("[") or (":" in text and _is_ip_address(text))
 
 
 def _is_ip_address(text: str) -> bool:

@@ -261,6 +261,16 @@ def test_what_is_not_answered_in_time_is_closed(running: RunningHttpServer, post
     running.do(running.answering.set)
 
 
+@pytest.mark.parametrize("host", ["xn--", "xn--a"])
+def test_a_host_that_cannot_be_is_an_error_of_the_system_and_has_nothing_to_close(
+    running: RunningHttpServer, post: Post, client: HttpClient, host: str
+) -> None:
+    post(f"http://127.0.0.1:{running.port}/")
+    with pytest.raises(ConnectionError):
+        post(f"http://{host}/")
+    running.do(partial(client.close, f"http://{host}/", ""))
+
+
 def test_what_nobody_serves_is_an_error_of_the_system(post: Post) -> None:
     with listening() as other:
         url = other.url

@@ -14,6 +14,8 @@ import pytest
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
 from tests.support.certificates import write_tls_files
+from tests.support.listeners import listening
+from tests.support.waiting import until
 
 ENVELOPE = b"<Envelope/>"
 
@@ -194,3 +196,23 @@ to = "http://elsewhere/msmq/private$/order_queue$"
         "Receipts for other streams are wanted at "
         "http://gateway.example/msmq/private$/order_queue$.",
     ]
+
+
+def test_the_proxy_is_not_asked_for_an_exception_whose_letters_no_request_can_have(
+    tmp_path: Path,
+) -> None:
+    with listening() as near, listening() as proxy:
+        url = f"{near.url}msmq/private$/gr\u00fcn"
+        configuration = f"""\
+[srmp]
+proxy = "{proxy.url}"
+outbound_exceptions = ["{url}"]
+"""
+        options = ("--http-port", "0")
+        with private_queue_manager(
+            configuration=configuration, data_dir=tmp_path / "data", options=options
+        ) as running:
+            running.run("send", f"DIRECT={url}", "--body", "x")
+            until(lambda: near.heard or proxy.heard)
+        assert near.heard.startswith(b"POST /msmq/private$/gr%C3%BCn HTTP/1.1")
+        assert proxy.heard == b""

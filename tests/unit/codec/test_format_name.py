@@ -380,6 +380,7 @@ def test_machine_without_suffix_has_no_queue_format() -> None:
         "DIRECT=HTTP://host#/msmq/q",
         "DIRECT=HTTP://[::1/msmq/q",
         "DIRECT=HTTP://[:::1]/msmq/q",
+        "DIRECT=HTTP://[192.0.2.1]/msmq/q",
         "DIRECT=HTTP://host/msmq",
         "DIRECT=HTTP://host/msmq//q",
         "DIRECT=HTTP://host/msmq/../q",

@@ -42,6 +42,14 @@ def test_a_peer_may_not_name_another_address(door: Door, host: str) -> None:
     assert (hosts(door), door.outgoing, door.contents()) == ([], [], [b"content"])
 
 
+def test_a_host_that_no_url_can_have_is_not_used_and_does_not_hinder_the_next_start(
+    door: Door,
+) -> None:
+    ask(door, f"[{PEER}]")
+    door.crash()
+    assert (hosts(door), door.outgoing, door.contents()) == ([], [], [b"content"])
+
+
 def test_a_name_must_resolve_to_the_peer(door: Door) -> None:
     door.peers.addresses = {"own.example": PEER, "other.example": "10.0.0.1"}
     ask(door, "own.example")

@@ -247,6 +247,8 @@ class OutgoingTransferInfo:
     """Statistics of the transfer out of one queue ([MS-MQDMPR] 3.1.1.4).
 
     Times are seconds since 1970, None if it never happened; the interval is in seconds.
+    `last_arrived` is our own: the key of the message that awaits its final acknowledgement since
+    last; 0 before the first.
     """
 
     outgoing_queue_reference: OutgoingQueue
@@ -258,6 +260,7 @@ class OutgoingTransferInfo:
     eod_next_seq: SequenceInfo = NO_SEQUENCE
     eod_no_ack_count: int = 0
     eod_no_read_count: int = 0
+    last_arrived: int = 0
     eod_resend_count: int = 0
     eod_resend_interval: int = 0
     eod_resend_time: int | None = None

@@ -13,6 +13,7 @@ from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import LocalServer
+from rpcqm.codec.names.written import is_format_name
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.http.statuses import status_of_code, status_table
 from rpcqm.operations.codes import Code, find_codes, similar_names
@@ -31,7 +32,9 @@ acknowledgements have come."""
 DETAILS = f"""\
 {MESSAGES}
 A code is the number or the name of a result (HRESULT or NTSTATUS), of an RPC fault, or of a
-message's class. Numbers are hexadecimal with 0x, or decimal, also signed as .NET prints them."""
+message's class. Numbers are hexadecimal with 0x, or decimal, also signed as .NET prints them;
+eight digits without 0x may be hexadecimal. A text may have other words: the first code in it
+counts."""
 EARLIER_DETAILS = f"""\
 This is the earlier spelling of `rpcqm explain`, which does the same and knows codes as well.
 {MESSAGES}"""
@@ -108,11 +111,22 @@ def run(arguments: argparse.Namespace) -> int:
             f"`{arguments.subject}` is no identifier of a message; those are like "
             r"`{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1`, with quotes around for the shell."
         )
-    if set(arguments.subject) & set("\\="):
+    if set(arguments.subject) & set("\\=") and not _is_text_with_code(arguments):
         return _explain_queue(arguments)
     if arguments.subject == STATUS_TABLE:
         return _print_statuses(arguments.json)
     return _explain_code(arguments)
+
+
+def _is_text_with_code(arguments: argparse.Namespace) -> bool:
+    """Whether a text names no queue, and has a code in it: `hr=0xC00E0003`."""
+    subject = arguments.subject
+    try:
+        queue_name(arguments, subject)
+    except UsageMistake:
+        return bool(find_codes(subject))
+    is_elsewhere = "\\" in subject or is_format_name(subject)
+    return not is_elsewhere and bool(find_codes(subject))
 
 
 def _explain_queue(arguments: argparse.Namespace) -> int:

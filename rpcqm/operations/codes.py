@@ -2,6 +2,7 @@
 
 import difflib
 import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -186,11 +187,40 @@ def find_codes(text: str) -> list[Code]:
     """The codes that a number or a name stands for; a number may stand for several.
 
     Numbers may be signed, as .NET writes an HRESULT, and may wrap a Win32 error in an HRESULT.
+    Eight digits that are no code as a decimal number are tried as hexadecimal ones. Of a text with
+    other words, such as `hr=0xC00E0003`, the first number or name counts that stands for a code.
     """
+    if found := _named(text) or _numbered(text):
+        return found
+    words = _WORDS.findall(text)[:_MOST_WORDS]
+    found_in_words = (
+        _numbered(word) if _IS_NUMBER.fullmatch(word) else _named(word) for word in words
+    )
+    return next(filter(None, found_in_words), [])
+
+
+_WORDS = re.compile(r"(?<![\w-])-?\w+|\w+", re.ASCII)
+_IS_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,8}|-[0-9]{9,10}|[0-9]{9,10}|[0-9a-fA-F]{8}", re.ASCII)
+"""What is a code among other words: shorter numbers without 0x are counts, or of lines."""
+_DIGITS = re.compile("[0-9a-fA-F]{8}", re.ASCII)
+_MOST_WORDS = 100
+
+
+def _named(text: str) -> list[Code]:
+    name = text.upper()
+    return [code for code in codes() if name in (code.name.upper(), _short(code).upper())]
+
+
+def _numbered(text: str) -> list[Code]:
     number = _number(text)
-    if number is None:
-        name = text.upper()
-        return [code for code in codes() if name in (code.name.upper(), _short(code).upper())]
+    found = [] if number is None else _of_number(number)
+    if not found and _DIGITS.fullmatch(text):
+        return _of_number(int(text, 16))
+    return found
+
+
+def _of_number(number: int) -> list[Code]:
+    """The codes of a number, also of a Win32 error that an HRESULT wraps."""
     wanted = {number & 0xFFFF_FFFF}
     if number & 0xFFFF_0000 == _WIN32_FACILITY:
         wanted.add(number & 0xFFFF)
@@ -206,7 +236,7 @@ def similar_names(text: str) -> list[str]:
 
 def _number(text: str) -> int | None:
     try:
-        return int(text, 0) & 0xFFFF_FFFF
+        return int(text.strip(), 0) & 0xFFFF_FFFF
     except ValueError:
         return None
 

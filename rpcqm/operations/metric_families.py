@@ -55,14 +55,20 @@ WINDOWS = (
 
 DESTINATIONS = (
     Family("rpcqm_outgoing_messages", GAUGE, "Messages that wait to be sent", _DESTINATION),
-    Family("rpcqm_outgoing_bytes", GAUGE, "What they take", _DESTINATION),
+    Family("rpcqm_outgoing_bytes", GAUGE, "What the queue takes, with the unread", _DESTINATION),
     Family(
         "rpcqm_outgoing_oldest_message_age_seconds",
         GAUGE,
-        "How long the oldest of them waits, 0 without messages",
+        "How long the oldest message waits to be sent, 0 without any",
         _DESTINATION,
     ),
     Family("rpcqm_outgoing_connected", GAUGE, "Whether a session to it is open", _DESTINATION),
+    Family(
+        "rpcqm_outgoing_unread_messages",
+        GAUGE,
+        "Messages that have arrived and wait for their final acknowledgement",
+        _DESTINATION,
+    ),
 )
 
 SIMPLE = (

@@ -18,6 +18,7 @@ from rpcqm.operations.shapes import short_name
 from rpcqm.qm.access import require_metrics_reader
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.message_counts import DEAD_LETTERS
+from rpcqm.qm.unsent import unsent
 
 OTHERS = ";others"
 """The label of all queues together that have no series of their own: no queue has that name."""
@@ -58,6 +59,7 @@ class _DestinationRow(NamedTuple):
     bytes: int
     age: float
     connected: int
+    unread: int
 
 
 class _Gathered:
@@ -214,8 +216,10 @@ class MetricsOperations:
     ) -> None:
         positions = queue.message_position_list
         connected = int(queue.state is OutgoingQueueState.CONNECTED)
-        age = _age(now, positions.oldest())
-        row = _DestinationRow(positions.count, positions.bytes, age, connected)
+        count, oldest = unsent(queue)
+        age = _age(now, oldest) if count else 0
+        unread = positions.count - count
+        row = _DestinationRow(count, positions.bytes, age, connected, unread)
         if len(gathered.destinations) >= most:
             gathered.other_destinations.append(row)
             return

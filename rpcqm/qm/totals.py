@@ -9,6 +9,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
+from rpcqm.qm.unsent import unsent
 
 SLICE = 200
 """Queues that are looked at before others are served: about a millisecond."""
@@ -19,7 +20,7 @@ PAUSE = 1
 
 @dataclass(frozen=True, slots=True)
 class StuckQueue:
-    """An outgoing queue with messages that does not send; `error` is an HRESULT, 0 for none.
+    """An outgoing queue with messages to send that does not send; `error` is an HRESULT, or 0.
 
     `oldest` is milliseconds since 1970.
     """
@@ -36,8 +37,9 @@ class QueueTotals:
     """All queues; times are milliseconds since 1970, 0 for no message.
 
     `queues` and `oldest` are of the queues of applications here. Outgoing queues count in
-    `sessions`, by their state, and in the members that are named so. `stuck` has those with the
-    oldest messages, MOST_STUCK at most.
+    `sessions`, by their state, and in the members that are named so, of what is still to
+    be sent; `outgoing_bytes` is all that they take. `stuck` has those with the oldest messages to
+    send, MOST_STUCK at most.
     """
 
     queues: int = 0
@@ -74,15 +76,17 @@ class QueueTotals:
         positions = queue.message_position_list
         if not positions.count:
             return
-        self.outgoing_messages += positions.count
         self.outgoing_bytes += positions.bytes
-        oldest = positions.oldest()
+        count, oldest = unsent(queue)
+        if not count:
+            return
+        self.outgoing_messages += count
         self.outgoing_oldest = min(self.outgoing_oldest or oldest, oldest)
         if queue.state is not OutgoingQueueState.CONNECTED:
             history = queue.connection_history
             error = history[-1].error if history else 0
             name = queue.destination_format_name
-            self.stuck.append(StuckQueue(name, queue.state, positions.count, oldest, error))
+            self.stuck.append(StuckQueue(name, queue.state, count, oldest, error))
             if len(self.stuck) > 2 * MOST_STUCK:
                 self._keep_oldest()
 

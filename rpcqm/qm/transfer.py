@@ -247,7 +247,9 @@ class Transfer:
         copies = self._awaiting.setdefault(identifier, [])
         if self._place_of(waiting.queue, waiting.key, copies) is None:
             copies.append(waiting)
-            self._outgoing.transfer_info(waiting.queue).eod_no_read_count += 1
+            info = self._outgoing.transfer_info(waiting.queue)
+            info.eod_no_read_count += 1
+            info.last_arrived = waiting.key
 
     def _place_of(self, queue: Queue, key: int, copies: list[_Waiting]) -> int | None:
         places = (n for n, each in enumerate(copies) if each.queue is queue and each.key == key)

@@ -402,7 +402,7 @@ class ServerAssociation:
             self._reject_bind(pdu, alter.call_id, error)
             return
         except SecurityRefusal as error:
-            self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
+            self._authentication_failed(pdu, error)
             raise ConnectionBroken(str(error), error.status, executed=False) from error
         except RpcFault as error:
             raise ConnectionBroken(error.detail, error.status, executed=False) from error
@@ -415,15 +415,19 @@ class ServerAssociation:
         try:
             self._negotiation.auth3(auth3)
         except SecurityRefusal as error:  # an rpc_auth_3 has no answer: the next request is refused
-            self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
+            self._authentication_failed(pdu, error)
         except RpcFault as error:
             raise ConnectionBroken(error.detail, error.status, executed=False) from error
+
+    def _authentication_failed(self, pdu: bytes, error: SecurityRefusal) -> None:
+        octets = pdu[:SHOWN]
+        self.on_event(AuthenticationFailed(str(error), octets, error.claim, error.level))
 
     def _reject_bind(self, pdu: bytes, call_id: int, error: BindRejected) -> None:
         nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)
         self._queue(nak.pack())
         self._become(State.CLOSED)
-        self.on_event(BindRefused(error.reason, error.text, pdu[:SHOWN], error.claim))
+        self.on_event(BindRefused(error.reason, error.text, pdu[:SHOWN], error.claim, error.level))
 
     # Requests.
 

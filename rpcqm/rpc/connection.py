@@ -10,6 +10,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.events import (
     AuthenticationFailed,
     BindReceived,
@@ -254,7 +255,7 @@ class Connection(asyncio.Protocol):
             "a caller stays anonymous" if anonymous else "a caller logged on",
             peer=self.association.peer,
             identity=event.identity.name,
-            level=event.level.name,
+            authentication_level=event.level.name,
             **_claims(event.claim),
         )
 
@@ -270,11 +271,16 @@ def _claims(claim: LogonClaim) -> dict[str, object]:
     }
 
 
+def _asked(level: AuthenticationLevel | None) -> dict[str, object]:
+    """The level that a refused caller asked for, where it said one."""
+    return {} if level is None else {"authentication_level": level.name}
+
+
 def _particulars(event: Event) -> dict[str, object]:
     if isinstance(event, BindRefused):
-        return {"code": event.reason.name, **_claims(event.claim)}
+        return {"code": event.reason.name, **_claims(event.claim), **_asked(event.level)}
     if isinstance(event, AuthenticationFailed):
-        return _claims(event.claim)
+        return {**_claims(event.claim), **_asked(event.level)}
     if isinstance(event, CallRefused):
         return {"call_id": event.call_id, "opnum": event.opnum, "status": event.status.name}
     return {}

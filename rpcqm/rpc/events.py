@@ -32,6 +32,7 @@ class BindRefused:
     text: str
     octets: bytes
     claim: LogonClaim = NO_CLAIM
+    level: AuthenticationLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class AuthenticationFailed:
     text: str
     octets: bytes
     claim: LogonClaim = NO_CLAIM
+    level: AuthenticationLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup, AssociationGroups
-from rpcqm.rpc.constants import WHOLE, PfcFlags, RejectReason
+from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags, RejectReason
 from rpcqm.rpc.limits import Limits, negotiated_fragment
 from rpcqm.rpc.pdu import (
     AlterContext,
@@ -56,6 +56,7 @@ class BindRejected(Exception):
         self.reason = reason
         self.text = text
         self.claim = claim
+        self.level: AuthenticationLevel | None = None
 
 
 class Negotiation:
@@ -129,7 +130,9 @@ class Negotiation:
         try:
             return self.security.bind(trailer)
         except SecurityRefusal as error:
-            raise BindRejected(error.reason, str(error), error.claim) from error
+            rejected = BindRejected(error.reason, str(error), error.claim)
+            rejected.level = error.level
+            raise rejected from error
 
     def alter(self, alter: AlterContext) -> AlterContextResp:
         """The alter_context_resp.

@@ -91,3 +91,11 @@ def test_members_of_a_line_are_logged() -> None:
     source = "".join(path.read_text("utf-8") for path in (ROOT / "rpcqm").rglob("*.py"))
     for _, members in ROWS.values():
         assert all(re.search(rf"\b{name}=|\"{name}\"", source) for name in members - {"epm"})
+
+
+def test_no_member_of_a_line_takes_the_place_of_one_that_every_line_has() -> None:
+    section = PAGE.partition("## What every line has")[2].partition("\n## ")[0]
+    own = set(re.findall(r"(?m)^\| `(\w+)` \|", section))
+    assert own >= {"level", "event", "timestamp"}
+    for text, _, members in lines():
+        assert not members & own, text

@@ -24,6 +24,7 @@ from rpcqm.binary.connection.incoming_transfers import (
 from rpcqm.binary.connection.message_security import forget_claimed_level
 from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.sequence import IncomingSequence, Stamp
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
@@ -285,6 +286,8 @@ class Receiver:
         transfer.last_access_time = self._clock.now() // 1000
         transfer.arrived(connection, direct)
         if not accepted:
+            if not before.reject_count:
+                _note_out_of_order(connection, message, stamp, before)
             kept = {transfer.rejected_key: transfer.encode_rejected()} if transfer.queue_id else {}
             self._protocol_records.write(kept).add_done_callback(done)
             self._protocol.incoming_transfers.show(transfer)
@@ -454,3 +457,20 @@ def _class_of(message: Message) -> MessageClass:
         return MessageClass(message.attributes.message_class)
     except ValueError as error:
         raise DecodeError(f"acknowledgement of an unknown class: {error}") from error
+
+
+def _note_out_of_order(
+    connection: PeerConnection, message: Message, stamp: Stamp, before: IncomingSequence
+) -> None:
+    """One line for the first message in a row that is not the next one of its sequence."""
+    repeated = stamp.sequence == before.sequence and stamp.number <= before.number
+    _log.info(
+        "a message in sequence was dropped",
+        peer=connection.address,
+        queue_manager=str(message.attributes.source_machine_identifier),
+        reason="it was taken before" if repeated else "messages before it are missing",
+        sequence=stamp.sequence.value,
+        number=stamp.number,
+        last_sequence=before.sequence.value,
+        last_number=before.number,
+    )

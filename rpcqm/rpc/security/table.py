@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.rpc.constants import AuthenticationType, RejectReason
+from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType, RejectReason
 from rpcqm.rpc.pdu import (
     BIG_TRAILER,
     HEADER_LENGTH,
@@ -16,6 +16,7 @@ from rpcqm.rpc.security.context import (
     CONNECT,
     PKT,
     AuthenticationError,
+    Handshake,
     ProtectionError,
     SecurityContext,
     SecurityProviders,
@@ -30,7 +31,7 @@ _AUTHENTICATE = b"NTLMSSP\0\3\0\0\0"
 class SecurityRefusal(Exception):
     """An authentication that is refused: by bind_nak with `reason`, later by a fault.
 
-    `claim` is who the peer said it was.
+    `claim` is who the peer said it was, `level` the authentication level that it asked for.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class SecurityRefusal(Exception):
         self.reason = reason
         self.status = status
         self.claim = claim
+        self.level: AuthenticationLevel | None = None
 
 
 class HandshakeUnfinished(RpcFault):
@@ -196,16 +198,7 @@ class SecurityTable:
             raise _denied(
                 f"authentication level {trailer.auth_level}", RejectReason.REASON_NOT_SPECIFIED
             )
-        provider = self._providers.get(trailer.auth_type)
-        if provider is None:
-            raise _denied(
-                f"authentication type {trailer.auth_type}",
-                RejectReason.authentication_type_not_recognized,
-            )
-        try:
-            handshake = provider.accept(level, self._address)
-        except AuthenticationError as error:
-            raise _denied(str(error)) from error
+        handshake = self._handshake(trailer, level)
         context = SecurityContext(
             trailer.auth_type,
             level,
@@ -219,7 +212,30 @@ class SecurityTable:
         self.authenticated = True
         return context
 
+    def _handshake(self, trailer: SecurityTrailer, level: AuthenticationLevel) -> Handshake:
+        """What answers the caller's legs. Raises SecurityRefusal with the level."""
+        provider = self._providers.get(trailer.auth_type)
+        try:
+            if provider is None:
+                reason = RejectReason.authentication_type_not_recognized
+                raise _denied(f"authentication type {trailer.auth_type}", reason)
+            return provider.accept(level, self._address)
+        except AuthenticationError as error:
+            refusal = _denied(str(error))
+            refusal.level = level
+            raise refusal from error
+        except SecurityRefusal as error:
+            error.level = level
+            raise
+
     def _step(self, context: SecurityContext, trailer: SecurityTrailer) -> bytes:
+        try:
+            return self._advance(context, trailer)
+        except SecurityRefusal as error:
+            error.level = context.level
+            raise
+
+    def _advance(self, context: SecurityContext, trailer: SecurityTrailer) -> bytes:
         try:
             answer = context.step(trailer.auth_value)
         except ProtectionError as error:

@@ -13,6 +13,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.identity import ANONYMOUS
+from rpcqm.base.log import get_logger
 from rpcqm.base.shares import Shares
 from rpcqm.base.text import folded
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
@@ -28,6 +29,8 @@ from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
+
+_log = get_logger("srmp")
 
 PREFIX = b"srmp incoming:"
 _REJECTED_PREFIX = b"srmp rejected:"
@@ -72,9 +75,26 @@ class StreamReceiver:
             state.last_access_time = self._now
             self.schedule.message_received()
         if not accepted:
+            if state.reject_count == 1:
+                self._note_dropped(stream, peer, repeated)
             self._follow(stream)
             self._keep_rejected(stream)
         return accepted
+
+    def _note_dropped(self, stream: Stream, peer: str, repeated: bool) -> None:
+        """One line for the first message in a row that is not the next one of its stream."""
+        before = repeated or (
+            stream.stream_id == self.state.stream_id and stream.current <= self.state.number
+        )
+        _log.info(
+            "a message in a stream was dropped",
+            peer=peer,
+            queue=self.to,
+            reason="it was taken before" if before else "messages before it are missing",
+            stream=str(stream.stream_id[0]),
+            number=stream.current,
+            last_number=self.state.number,
+        )
 
     def _keep_rejected(self, stream: Stream) -> None:
         """RejectCount survives restarts; who is not of the stream causes no writing.

@@ -161,6 +161,8 @@ def test_the_log_says_who_logged_on_or_tried(
     assert entry["peer"].startswith("127.0.0.1:")
     assert entry.get("identity") == ("alice" if right else None)
     assert right or entry["reason"] == "NTLM: wrong password"
+    assert entry["authentication_level"] == "RPC_C_AUTHN_LEVEL_PKT_PRIVACY"
+    assert entry["level"] == "info"
     assert password not in queue_manager.log
 
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.adm.message import Message
 from rpcqm.binary.connection.peer_connection import PeerConnection
@@ -421,3 +422,22 @@ def test_what_is_kept_beside_a_packet_counts_before_the_message_is_taken(
         pair.settle()
     assert pair.orders.message_count == 8 - too_much
     assert pair.orders.total_bytes <= 8192
+
+
+def test_the_first_message_in_a_row_that_is_out_of_sequence_is_logged(pair: Exchanging) -> None:
+    bob, now = pair.bob, pair.simulation.clock.now() // 1000
+    peer = ScriptedPeer(bob)
+
+    def deliver(*numbers: int) -> list[tuple[object, ...]]:
+        sent = (Sent("stream", number, place=(1, number, number - 1)) for number in numbers)
+        with capture_logs() as lines:
+            peer.feed(peer.counting([(each.packet(now), True) for each in sent]))
+            pair.settle(1)
+        told = (line for line in lines if line["event"] == "a message in sequence was dropped")
+        return [(line["reason"], line["number"], line["last_number"]) for line in told]
+
+    assert deliver(1, 2) == []
+    assert deliver(2, 2, 1) == [("it was taken before", 2, 2)]
+    assert deliver(3) == []
+    assert deliver(7, 8) == [("messages before it are missing", 7, 3)]
+    assert deliver(4, 6) == [("messages before it are missing", 6, 4)]

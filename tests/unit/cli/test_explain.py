@@ -88,3 +88,40 @@ def test_what_is_unknown_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
     assert "did you mean `MQ_ERROR_ACCESS_DENIED`" in capsys.readouterr().err
     assert main(["explain", "0xDEADBEEF"]) == 1
     assert capsys.readouterr().err == "rpcqm: No code is known as `0xDEADBEEF`.\n"
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "C00E0003",
+        "c00e0003",
+        "hr=0xC00E0003",
+        "hr = C00E0003",
+        " 0xC00E0003 ",
+        "Exception from HRESULT: 0xC00E0003",
+        "HRESULT=-1072824317 in 17 calls",
+        r"error 0xC00E0003 at .\private$\orders",
+        "MSMQ said MQ_ERROR_QUEUE_NOT_FOUND.",
+        "(MQ_ERROR_QUEUE_NOT_FOUND)",
+    ],
+)
+def test_a_code_is_found_without_its_prefix_and_among_other_words(
+    capsys: pytest.CaptureFixture[str], subject: str
+) -> None:
+    (code,) = explained(capsys, "--", subject)
+    assert code["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
+
+
+def test_eight_digits_that_are_no_decimal_code_are_hexadecimal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert [code["name"] for code in explained(capsys, "80070005")] == [
+        "E_ACCESSDENIED",
+        "RPC_S_ACCESS_DENIED",
+    ]
+    assert explained(capsys, "80004005") == explained(capsys, "0x80004005")
+
+
+@pytest.mark.parametrize("text", ["it failed 17 times", "DEADBEEF", "a word", ""])
+def test_a_text_without_a_code_has_none(text: str) -> None:
+    assert find_codes(text) == []

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.srmp.elements import StreamId
@@ -73,6 +74,17 @@ def test_repetitions_and_gaps_are_answered_with_200_and_dropped(door: Door) -> N
     for number in (1, 2, 2, 1, 4, 5, 3):
         assert send(door, number) == 200
     assert contents(door) == "123"
+
+
+def test_the_first_message_in_a_row_that_is_out_of_order_is_logged(door: Door) -> None:
+    with capture_logs() as lines:
+        for number in (1, 2, 2, 1, 3, 7, 8):
+            send(door, number)
+    told = [line for line in lines if line["event"] == "a message in a stream was dropped"]
+    assert [(line["reason"], line["number"], line["last_number"]) for line in told] == [
+        ("it was taken before", 2, 2),
+        ("messages before it are missing", 7, 3),
+    ]
 
 
 def test_a_stream_begins_with_its_start_only(door: Door) -> None:

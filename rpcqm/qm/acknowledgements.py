@@ -5,7 +5,6 @@ and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit tha
 """
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -27,7 +26,6 @@ from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
-from rpcqm.codec.packet.patch import with_message_class
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.qm.access import AccessControl
@@ -310,7 +308,8 @@ class Acknowledgements:
     ) -> None:
         """A message that never got into its queue: acknowledge it, and keep a dead letter.
 
-        Those of strangers are kept as long as there is room for more than them (G188).
+        Those of strangers are kept as long as there is room for more than them (G188). The packet
+        stays as it came; the class is kept beside it (G189).
         """
         envelope = message.envelope
         flags = envelope.flags
@@ -321,9 +320,7 @@ class Acknowledgements:
         target = self._deadletter_of(message, envelope.transactional, None, reason)
         if target is None or (from_elsewhere and not self._has_room_for_strangers(target, message)):
             return
-        dead = copy(message)
-        dead.packet = with_message_class(message.packet, reason)
-        self._insert_copy(transaction, dead, target, reason)
+        self._insert_copy(transaction, message, target, reason)
         transaction.call_after(partial(self._positions.became_dead_letter, target, reason))
 
     def _has_room_for_strangers(self, target: Queue, message: Message) -> bool:

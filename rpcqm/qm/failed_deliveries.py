@@ -91,7 +91,7 @@ class FailedDeliveries:
         None if the message stays.
         """
         main = queue.main
-        if not main.max_deliveries or queue.is_journal:
+        if not main.max_deliveries or queue.is_journal or not _counts(queue, key):
             return None
         aborts = self._store.index(queue.queue_id).moves(key).abort_count + 1
         name = main.poison_subqueue
@@ -104,7 +104,9 @@ class FailedDeliveries:
         return target
 
     def count(self, change: StoreTransaction, queue: Queue, key: int, target: Queue | None) -> None:
-        """Let a commit raise the number of aborts, or move the message to `target`."""
+        """Let a commit raise the number of aborts, or move the message to `target` (G180)."""
+        if not _counts(queue, key):
+            return
         before = self._store.index(queue.queue_id).moves(key)
         aborts = before.abort_count + 1
         if target is None:

@@ -89,8 +89,8 @@ def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
     dacl, dacl_control = _parse_acl(parts["D"], _DACL_FLAGS, Control.DP, domain)
     sacl, sacl_control = _parse_acl(parts["S"], _SACL_FLAGS, Control.SP, domain)
     return SecurityDescriptor(
-        parse_sid(parts["O"], domain) if parts["O"] else None,
-        parse_sid(parts["G"], domain) if parts["G"] else None,
+        parse_sid(parts["O"], domain) if parts["O"] is not None else None,
+        parse_sid(parts["G"], domain) if parts["G"] is not None else None,
         sacl,
         dacl,
         dacl_control | sacl_control,

@@ -44,6 +44,31 @@ def test_each_release_raises_the_number_of_aborts_over_a_restart(
         assert message.abort_count == 3
 
 
+class Unfinished(Exception):
+    """A program ends its transaction because the service has stopped."""
+
+
+def test_a_transaction_that_ends_with_the_service_is_no_delivery_in_vain(
+    machine: PrivateQueueManager,
+) -> None:
+    """G180."""
+    machine.run("queue", "create", "orders", "--transactional")
+    machine.run("queue", "set", "orders", "--max-deliveries", "1", "--poison", "bad")
+    with mq.open("orders", machine) as queue, queue.transaction():
+        queue.send("received")
+        queue.send("moved")
+    with suppress(Unfinished), mq.open("orders", machine) as queue, queue.transaction():
+        assert queue.receive_one(timeout=5) is not None
+        second = queue.peek(timeout=0)
+        assert second is not None
+        queue.move(second, "late")
+        machine.restart()
+        raise Unfinished
+    with mq.open("orders", machine, peek_only=True) as queue:
+        found = [(message.value, message.abort_count) for message in queue.browse()]
+    assert found == [("received", 0), ("moved", 0)]
+
+
 def test_a_queue_puts_a_message_aside_after_its_last_delivery_over_a_restart(
     machine: PrivateQueueManager,
 ) -> None:

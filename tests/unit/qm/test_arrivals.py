@@ -10,7 +10,11 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.errors import MQError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    DeliveryGuarantee,
+    MessageClass,
+)
 from rpcqm.codec.packet.patch import set_hop_count
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
@@ -144,6 +148,25 @@ def test_a_refused_message_is_a_dead_letter_here_that_says_why(qm: RunningQueueM
         bytes(2000),
     ]
     assert _classes_of_dead_letters(qm) == [0x8000, 0x800A, 0x8003]
+
+
+def test_the_packet_of_a_refused_message_is_kept_as_it_came(qm: RunningQueueManager) -> None:
+    """G189: its signature covers the class, which tells beside the packet why it was refused."""
+    wanted = {
+        "negative_journaling_requested": True,
+        "delivery_guarantee": DeliveryGuarantee.RECOVERABLE,
+    }
+    message = from_elsewhere(qm, r"DIRECT=OS:x\private$\none", b"nowhere", **wanted)
+    came = message.packet
+    accepted(qm, message)
+    qm.restart()
+    assert _classes_of_dead_letters(qm) == [0x8000]
+    deadletters = qm.engine.queue_manager.system_deadletter_queue
+    assert deadletters is not None
+    (key,) = deadletters.message_position_list.page(None, 100)
+    position = deadletters.message_position_list.position(key)
+    assert position is not None
+    assert qm.store.read_packet(position.serial).startswith(came)
 
 
 def test_what_nobody_has_proved_to_be_the_sender_s_is_no_dead_letter(

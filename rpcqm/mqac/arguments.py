@@ -85,7 +85,7 @@ def lookup_identifier(argument: Variant | None) -> int:
 
 
 def text(argument: str | bytes | None) -> str:
-    """A BSTR, "" for NULL; raises MQ_ERROR_ILLEGAL_PROPERTY_VALUE for octets that are no text."""
+    """A BSTR, "" for NULL; raises MQ_ERROR_ILLEGAL_PROPERTY_VALUE for what is no text (G413)."""
     if isinstance(argument, bytes):
         raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "no text")
     return argument or ""

@@ -423,7 +423,7 @@ class MSMQMessage(Owned):
         return None if name is None else self._machine.queue_info(call, (name,))
 
     def get_ResponseDestination(self, call: ComCall) -> ComObject:
-        """[MC-MQAC] 3.17.4.1.80 ResponseDestination (Opnum 86)."""
+        """What was set last (G296); [MC-MQAC] 3.17.4.1.80 ResponseDestination (Opnum 86)."""
         attributes = self.attributes
         return self._destination(
             call,

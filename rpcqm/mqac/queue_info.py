@@ -367,7 +367,7 @@ class MSMQQueueInfo(NamedQueues):
         self._initialize()
 
     def _withdraw(self, call: ComCall, name: FormatName) -> None:
-        """Delete a public queue of another machine from the directory."""
+        """Delete a public queue of another machine from the directory if it may be (G276)."""
         listed = listed_queue(self._machine, name)
         with ordered_from(call.peer, COM), ordered(call.identity, "delete queue", str(name)):
             self._machine.directory.withdraw(listed)
@@ -411,7 +411,7 @@ class MSMQQueueInfo(NamedQueues):
         self.is_application_queue, self.is_refreshed = False, True
 
     async def Update(self, call: ComCall) -> None:
-        """[MC-MQAC] 3.10.4.1.30 Update (Opnum 36)."""
+        """Only of a queue here (G276); [MC-MQAC] 3.10.4.1.30 Update (Opnum 36)."""
         machine, name = self._machine, self._single_name()
         queue = machine.registry.find_application_queue(name)
         if queue is None:

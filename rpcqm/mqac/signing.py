@@ -24,7 +24,8 @@ _AUTHENTICATION_LEVELS = {
 class Signer:
     """Signs a message as its sender wants it, unless a connector has.
 
-    `xml_signature` is that of what travels by HTTP, whatever level is asked for (G297).
+    `xml_signature` is that of what travels by HTTP, whatever level is asked for (G297). What is
+    sent by RPC has none (G191).
     """
 
     def __init__(self, protection: Protection, level: MessageAuthenticationLevel) -> None:

@@ -242,7 +242,7 @@ def transaction_scope(
     """What the Transaction argument of Send and Receive says ([MC-MQAC] 2.2.2.1, 3.17.4.1.48).
 
     Not given, or MQ_MTS_TRANSACTION, is no transaction here: no call has a context of COM+.
-    Raises MQ_ERROR_TRANSACTION_SEQUENCE for a transaction that has ended, or is another caller's;
+    Raises MQ_ERROR_TRANSACTION_SEQUENCE for one that has ended (G414), or is another caller's;
     MQ_ERROR_DTC_CONNECT for one of XA, and E_INVALIDARG for anything else (G284).
     """
     given = plain(argument)

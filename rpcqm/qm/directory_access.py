@@ -460,7 +460,7 @@ def _changed(element: T, values: dict[str, object]) -> T:
 def _update(
     element: DirectoryObject, read: DirectoryObject, kept: frozenset[str] = frozenset()
 ) -> None:
-    """Take over, in place, what the directory says of the attributes of an object."""
+    """Take over, in place, what the directory says of the attributes of an object (G139)."""
     for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
         if name not in kept and name not in read.unsaid:
             setattr(element, name, getattr(read, name))

@@ -428,7 +428,7 @@ def _check_local(queue: Queue, access: QueueAccessType) -> None:
 
 
 def _check_sharing(queue: Queue, access: QueueAccessType, share_mode: QueueShareMode) -> None:
-    """Check an opening against those that exist, by the rules of [MS-MQDMPR] 3.1.7.1.5."""
+    """Check an opening against those that exist: [MS-MQDMPR] 3.1.7.1.5, for all doors (G415)."""
     existing = queue.open_queue_descriptor_collection.values()
     deny = QueueShareMode.DENY_RECEIVE
     if any(other.share_mode == deny and other.access_type == _RECEIVE for other in existing):

@@ -192,7 +192,7 @@ class OutgoingStream:
     def show(self, info: OutgoingTransferInfo) -> None:
         """Fill in what administrators see ([MC-MQSRM] 3.1.5.1.8.2, 3.1.7.2.3).
 
-        That is of what has been posted, not of what only has its number.
+        That is of what has been posted, not of what only has its number (G463).
         """
         keys = [key for key, number in self._numbers.items() if number <= self.posted]
         info.eod_last_ack_time = self.last_receipt_time

@@ -228,7 +228,10 @@ class Receiver:
     # Stream receipts
 
     def _stream_receipt(self, envelope: Envelope, peer: str) -> Completion[int]:
-        """[MC-MQSRM] 3.1.5.1.8, .9: they are for the queue manager, and go into no queue."""
+        """They are for the queue manager, and go into no queue (G462).
+
+        Source: [MC-MQSRM] 3.1.5.1.8, .9.
+        """
         receipt, commitment = envelope.stream_receipt, envelope.commitment_receipt
         assert receipt is not None
         if commitment is None:

@@ -30,6 +30,9 @@ STOP_SECONDS = 5.0
 TOLD_EVERY = 60_000
 """Milliseconds between two lines of the log about spans that are lost."""
 
+SCHEMA = "https://opentelemetry.io/schemas/1.29.0"
+"""The first conventions that say CLIENT of `receive` and of `settle`, as is done here (G482)."""
+
 _BATCH = 512
 _EVERY = 1_000
 _AGAIN = frozenset({0, 429, 502, 503, 504})
@@ -121,8 +124,8 @@ class SpanExport:
             export_timeout_millis=collector.timeout * 1000,
             meter_provider=NoOpMeterProvider(),
         )
-        self._resource = Resource(dict(resource))
-        self._scope = InstrumentationScope("rpcqm", resource.get("service.version"))
+        self._resource = Resource(dict(resource), SCHEMA)
+        self._scope = InstrumentationScope("rpcqm", resource.get("service.version"), SCHEMA)
         self._given = 0
         self._overflown = 0
         self._told = 0

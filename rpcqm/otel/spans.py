@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from rpcqm.adm.message import Message
@@ -23,11 +24,11 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.trace_context import TraceContext, context_in
-from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.store.transaction import StoreTransaction
 
 MOST_OPEN = 10_000
-"""Messages between two of their events, of readers and of next hops each: about 600 octets."""
+"""Messages between two of their events, of readers and of next hops each: about 700 octets."""
 MOST_AT_ONCE = 1_000
 """Spans beyond twice the share of messages that is to be told of."""
 
@@ -69,13 +70,15 @@ class SpanSink(Protocol):
 class _Traced(NamedTuple):
     """A message that is told of: its identifier's octets, its trace, its queue, its link.
 
-    `queue` is the path name of one here, the format name of one elsewhere.
+    `queue` is the path name of one here, the format name of one elsewhere; `conversation` is the
+    message's correlation identifier, "" if it has none.
     """
 
     octets: bytes
     trace: int
     queue: str
     link: TraceContext | None
+    conversation: str = ""
 
 
 @dataclass(slots=True)
@@ -167,7 +170,7 @@ class MessageSpans:
     """Watches messages, and gives a span of each event to `sink`.
 
     `own` is the identifier of this queue manager, `sampled_per_thousand` how many of a thousand
-    messages are told of.
+    messages are told of, `server` the name of this computer.
     """
 
     def __init__(
@@ -176,8 +179,11 @@ class MessageSpans:
         own: UUID,
         sampled_per_thousand: int,
         now: Callable[[], int] = time.time_ns,
+        *,
+        server: str = "",
     ) -> None:
         self._sink = sink
+        self._server = server
         self._own = own.bytes_le
         self._threshold = (sampled_per_thousand << _SAMPLED_BITS) // 1000
         self._own_share = _Share(sampled_per_thousand)
@@ -240,7 +246,7 @@ class MessageSpans:
         traced = self._traced(queue, message.packet)
         if traced is None:
             return
-        span = self._tell("receive", "CONSUMER", traced, begun) if settles else 0
+        span = self._tell("receive", "CLIENT", traced, begun) if settles else 0
         self._received.put(queue, message.lookup_identifier, _Open(traced, begun, span, settles))
 
     def released(self, queue: Queue, key: int) -> None:
@@ -268,7 +274,7 @@ class MessageSpans:
             return
         if not entry.settles:
             if outcome == "complete":
-                self._tell("receive", "CONSUMER", entry.message, entry.begun, error=error)
+                self._tell("receive", "CLIENT", entry.message, entry.begun, error=error)
         else:
             more = {} if error else {"rpcqm.outcome": outcome}
             self._tell(
@@ -301,7 +307,7 @@ class MessageSpans:
     def _passed(self, queue: Queue, key: int, error: str) -> None:
         entry = self._sent.pop(queue, key)
         if entry is not None:
-            more = {"rpcqm.next_hop": entry.next_hop}
+            more = {"rpcqm.next_hop": entry.next_hop, "server.address": _host(entry.next_hop)}
             self._tell("forward", "CLIENT", entry.message, entry.begun, error=error, more=more)
 
     # Spans
@@ -317,7 +323,7 @@ class MessageSpans:
         name = queue if isinstance(queue, str) else _full_name(queue)
         if name.lower().endswith(_ORDERS) or not share.spend():
             return None
-        return _Traced(octets, trace, name, _link(packet))
+        return _Traced(octets, trace, name, *_said(packet))
 
     def _tell(
         self,
@@ -334,7 +340,7 @@ class MessageSpans:
         """Give a span to the sink; returns its identifier."""
         sent = root_of(message.octets)
         span = sent if root else secrets.randbits(64) or 1
-        attributes = _attributes(operation, message) | (more or {})
+        attributes = _attributes(operation, message, self._server) | (more or {})
         if error:
             attributes["error.type"] = error
         self._sink.take(
@@ -384,21 +390,34 @@ def _full_name(queue: Queue) -> str:
     return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
 
 
-def _link(packet: bytes) -> TraceContext | None:
+def _said(packet: bytes) -> tuple[TraceContext | None, str]:
+    """The context that a message carries, and its correlation identifier."""
     try:
-        return context_in(Message.restored(packet, 0).attributes.extension)
+        attributes = Message.restored(packet, 0).attributes
+        correlation = attributes.correlation_identifier
+        conversation = "" if correlation is NULL_IDENTIFIER else str(correlation)
+        return context_in(attributes.extension), conversation
     except DecodeError:
-        return None
+        return None, ""
+
+
+def _host(address: str) -> str:
+    """The host of a next hop: of an address, or of the URL of one by HTTP (G482)."""
+    return urlsplit(address).hostname or "" if "://" in address else address
 
 
 _TYPES = {"forward": "send"}
 
 
-def _attributes(operation: str, message: _Traced) -> dict[str, str]:
-    return {
+def _attributes(operation: str, message: _Traced, server: str) -> dict[str, str]:
+    attributes = {
         "messaging.system": "msmq",
         "messaging.operation.name": operation,
         "messaging.operation.type": _TYPES.get(operation, operation),
         "messaging.destination.name": message.queue,
         "messaging.message.id": str(MessageIdentifier.decode(message.octets)),
+        "server.address": server,
     }
+    if message.conversation:
+        attributes["messaging.message.conversation_id"] = message.conversation
+    return attributes

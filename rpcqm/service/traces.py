@@ -26,5 +26,12 @@ def start_traces(engine: QueueManagerEngine, section: OtelSection, clock: Clock)
         "host.name": machine.computer_name,
     }
     export = SpanExport(collector, resource, clock)
-    engine.watch_messages(MessageSpans(export, machine.identifier, section.sampled_per_thousand))
+    engine.watch_messages(
+        MessageSpans(
+            export,
+            machine.identifier,
+            section.sampled_per_thousand,
+            server=machine.computer_name,
+        )
+    )
     return export

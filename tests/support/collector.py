@@ -17,7 +17,10 @@ _LARGEST = 16 << 20
 
 @dataclass(frozen=True)
 class TakenSpan:
-    """One span as it came, with the identifiers in hexadecimal; `resource` is who told of it."""
+    """One span as it came, with the identifiers in hexadecimal; `resource` is who told of it.
+
+    `schemas` are those of the resource and of the scope.
+    """
 
     name: str
     trace: str
@@ -30,6 +33,7 @@ class TakenSpan:
     links: tuple[tuple[str, str], ...]
     error: str
     resource: dict[str, str]
+    schemas: tuple[str, str]
 
 
 class Collector:
@@ -48,7 +52,10 @@ class Collector:
         for each in ExportTraceServiceRequest.FromString(content).resource_spans:
             resource = _texts(each.resource.attributes)
             for scope in each.scope_spans:
-                self.spans += [_taken(span, resource) for span in scope.spans]
+                self.spans += [
+                    _taken(span, resource, (each.schema_url, scope.schema_url))
+                    for span in scope.spans
+                ]
 
     def named(self, name: str) -> list[TakenSpan]:
         return [span for span in list(self.spans) if span.name == name]
@@ -95,7 +102,7 @@ def _texts(attributes: Any) -> dict[str, str]:
     return {each.key: each.value.string_value for each in attributes}
 
 
-def _taken(span: Any, resource: dict[str, str]) -> TakenSpan:
+def _taken(span: Any, resource: dict[str, str], schemas: tuple[str, str]) -> TakenSpan:
     return TakenSpan(
         span.name,
         span.trace_id.hex(),
@@ -108,4 +115,5 @@ def _taken(span: Any, resource: dict[str, str]) -> TakenSpan:
         tuple((link.trace_id.hex(), link.span_id.hex()) for link in span.links),
         span.status.message if span.status.code == 2 else "",
         resource,
+        schemas,
     )

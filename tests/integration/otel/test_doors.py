@@ -115,6 +115,7 @@ def test_a_message_is_one_trace_over_http(traced: Traced) -> None:
     assert forward.resource == send.resource != arrive.resource
     assert forward.begun < arrive.ended < forward.ended
     assert "127.0.0.1" in forward.attributes["rpcqm.next_hop"]
+    assert forward.attributes["server.address"] == "127.0.0.1"
 
 
 @pytest.mark.parametrize(("status", "error"), [(200, ""), (400, "400")])
@@ -127,6 +128,7 @@ def test_a_hop_by_http_lasts_until_it_is_answered(traced: Traced, status: int, e
     assert forward.error == error
     assert forward.name == "forward orders"
     assert "127.0.0.1" in forward.attributes["rpcqm.next_hop"]
+    assert forward.attributes["server.address"] == "127.0.0.1"
 
 
 def test_a_message_that_is_refused_where_it_comes_by_http_has_a_span_there(traced: Traced) -> None:

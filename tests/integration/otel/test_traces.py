@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from rpcqm.qm import shadow
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
@@ -24,6 +25,7 @@ from tests.support.waiting import until
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 LINK = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+SCHEMA = "https://opentelemetry.io/schemas/1.29.0"
 CONSOLE = ("--console-port", "0")
 MANY = 40
 
@@ -126,6 +128,41 @@ def test_a_message_is_one_trace_over_two_queue_managers(two: Two) -> None:
         assert span.attributes["messaging.operation.name"] == operation
         assert span.attributes["messaging.operation.type"] == kind
     assert b"secret label" not in two.collector.octets
+
+
+def test_spans_are_those_of_the_conventions_that_they_name(two: Two) -> None:
+    two.receiving.run("queue", "create", "answers")
+    there = two.there.replace("orders", "answers")
+    asked = two.sending.run("send", there, "--body", "x").stdout.strip()
+    answer = two.sending.run("send", there, "--body", "y", "--correlation-id", asked).stdout.strip()
+    ask(two.receiving, "POST", "/queues/answers/receive?lease=0&wait=10")
+    (message,) = ask(two.receiving, "POST", "/queues/answers/receive?lease=30&wait=10")["messages"]
+    ask(two.receiving, "POST", f"/leases/{message['lease']}/complete")
+    spans = {
+        name: waited_for(two.collector, f"{name} answers", answer)
+        for name in ("send", "forward", "arrive", "receive", "settle")
+    }
+    kinds = {name: Span.SpanKind.Name(span.kind) for name, span in spans.items()}
+    assert kinds == {
+        "send": "SPAN_KIND_PRODUCER",
+        "forward": "SPAN_KIND_CLIENT",
+        "arrive": "SPAN_KIND_SERVER",
+        "receive": "SPAN_KIND_CLIENT",
+        "settle": "SPAN_KIND_CLIENT",
+    }
+    servers = {name: span.attributes["server.address"] for name, span in spans.items()}
+    sender, receiver = two.sending.ready.name, two.receiving.ready.name
+    assert servers == {
+        "send": sender,
+        "forward": "127.0.0.1",
+        "arrive": receiver,
+        "receive": receiver,
+        "settle": receiver,
+    }
+    assert {each.schemas for each in spans.values()} == {(SCHEMA, SCHEMA)}
+    conversation = "messaging.message.conversation_id"
+    assert {each.attributes[conversation] for each in spans.values()} == {asked}
+    assert conversation not in waited_for(two.collector, "receive answers", asked).attributes
 
 
 def test_a_lease_is_received_and_settled(two: Two) -> None:

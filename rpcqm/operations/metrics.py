@@ -62,17 +62,31 @@ class _DestinationRow(NamedTuple):
     unread: int
 
 
+class _WindowsRow(NamedTuple):
+    """What the families WINDOWS tell of an instance."""
+
+    messages: int
+    bytes: int
+    journal_messages: int
+    journal_bytes: int
+
+
 class _Gathered:
     """Rows of queues, with the labels of their series."""
 
     def __init__(self) -> None:
         self.queue_places: list[str] = []
         self.windows_places: list[str] = []
+        self.windows: list[_WindowsRow] = []
         self.queues: list[_QueueRow] = []
         self.destination_places: list[str] = []
         self.destinations: list[_DestinationRow] = []
         self.others: list[_QueueRow] = []
         self.other_destinations: list[_DestinationRow] = []
+
+    def add_windows(self, place: str, row: _WindowsRow) -> None:
+        self.windows_places.append(place)
+        self.windows.append(row)
 
 
 class MetricsOperations:
@@ -198,8 +212,12 @@ class MetricsOperations:
                 yield None
             if isinstance(queue, OutgoingQueue):
                 self._gather_outgoing(gathered, queue, now, most)
-            elif queue.queue_type is not QueueType.SYSTEM and not queue.is_journal:
+            elif queue.is_journal:
+                continue
+            elif queue.queue_type is not QueueType.SYSTEM:
                 self._gather_own(gathered, queue, now, most)
+            elif queue.private_queue_number:
+                gathered.add_windows(self._labels(queue)[2], _windows_row(queue))
 
     def _gather_own(self, gathered: _Gathered, queue: Queue, now: int, most: int) -> None:
         row = _row(queue, now)
@@ -209,7 +227,7 @@ class MetricsOperations:
         _, place, windows = self._labels(queue)
         gathered.queues.append(row)
         gathered.queue_places.append(place)
-        gathered.windows_places.append(windows)
+        gathered.add_windows(windows, _windows_row(queue))
 
     def _gather_outgoing(
         self, gathered: _Gathered, queue: OutgoingQueue, now: int, most: int
@@ -224,9 +242,9 @@ class MetricsOperations:
             gathered.other_destinations.append(row)
             return
         gathered.destinations.append(row)
-        gathered.destination_places.append(
-            labels(families.DESTINATIONS[0], queue.destination_format_name)
-        )
+        name = queue.destination_format_name
+        gathered.destination_places.append(labels(families.DESTINATIONS[0], name))
+        gathered.add_windows(labels(families.WINDOWS[0], name), _windows_row(queue))
 
     def _labels(self, queue: Queue) -> tuple[str, str, str]:
         """The path name of a queue, and the labels of its series by both sets of names."""
@@ -238,27 +256,23 @@ class MetricsOperations:
         return known
 
     def _windows(self, writer: Writer, gathered: _Gathered) -> Iterator[str]:
-        engine, machine = self._engine, self._engine.queue_manager
-        journal = machine.system_journal_queue
-        dead = engine.dead_letters.queues()
-        places = [labels(families.WINDOWS[0], COMPUTER), *gathered.windows_places]
-        rows = gathered.queues[: len(gathered.windows_places)]
-        columns = (
-            (sum(queue.message_count for queue in dead), 0),
-            (sum(queue.total_bytes for queue in dead), 1),
-            (0 if journal is None else journal.message_count, 8),
-            (0 if journal is None else journal.total_bytes, 9),
+        """The queue manager's own, and each instance that has been gathered (G481)."""
+        dead = self._engine.dead_letters.queues()
+        journal = self._engine.queue_manager.system_journal_queue
+        own = _WindowsRow(
+            sum(queue.message_count for queue in dead),
+            sum(queue.total_bytes for queue in dead),
+            *_size(journal),
         )
-        for family, (own, column) in zip(families.WINDOWS, columns, strict=True):
-            values = [own, *(row[column] for row in rows)]
-            yield from writer.series(family, places, values)
+        places = [labels(families.WINDOWS[0], COMPUTER), *gathered.windows_places]
+        yield from _columns(writer, families.WINDOWS, places, [own, *gathered.windows])
 
 
 def _columns(
     writer: Writer,
     described: tuple[families.Family, ...],
     places: list[str],
-    rows: list[_QueueRow] | list[_DestinationRow],
+    rows: list[_QueueRow] | list[_DestinationRow] | list[_WindowsRow],
 ) -> Iterator[str]:
     for column, family in enumerate(described):
         yield from writer.series(family, places, (row[column] for row in rows))
@@ -276,9 +290,18 @@ def _row(queue: Queue, now: int) -> _QueueRow:
         count - positions.available,
         len(queue.waiting_receives) + len(queue.waiting_peeks),
         len(queue.open_queue_descriptor_collection),
-        0 if journal is None else journal.message_count,
-        0 if journal is None else journal.total_bytes,
+        *_size(journal),
     )
+
+
+def _windows_row(queue: Queue) -> _WindowsRow:
+    size = queue.message_count, queue.total_bytes
+    return _WindowsRow(*size, *_size(queue.journal_queue_reference))
+
+
+def _size(journal: Queue | None) -> tuple[int, int]:
+    """Messages and octets of a journal; a queue may have none."""
+    return (0, 0) if journal is None else (journal.message_count, journal.total_bytes)
 
 
 def _add_others(gathered: _Gathered) -> None:

@@ -110,6 +110,23 @@ def test_the_names_of_windows_tell_the_same(running: PrivateQueueManager) -> Non
     assert told["windows_msmq_bytes_in_queue", name] == told["rpcqm_queue_bytes", "orders"]
 
 
+def test_outgoing_queues_and_those_of_the_system_are_instances_as_on_windows(
+    running: PrivateQueueManager,
+) -> None:
+    told = scraped(running)
+    assert told["windows_msmq_messages_in_queue", ELSEWHERE] == 1
+    assert told["windows_msmq_bytes_in_queue", ELSEWHERE] == told["rpcqm_outgoing_bytes", ELSEWHERE]
+    assert told["windows_msmq_bytes_in_queue", ELSEWHERE] > 0
+    private = f"{running.ready.name}\\private$\\"
+    for name in (ELSEWHERE, f"{private}order_queue$", f"{private}notify_queue$", f"{private}idle"):
+        for kind in ("messages", "bytes"):
+            assert told[f"windows_msmq_{kind}_in_journal_queue", name] == 0
+            assert (f"windows_msmq_{kind}_in_queue", name) in told
+    names = [key[1] for key in told if key[0] == "windows_msmq_messages_in_queue"]
+    assert "Computer Queues" in names
+    assert not [name for name in names if "DEAD" in name or "JOURNAL" in name]
+
+
 def test_calls_have_durations_whichever_way_they_go(running: PrivateQueueManager) -> None:
     count = ("rpcqm_rpc_call_duration_seconds_count", "qmcomm2", "rpc_ACSendMessageEx")
     before = scraped(running)
@@ -264,6 +281,9 @@ def test_queues_beyond_the_bound_are_one_series(running: PrivateQueueManager) ->
         assert len(destinations) == 3
         assert told["rpcqm_outgoing_messages", ";others"] == 2
         assert not any(name.startswith("windows_") for name, *_ in told)
+        bounded.reload(BOUNDED.replace("windows_names = false", "windows_names = true"))
+        instances = [key[1] for key in scraped(bounded) if key[0] == "windows_msmq_bytes_in_queue"]
+        assert len(instances) == 1 + 2 + 2 + 2  # the computer, the system's, ours, destinations
         bounded.reload(BOUNDED.replace("2", "3"))
         told = scraped(bounded)
         assert told["rpcqm_queue_messages", ";others"] == 1

@@ -7,7 +7,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.audit import ordered
+from rpcqm.operations.audit import note, note_look, ordered, refusals
 from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.queues import QueueEvents
 
@@ -49,11 +49,18 @@ class QueueOrders:
         opened: QueueAccessType,
         denied: HResult | NtStatus = HResult.MQ_ERROR_ACCESS_DENIED,
     ) -> Completion[int]:
-        """Remove all messages of a queue; `denied` unless it was opened for receiving."""
-        with ordered(identity, "purge", name_of(queue), messages=queue.message_count):
+        """Remove all messages of a queue; `denied` unless it was opened for receiving.
+
+        To purge an empty queue changes nothing and costs no commit (G324).
+        """
+        name, messages = name_of(queue), queue.message_count
+        tell = note if messages or queue.message_position_list.arriving() else note_look
+        with refusals(identity, "purge", name):
             if opened not in RECEIVING:
                 raise MQError(denied, "not opened for receiving")
-            return self._queues.purge_queue(queue)
+            purged = self._queues.purge_queue(queue)
+        tell(identity, "purge", name, messages=messages)
+        return purged
 
 
 def name_of(queue: Queue) -> str:

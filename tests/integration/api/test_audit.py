@@ -288,6 +288,24 @@ def test_no_number_of_changes_hides_another_one(
     assert not any("left_out" in line for line in told)
 
 
+def test_who_purges_nothing_does_not_fill_the_log(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    """That costs no commit (G324); a purge that removes something keeps its line."""
+    assert boss.ask("POST", "/queues", {"name": "hollow"}).status == 201
+    lines, began = Lines(running), time.monotonic()
+    for _ in range(150):
+        assert boss.ask("DELETE", "/queues/hollow/messages").status == 200
+    told = [line for line in lines.new() if line["action"] == "purge"]
+    at_most = LINES_AT_ONCE + LINES_PER_SECOND * (time.monotonic() - began) + 1
+    assert 0 < len(told) <= at_most
+    for _ in range(3):
+        assert boss.ask("POST", "/queues/hollow/messages", b"x").status == 201
+        assert boss.ask("DELETE", "/queues/hollow/messages").status == 200
+    told = [line for line in lines.new() if line["action"] == "purge" and line["messages"]]
+    assert [line["messages"] for line in told] == [1, 1, 1]
+
+
 def test_who_may_only_look_does_not_fill_the_log(
     running: PrivateQueueManager, boss: Program
 ) -> None:

@@ -366,7 +366,7 @@ class MessageEvents:
             if owner is not transaction or transaction.ended:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
             if not delete_message:
-                self._transactions.leave(transaction, queue, key)
+                return self._transactions.leave(transaction, queue, key, delivered)
             return completed(None)
         if owner is not descriptor or state is PositionState.LEAVING:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)

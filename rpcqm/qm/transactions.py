@@ -15,7 +15,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.clock import Clock
-from rpcqm.base.completion import Completion
+from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.acknowledgements import Acknowledgements
@@ -108,15 +108,20 @@ class Transactions:
             change.call_after(partial(_written, operation))
         transaction.transactional_operation_collection.append(operation)
 
-    def leave(self, transaction: Transaction, queue: Queue, key: int) -> None:
+    def leave(
+        self, transaction: Transaction, queue: Queue, key: int, delivered: bool
+    ) -> Completion[None]:
         """Take a received message out of its transaction, and give it back (G38).
 
-        Raises MQ_ERROR_TRANSACTION_SEQUENCE if it was not received there, or the transaction is
-        prepared (G73).
+        That counts as an abort if it was `delivered` (G180). Raises MQ_ERROR_TRANSACTION_SEQUENCE
+        if it was not received there, or the transaction is prepared (G73).
         """
         if transaction.prepared or not self.forget(transaction, queue, key):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        self._failed_deliveries.give_back(queue, key)
+        if delivered:
+            return self._failed_deliveries.give_back(queue, key)
+        self._positions.release(queue, key)
+        return completed(None)
 
     def forget(self, transaction: Transaction, queue: Queue, key: int) -> bool:
         """Strike out that a transaction has received a message, which stays locked.

@@ -534,3 +534,22 @@ def test_a_message_that_does_not_fit_leaves_its_transaction(
     assert qm.bodies(queue) == []
     assert client.status("R_QMCommitTransaction", phIntXact=transaction) == "MQ_OK"
     assert queue.message_count == 0
+
+
+def test_a_message_that_does_not_fit_was_not_delivered_in_vain(
+    qm: RunningQueueManager, client: Client
+) -> None:
+    """G180, in a transaction as outside: clients come back with a buffer that fits."""
+    queue = qm.create(transactional=True)
+    qm.done(qm.engine.failed_deliveries.set_limit(queue, 1, "bad"))
+    sending = qm.engine.transactions.create_transaction(UUID(int=5))
+    qm.send(queue, b"body", sending)
+    qm.done(qm.engine.transactions.transaction_commit(UUID(int=5)))
+    _, context = client.open(queue)
+    uow = uuid4().bytes_le
+    client.enlist(uow)
+    status, _ = client.receive(context, receiving_buffer(1, pUow=XACTUOW(rgb=uow)))
+    assert status == "MQ_ERROR_BUFFER_OVERFLOW"
+    (key,) = queue.message_position_list.page(None, 10)
+    assert qm.engine.positions.message_at(queue, key).abort_count == 0
+    assert queue.subqueue_collection == {}

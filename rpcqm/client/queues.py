@@ -4,6 +4,7 @@ Public queues, which qmcomm does not create, are created and listed through rpcq
 """
 
 from typing import Any
+from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.connection import Connections, require_value
@@ -26,6 +27,8 @@ _DESCRIPTOR_SIZE = 4096
 """Bytes for a descriptor in the first call, in which most fit."""
 _LARGEST_DESCRIPTOR = 524288
 """Bytes for one that does not fit: the most that the IDL lets a caller ask for."""
+
+_QUERY_IDENTIFIER = 4
 
 _SETTING_PROPERTIES = {
     "transactional": QueueProperty.PROPID_Q_TRANSACTION,
@@ -86,6 +89,15 @@ class QueuesClient:
             dwObjectType=QUEUE_OBJECT, lpwcsPathName=str(path), **described
         )
         await self._connections.call(private)
+
+    async def queue_manager_identifier(self) -> UUID:
+        """The identifier of the queue manager that has the queues.
+
+        Raises ValueError if the answer is none. Source: [MS-MQMP] 3.1.4.23
+        R_QMQueryQMRegistryInternal (Opnum 28).
+        """
+        request = qmcomm.R_QMQueryQMRegistryInternalRequest(dwQueryType=_QUERY_IDENTIFIER)
+        return UUID((await self._connections.call(request)).lplpMQISServer or "")
 
     async def public(self) -> list[PublicQueue]:
         """All public queues that this queue manager knows; callers on its own machine may ask."""

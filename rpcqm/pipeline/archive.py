@@ -3,17 +3,24 @@
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.pipeline import jobs
+from rpcqm.pipeline.errors import sentence_of
 from rpcqm.pipeline.html import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
 """Not an option, because everybody on a machine can read the command lines of everybody."""
+
+_QUERIES = "org.apache.spark.sql.execution.streaming"
+"""The part of Spark that logs why a query has failed."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -58,13 +65,42 @@ def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Sum
     writer = frame.writeStream.format("parquet").partitionBy("day")
     writer = writer.option("checkpointLocation", arguments.checkpoint)
     trigger = {"processingTime": "1 second"} if arguments.follow else {"availableNow": True}
-    query = writer.trigger(**trigger).start(str(output / "archive"))
-    query.awaitTermination()
+    with _quiet(spark):
+        query = writer.trigger(**trigger).start(str(output / "archive"))
+        _await(query)
     for progress in query.recentProgress:
         rows = int(progress.numInputRows)
         summary.rows_in["messages"] = summary.rows_in.get("messages", 0) + rows
     summary.rows_out["messages"] = summary.rows_in.get("messages", 0)
     _report(spark, output, summary)
+
+
+def _await(query: "StreamingQuery") -> None:
+    """Wait for the end; JobError with the sentence of the source if that cannot go on.
+
+    A query that ends has asked for a next batch, by which its last one has left the queue.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        sentence = sentence_of(error)
+        if sentence is None:
+            raise
+        raise jobs.JobError(sentence) from None
+
+
+@contextmanager
+def _quiet(spark: "SparkSession") -> Iterator[None]:
+    """Keep Spark from writing the plan of a query that fails, of which `_await` tells."""
+    log4j: Any = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    level = log4j.LogManager.getLogger(_QUERIES).getLevel()
+    log4j.core.config.Configurator.setLevel(_QUERIES, log4j.Level.OFF)
+    try:
+        yield
+    finally:
+        log4j.core.config.Configurator.setLevel(_QUERIES, level)
 
 
 def _report(spark: "SparkSession", output: Path, summary: jobs.Summary) -> None:

@@ -2,13 +2,12 @@
 
     spark.read.format("msmq_capture").option("table", "calls").load("captures/*.pcapng")
 
-Options: `path` (paths, globs or directories, separated by commas; also load's argument), `table`
-(calls), `account` (as on the command line, several separated by newlines), `splitBytes`.
+Options: `path` (paths, globs or directories, separated by commas; also load's argument, which may
+be a list as well), `table` (calls), `account` (as on the command line, several separated by
+newlines), `splitBytes`.
 """
 
-import glob
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -19,6 +18,7 @@ from rpcqm.capture.file.reading import CaptureError
 from rpcqm.pipeline.capture_tables import SCHEMAS, batches, pdu_rows
 from rpcqm.pipeline.column_tables import TABLES, file_batches
 from rpcqm.pipeline.coverage import claim_rows
+from rpcqm.pipeline.paths import expand, given_paths
 from rpcqm.pipeline.splitting import (
     DEFAULT_SPLIT,
     RangeReading,
@@ -31,19 +31,6 @@ from rpcqm.pipeline.splitting import (
 
 _SPLIT = frozenset({"packets", "claims"})
 """Tables that are read in byte ranges."""
-
-
-def expand(text: str) -> list[Path]:
-    """The files that paths, globs and directories stand for, sorted, each once."""
-    found: set[Path] = set()
-    for part in filter(None, text.split(",")):
-        for name in glob.glob(part) or [part]:
-            path = Path(name)
-            if path.is_dir():
-                found.update(each for each in path.rglob("*") if each.is_file())
-            else:
-                found.add(path)
-    return sorted(found)
 
 
 class CaptureSource(DataSource):
@@ -66,7 +53,7 @@ class CaptureSource(DataSource):
     def reader(self, schema: object) -> DataSourceReader:
         accounts = tuple(filter(None, self.options.get("account", "").split("\n")))
         size = int(self.options.get("splitbytes", DEFAULT_SPLIT))
-        return CaptureReader(self.options.get("path", ""), self._table, accounts, size)
+        return CaptureReader(given_paths(self.options), self._table, accounts, size)
 
 
 class CapturePartition(InputPartition):
@@ -80,7 +67,7 @@ class CapturePartition(InputPartition):
 class CaptureReader(DataSourceReader):
     """Reads ranges of files for `packets` and `claims`, whole files for the other tables."""
 
-    def __init__(self, paths: str, table: str, accounts: tuple[str, ...], size: int) -> None:
+    def __init__(self, paths: list[str], table: str, accounts: tuple[str, ...], size: int) -> None:
         self._paths = paths
         self._table = table
         self._accounts = accounts
@@ -93,7 +80,8 @@ class CaptureReader(DataSourceReader):
         return [CapturePartition(each) for file in files for each in exact_splits(file, self._size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, CapturePartition)
+        if not isinstance(partition, CapturePartition):  # Spark's own, where there are no files
+            return batches([], self._table)
         split = partition.split
         if self._table == "packets":
             rows: Iterator[Mapping[str, object]] = _packets(split)

@@ -59,12 +59,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Append what the files that were not ingested yet hold."""
-    # Imported here, because the command line does not need it.
-    from rpcqm.pipeline.capture_source import expand
+    from rpcqm.pipeline.paths import expand, separated
 
     output = Path(arguments.output)
     known = _manifest(output)
-    files = {str(each): _signature(each) for each in expand(",".join(arguments.input))}
+    paths = [path for text in arguments.input for path in separated(text)]
+    files = {str(each): _signature(each) for each in expand(paths)}
     missing = [name for name, signature in files.items() if signature is None]
     if missing:
         raise jobs.JobError(f"{missing[0]} is not there.")

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, SupportsFloat
 
+from rpcqm.pipeline.errors import SourceError
 from rpcqm.pipeline.html import MOST_ROWS, Report, Row
 from rpcqm.pipeline.java import JavaMissingError
+from rpcqm.pipeline.paths import local_path
 from rpcqm.pipeline.session import DEFAULT_MASTER, spark_session
 
 if TYPE_CHECKING:
@@ -61,14 +63,22 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 def run(work: Work, name: str, arguments: argparse.Namespace) -> int:
     """Do a job in a session of its own; the exit status."""
     try:
+        _take_local_paths(arguments)
         with _private_files(), session(arguments.master, name) as spark:
             summary = Summary()
             work(spark, arguments, summary)
-    except (JobError, JavaMissingError) as error:
+    except (JobError, JavaMissingError, SourceError) as error:
         print(f"rpcqm: {error}", file=sys.stderr)
         return 1
     print(f"{name}: {summary.line()}")
     return 0
+
+
+def _take_local_paths(arguments: argparse.Namespace) -> None:
+    """Make paths of URLs with the scheme file; raises SourceError for other file systems."""
+    for name in ("input", "output", "left", "right"):
+        if isinstance(given := getattr(arguments, name, None), str):
+            setattr(arguments, name, local_path(given))
 
 
 @contextmanager

@@ -10,8 +10,10 @@ correlation identifier.
 
 An offset of the stream is a batch with the explicit list of its lookup identifiers, because
 identifiers become visible out of order (aborts, priorities): what a batch holds is decided on the
-driver, kept in Spark's log before the batch runs, peeked by whoever reads it, however often, and
-removed when the batch is committed. Messages that become visible later are in a later batch,
+driver, kept in Spark's log before the batch runs, and peeked by the tasks that read it, however
+often. The batch's messages are removed when the next one is planned, because Spark plans only
+behind a batch that its log of commits has, also at the end of a query with `availableNow`; it
+calls `commit` later or never (G472). Messages that become visible later are in a later batch,
 whatever their identifiers.
 """
 
@@ -19,6 +21,7 @@ import hashlib
 import itertools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,7 @@ from rpcqm.base.files import read_private
 from rpcqm.base.hresult import HResult
 from rpcqm.capture.export import arrow_schema
 from rpcqm.client.blocking import BlockingClient
+from rpcqm.client.bulk import Failure
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.mq import server_at
 from rpcqm.client.names import HERE, format_name
@@ -54,6 +58,8 @@ from rpcqm.client.target import LocalServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.pipeline.capture_tables import BATCH
+from rpcqm.pipeline.errors import DataLossError, in_a_sentence
+from rpcqm.pipeline.queue_offsets import Origin, from_ranges, ranges_text
 
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
@@ -61,15 +67,13 @@ SCHEMA = (
     "application_tag long, response_queue string, soap_envelope string"
 )
 DEFAULT_BATCH = 10_000
+MOST_GONE = 10_000
+"""Identifiers that an offset carries because the messages were not there to be removed."""
 LONGEST_PASSWORD = 4_096
 """Octets of a file of a password that are read."""
 _GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 _SIGN = 1 << 63
 _COLUMNS = arrow_schema(SCHEMA)
-
-
-class DataLossError(RuntimeError):
-    """Messages of a planned batch are gone before it was read."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,15 @@ class QueueOptions:
             return BlockingClient(LocalServer(Path(self.socket)))
         user = f"{self.domain}\\{self.user}" if self.domain else self.user
         return BlockingClient(server_at(self.server, user or None, self.password))
+
+    @property
+    def address(self) -> str:
+        """Where the queue manager is."""
+        return self.socket or self.server.lower()
+
+    def in_a_sentence(self) -> AbstractContextManager[None]:
+        """Make one sentence, a SourceError, of what the queue manager refuses."""
+        return in_a_sentence(f"The queue {self.queue} at {self.address}")
 
     @property
     def name(self) -> FormatName:
@@ -163,30 +176,6 @@ def _signed(identifier: int) -> int:
     return identifier - 2 * _SIGN if identifier >= _SIGN else identifier
 
 
-def as_ranges(identifiers: Sequence[int]) -> list[list[int]]:
-    """Sorted identifiers as [first, last] pairs."""
-    ranges: list[list[int]] = []
-    for each in sorted(identifiers):
-        if ranges and each == ranges[-1][1] + 1:
-            ranges[-1][1] = each
-        else:
-            ranges.append([each, each])
-    return ranges
-
-
-def from_ranges(text: str) -> list[int]:
-    """The identifiers of `first-last,…`."""
-    found: list[int] = []
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return found
-
-
-def ranges_text(identifiers: Sequence[int]) -> str:
-    return ",".join(f"{first}-{last}" for first, last in as_ranges(identifiers))
-
-
 class QueueSource(DataSource):
     """A queue of a queue manager."""
 
@@ -234,7 +223,11 @@ class QueueSourceReader(DataSourceReader):
 
     def _messages(self) -> Iterator[ReceivedMessage]:
         options = self._options
-        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
+        with (
+            options.in_a_sentence(),
+            options.client() as client,
+            client.open_reader(options.name, peek_only=True) as reader,
+        ):
             yield from reader.browse()
 
 
@@ -244,10 +237,16 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
         self._available: frozenset[int] | None = None
+        self._origin: Origin | None = None
+        self._removed = ""
+        """The identifiers that were removed last."""
+        self._gone: set[int] = set()
+        """Those of them that were not there, or that somebody else had locked."""
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From now on only what is there now is planned."""
-        self._available = frozenset(self.visible())
+        with self._options.in_a_sentence():
+            self._available = frozenset(self.visible())
 
     def visible(self) -> Iterator[int]:
         """The lookup identifiers of the messages that can be seen, in the queue's order."""
@@ -258,30 +257,79 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ):
             yield from reader.visible()
 
+    def origin(self) -> Origin:
+        """The queue that offsets name."""
+        if self._origin is None:
+            options = self._options
+            with options.client() as client:
+                self._origin = Origin.of(client, options.address, options.name)
+        return self._origin
+
     def initialOffset(self) -> dict[str, Any]:
-        return {"batch": 0, "identifiers": ""}
+        with self._options.in_a_sentence():
+            return self.origin().offset(0, [])
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.most)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Plan a batch of what is there and not in the batch before, which is not removed yet."""
+        """Remove the batch before, which is committed, and plan the next of what is there."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         assert most is not None or isinstance(limit, ReadAllAvailable)
-        planned = set(from_ranges(start["identifiers"]))
+        with self._options.in_a_sentence():
+            self.origin().check(start)
+            self._remove_batch(start)
+            return self._planned(start, most)
+
+    def _planned(self, start: dict[str, Any], most: int | None) -> dict[str, Any]:
+        gone = self._gone.union(from_ranges(start.get("gone", "")))
         found: list[int] = []
+        again: list[int] = []
         for identifier in self.visible():
             if most is not None and len(found) >= most:
                 break
-            if identifier in planned:
-                continue
-            if self._available is None or identifier in self._available:
+            if identifier in gone:
+                again.append(identifier)
+            elif self._available is None or identifier in self._available:
                 found.append(identifier)
+        self._remove(again)
         if not found:
             return start
-        return {"batch": start["batch"] + 1, "identifiers": ranges_text(found)}
+        return self.origin().offset(start["batch"] + 1, found, sorted(gone)[-MOST_GONE:])
+
+    def _remove_batch(self, start: dict[str, Any]) -> None:
+        """Remove what is committed, once: a query without new messages asks each second."""
+        if start["identifiers"] != self._removed:
+            self._gone = self._remove(from_ranges(start["identifiers"]))
+            self._removed = start["identifiers"]
+
+    def _remove(self, identifiers: list[int]) -> set[int]:
+        """Remove kept messages; which of them were not there, or locked by somebody else.
+
+        Raises SourceError if others stay, after all that can be removed is.
+        """
+        options = self._options
+        gone: set[int] = set()
+        if not identifiers:
+            return gone
+        with (
+            in_a_sentence(f"Messages of {options.queue} are kept, but cannot be removed"),
+            options.client() as client,
+            client.open_bulk_reader(options.name) as reader,
+        ):
+            failed: Failure | None = None
+            for identifier, error in reader.remove(identifiers):
+                if isinstance(error, MQError) and error.status == _GONE:
+                    gone.add(identifier)
+                else:
+                    failed = failed or error
+            if failed is not None:
+                raise failed
+        return gone
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        with self._options.in_a_sentence():
+            self.origin().check(end)
         identifiers = [] if start == end else from_ranges(end["identifiers"])
         count = max(1, min(self._options.partitions, len(identifiers)))
         size = -(-len(identifiers) // count) or 1
@@ -295,6 +343,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _messages(self, identifiers: list[int]) -> Iterator[ReceivedMessage]:
         options = self._options
         with (
+            options.in_a_sentence(),
             options.client() as client,
             client.open_bulk_reader(options.name, peek_only=True) as reader,
         ):
@@ -316,18 +365,17 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Remove the batch's messages; those that are gone already were removed before."""
-        options = self._options
-        with options.client() as client, client.open_bulk_reader(options.name) as reader:
-            for _, error in reader.remove(from_ranges(end["identifiers"])):
-                if isinstance(error, DecodeError) or error.status != _GONE:
-                    raise error
+        """Do nothing: `latestOffset` removes a batch, because this may never be called (G472)."""
 
 
 def _send(options: QueueOptions, rows: Iterator[SparkRow]) -> int:
     """Send rows as messages, durably; how many."""
     count = 0
-    with options.client() as client, client.open_sender(options.name) as sender:
+    with (
+        options.in_a_sentence(),
+        options.client() as client,
+        client.open_sender(options.name) as sender,
+    ):
         for row in rows:
             sender.send(_outgoing(row.asDict()))
             count += 1

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rpcqm.capture.export import Row, arrow_schema
-from rpcqm.pipeline.capture_source import expand
 from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows, batches_of
 from rpcqm.pipeline.column_tables import TABLES
 from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan
+from rpcqm.pipeline.paths import expand
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, claimed, splits
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def table(
     split_bytes: int = DEFAULT_SPLIT,
 ) -> "DataFrame":
     """A table of all the captures under some paths."""
-    files = expand(",".join(paths))
+    files = expand(paths)
     if name in TABLES:
         return _followed_table(spark, name, files, accounts, split_bytes)
     large = [str(file) for file in files if len(splits(file, split_bytes)) > 1]
@@ -93,7 +93,7 @@ def _read(
         return spark.createDataFrame([], SCHEMAS[name])
     reader = spark.read.format("msmq_capture").option("table", name)
     reader = reader.option("account", "\n".join(accounts))
-    return reader.option("splitBytes", str(split_bytes)).load(",".join(files))
+    return reader.option("splitBytes", str(split_bytes)).load(list(files))
 
 
 def _shuffled(packets: "DataFrame", accounts: tuple[str, ...]) -> "DataFrame":

@@ -167,6 +167,60 @@ def test_the_data_source_has_its_options(spark: Any) -> None:
     assert packets.rdd.getNumPartitions() == 6
 
 
+def test_the_data_source_takes_paths_as_the_sources_of_spark_do(spark: Any, tmp_path: Path) -> None:
+    """A list, a file: URL, alternatives in braces, and commas, also within a name."""
+    for name in ("a", "b", "c, d", "e f"):
+        shutil.copy(CAPTURES / "srmp.pcapng", tmp_path / name)
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    comma = f"{tmp_path}/c, d"
+    reader = spark.read.format("msmq_capture").option("table", "flows")
+    taken: list[tuple[str | list[str], int]] = [
+        ([a, b], 2),
+        ([a, comma], 2),
+        ((tmp_path / "e f").as_uri(), 1),
+        (f"file:{a},{tmp_path}/{{b,c*}}", 3),
+        (comma, 1),
+    ]
+    for path, files in taken:
+        rows = reader.load(path).select("file").distinct().count()
+        assert rows == files, path
+    (tmp_path / "empty").mkdir()
+    assert reader.load(str(tmp_path / "empty")).count() == 0
+
+
+def test_the_data_source_refuses_paths_in_a_sentence(spark: Any, tmp_path: Path) -> None:
+    reader = spark.read.format("msmq_capture").option("table", "flows")
+    elsewhere = "is not on a file system of this machine"
+    refused = {
+        f"{tmp_path}/none": "none is not there",
+        f"{CAPTURES}/srmp.pcapng,{tmp_path}/*.pcap": r"\*.pcap is not there",
+        "s3a://bucket/a.pcapng": f"s3a://bucket/a.pcapng {elsewhere}",
+        "hdfs:///captures": elsewhere,
+        "file://other/captures": elsewhere,
+        "": "msmq_capture reads files: name them",
+    }
+    for path, sentence in refused.items():
+        with pytest.raises(Exception, match=f"SourceError: .*{sentence}"):
+            reader.load(path).count()
+    with pytest.raises(Exception, match="SourceError: msmq_capture reads files: name them"):
+        reader.load().count()
+
+
+def test_jobs_refuse_paths_of_other_file_systems_in_a_sentence(
+    tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture = CAPTURES / "srmp.pcapng"
+    for words in (
+        ("ingest", "--input", "s3a://bucket/a", "--output", tmp_path),
+        ("ingest", "--input", capture, "--output", "s3a://bucket/a"),
+        ("conform", "--input", "s3a://bucket/a", "--output", tmp_path),
+    ):
+        assert run(*words) == 1
+        told = capsys.readouterr().err
+        assert told.startswith("rpcqm: s3a://bucket/a is not on a file system of this machine")
+        assert told.count("\n") == 1
+
+
 def test_conform_tells_of_each_method(spark: Any, tables: Path, tmp_path: Path) -> None:
     assert run("conform", "--input", tables, "--output", tmp_path) == 0
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))

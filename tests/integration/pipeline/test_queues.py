@@ -1,5 +1,6 @@
 """Queues as data sources: nothing is lost, nothing is skipped, nothing twice."""
 
+import contextlib
 import http.client
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from rpcqm.cli.main import main
+from rpcqm.client.names import format_name
+from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.pipeline.queue_source import correlation_of
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.srmp_text import message
@@ -31,6 +34,15 @@ def queue(queue_manager: PrivateQueueManager, request: pytest.FixtureRequest) ->
 def send(queue_manager: PrivateQueueManager, queue: str, *bodies: str, priority: int = 3) -> None:
     for body in bodies:
         queue_manager.run("send", queue, "--priority", str(priority), input=body)
+
+
+def send_all(queue_manager: PrivateQueueManager, queue: str, sent: list[str]) -> None:
+    with (
+        queue_manager.client() as client,
+        client.open_sender(format_name(queue)) as sender,
+    ):
+        for body in sent:
+            sender.send(OutgoingMessage(body.encode()))
 
 
 def count(queue_manager: PrivateQueueManager, queue: str) -> int:
@@ -147,17 +159,123 @@ def test_the_sink_sends_rows_with_their_keys(
     assert {row.correlation_id for row in found} == keys
 
 
-def test_archive_moves_a_queue_over_the_network(
+def archive(queue_manager: PrivateQueueManager, queue: str, directory: Path) -> int:
+    words = ["--socket", str(queue_manager.socket), "--queue", queue]
+    words += ["--output", directory.as_uri(), "--checkpoint", str(directory / "checkpoint")]
+    return main(["pipeline", "archive", *words, "--master", "local[2]"])
+
+
+def test_archive_moves_a_queue_and_leaves_nothing_behind(
     spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
 ) -> None:
-    queue_manager.run("queue", "acl", "grant", queue, "everyone", "full", check=False)
     send(queue_manager, queue, "kept", "kept too")
-    words = ["--socket", str(queue_manager.socket), "--queue", queue, "--output", str(tmp_path)]
-    words += ["--checkpoint", str(tmp_path / "checkpoint"), "--master", "local[2]"]
-    assert main(["pipeline", "archive", *words]) == 0
+    assert archive(queue_manager, queue, tmp_path) == 0
     kept = spark.read.parquet(str(tmp_path / "archive"))
     assert bodies(kept) == ["kept", "kept too"]
+    assert count(queue_manager, queue) == 0
     assert (tmp_path / "report.html").exists()
+
+
+def test_archive_of_a_queue_that_is_not_there_is_refused_in_a_sentence(
+    spark: Any,
+    queue_manager: PrivateQueueManager,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert archive(queue_manager, "nowhere", tmp_path) == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("rpcqm: The queue nowhere at /")
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in line
+
+
+def test_the_checkpoint_of_another_queue_is_refused_in_a_sentence(
+    spark: Any,
+    queue_manager: PrivateQueueManager,
+    queue: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Also that of a queue of the same name at another queue manager; a new socket is no reason."""
+    with private_queue_manager() as other:
+        for name in (queue, "second"):
+            other.run("queue", "create", name)
+            send_all(other, name, [name])
+        assert archive(other, queue, tmp_path) == 0
+        capfd.readouterr()
+        for asked, name in ((other, "second"), (queue_manager, queue)):
+            assert archive(asked, name, tmp_path) == 1
+            (line,) = capfd.readouterr().err.splitlines()
+            assert line.startswith(f"rpcqm: The checkpoint is that of the queue private$\\{queue}")
+        assert count(other, "second") == 1
+        send_all(other, queue, ["later"])
+        moved = tmp_path / "socket"
+        moved.symlink_to(other.socket)
+        frame = spark.readStream.format("msmq").option("socket", str(moved)).option("queue", queue)
+        writer = frame.load().writeStream.format("noop").trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+        assert count(other, queue) == 0
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [(), ("checkpoint/commits",), ("checkpoint/commits", "out/_spark_metadata")],
+    ids=["removal", "commit", "sink"],
+)
+def test_an_end_anywhere_keeps_each_message_once(
+    spark: Any,
+    queue_manager: PrivateQueueManager,
+    queue: str,
+    tmp_path: Path,
+    lost: tuple[str, ...],
+) -> None:
+    """The end comes before a removal, which is refused, before a commit, before the sink is done.
+
+    A driver that ends before it has written a log leaves everything but that log.
+    """
+    sent = [f"{number:02}" for number in range(7)]
+    send_all(queue_manager, queue, sent)
+    queue_manager.run("queue", "acl", "revoke", queue, "anonymous")
+    queue_manager.run("queue", "acl", "grant", queue, "anonymous", "peek")
+    host, port = queue_manager.endpoint("epm")
+    options = {"socket": "", "server": f"{host}:{port}", "maxMessagesPerBatch": "3"}
+    with pytest.raises(Exception, match="are kept, but cannot be removed"):
+        stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    for log in lost:
+        for name in ("0", ".0.crc"):
+            (tmp_path / log / name).unlink(missing_ok=name != "0")
+    assert count(queue_manager, queue) == len(sent)
+    queue_manager.run("queue", "acl", "grant", queue, "anonymous", "full")
+    stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    assert bodies(spark.read.parquet(str(tmp_path / "out"))) == sent
+    assert count(queue_manager, queue) == 0
+
+
+def test_a_kept_message_that_somebody_had_locked_is_not_kept_again(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
+) -> None:
+    kept: list[str] = []
+    locks = contextlib.ExitStack()
+
+    def take(frame: Any, batch: int) -> None:
+        kept.extend(bodies(frame))
+        if batch == 0:
+            client = locks.enter_context(queue_manager.client())
+            reader = locks.enter_context(client.open_reader(format_name(queue)))
+            reader.receive(0)  # closing the reader gives the message back
+
+    def run() -> None:
+        frame = source(spark.readStream, queue_manager, queue)
+        writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path)).start().awaitTermination()
+
+    send(queue_manager, queue, "locked", "other")
+    run()
+    send(queue_manager, queue, "third")
+    run()
+    locks.close()
+    run()
+    assert kept == ["locked", "other", "third"]
+    assert count(queue_manager, queue) == 0
 
 
 def test_archive_keeps_the_body_and_the_envelope_of_what_came_by_http(

@@ -11,8 +11,6 @@ from rpcqm.pipeline.errors import SourceError
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>/.*)", re.IGNORECASE | re.DOTALL)
 _FILE = re.compile(r"(?://(?:localhost)?(?=/))?(?P<path>/[^/].*|/)", re.IGNORECASE | re.DOTALL)
-_PIECE = re.compile(r"(?:[^,{]|\{[^}]*\}|\{)+")
-"""What stands between commas; those between braces separate alternatives of one name."""
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
@@ -29,8 +27,20 @@ def given_paths(options: Mapping[str, str]) -> list[str]:
 
 
 def separated(text: str) -> list[str]:
-    """The paths between commas; a name that is there is one path, whatever it holds."""
-    return [text] if Path(text).exists() else _PIECE.findall(text)
+    """The paths between commas; a name that is there is one path, whatever it holds.
+
+    Commas between braces separate the alternatives of one name.
+    """
+    if Path(text).exists():
+        return [text]
+    paths, depth = [""], 0
+    for character in text:
+        depth += (character == "{") - (character == "}" and depth > 0)
+        if character == "," and not depth:
+            paths.append("")
+        else:
+            paths[-1] += character
+    return [path for path in paths if path]
 
 
 def expand(paths: Iterable[str]) -> list[Path]:

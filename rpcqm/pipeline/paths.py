@@ -62,7 +62,7 @@ def expand(paths: Iterable[str]) -> list[Path]:
 
 
 def local_path(text: str) -> str:
-    """The path of a URL with the scheme file, others unchanged; SourceError for other URLs."""
+    """The path of a URL with the scheme file, others unchanged; SourceError for other URLs (G474)."""
     url = None if Path(text).exists() else _URL.fullmatch(text)
     if url is None:
         return text

@@ -44,7 +44,7 @@ class Origin:
         """The offset of a batch.
 
         `gone` are messages of earlier batches that could not be removed because they were not
-        there. Somebody who had locked one may give it back; it must not be kept twice.
+        there. Somebody who had locked one may give it back; it must not be kept twice (G473).
         """
         made = {
             "batch": batch,

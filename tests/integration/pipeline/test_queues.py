@@ -195,7 +195,7 @@ def test_the_checkpoint_of_another_queue_is_refused_in_a_sentence(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Also that of a queue of the same name at another queue manager; a new socket is no reason."""
+    """Also that of a queue of the same name at another queue manager; a new socket is no reason (G471)."""
     with private_queue_manager() as other:
         for name in (queue, "second"):
             other.run("queue", "create", name)
@@ -230,7 +230,7 @@ def test_an_end_anywhere_keeps_each_message_once(
 ) -> None:
     """The end comes before a removal, which is refused, before a commit, before the sink is done.
 
-    A driver that ends before it has written a log leaves everything but that log.
+    A driver that ends before it has written a log leaves everything but that log (G472).
     """
     sent = [f"{number:02}" for number in range(7)]
     send_all(queue_manager, queue, sent)
@@ -253,6 +253,7 @@ def test_an_end_anywhere_keeps_each_message_once(
 def test_a_kept_message_that_somebody_had_locked_is_not_kept_again(
     spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
 ) -> None:
+    """(G473)"""
     kept: list[str] = []
     locks = contextlib.ExitStack()
 

@@ -62,7 +62,10 @@ def expand(paths: Iterable[str]) -> list[Path]:
 
 
 def local_path(text: str) -> str:
-    """The path of a URL with the scheme file, others unchanged; SourceError for other URLs (G474)."""
+    """The path of a URL with the scheme file, others unchanged; SourceError for a URL elsewhere.
+
+    (G474)
+    """
     url = None if Path(text).exists() else _URL.fullmatch(text)
     if url is None:
         return text

@@ -195,7 +195,7 @@ def test_the_checkpoint_of_another_queue_is_refused_in_a_sentence(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Also that of a queue of the same name at another queue manager; a new socket is no reason (G471)."""
+    """Also that of a queue of the same name elsewhere; a new socket is no reason (G471)."""
     with private_queue_manager() as other:
         for name in (queue, "second"):
             other.run("queue", "create", name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import MQError
 from rpcqm.cli.errors import CommandError, NoServer, UsageMistake
 from rpcqm.cli.parser import Parser
-from rpcqm.client.names import HERE, format_name, is_url
+from rpcqm.client.names import HERE, DoubtedName, format_name
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import (
     ENDPOINT_MAPPER_PORT,
@@ -91,9 +91,11 @@ def queue_name(arguments: argparse.Namespace, text: str) -> FormatName:
     """The queue that an argument names; UsageMistake when it is no name."""
     try:
         return format_name(text, arguments.server[0] if arguments.server else HERE)
+    except DoubtedName as error:
+        raise UsageMistake(
+            f"`{text}` does not name a queue ({error.status.name}){error.reason}"
+        ) from None
     except MQError as error:
-        if is_url(text):
-            raise UsageMistake(f"`{text}` does not name a queue: write `DIRECT={text}`.") from None
         reason = error.status.meaning.rstrip(".").replace("The ", "the ", 1)
         raise UsageMistake(
             f"`{text}` does not name a queue: {reason} ({error.status.name}); write `orders`, "

@@ -17,6 +17,7 @@ from rpcqm.cli.errors import (
     explain,
 )
 from rpcqm.cli.options import queue_name, target
+from rpcqm.client.names import hint_of
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.path_name import QueueKind
 
@@ -68,6 +69,7 @@ def with_server(
         if denied and administrators_only:
             raise CommandError(f"Cannot {purpose}: {ONLY_ADMINISTRATORS}") from error
         sentence = explain(error, f"Cannot {purpose}")
+        sentence = _with_hint(sentence, error, arguments)
         if isinstance(error, MQError) and error.status is HResult.MQ_ERROR_IO_TIMEOUT:
             raise NothingCame(sentence) from error
         if denied and (queue := getattr(arguments, "queue", "")):
@@ -77,7 +79,7 @@ def with_server(
 
 
 _NOT_HERE = frozenset({HResult.MQ_ERROR_QUEUE_NOT_FOUND, HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME})
-_QUEUE_ARGUMENTS = ("queue", "name", "source")
+_QUEUE_ARGUMENTS = ("queue", "name", "source", "destination", "to")
 
 
 async def _other_host(client: "QueueManagerClient", arguments: argparse.Namespace) -> str:
@@ -94,6 +96,18 @@ async def _other_host(client: "QueueManagerClient", arguments: argparse.Namespac
             if not await client.management.is_here(name):
                 return name.direct_name.host
     return ""
+
+
+def _with_hint(sentence: str, error: Exception, arguments: argparse.Namespace) -> str:
+    """A sentence about a queue that is not there, with the name that was probably meant."""
+    if not isinstance(error, MQError) or error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+        return sentence
+    for argument in _QUEUE_ARGUMENTS:
+        text = getattr(arguments, argument, None)
+        with contextlib.suppress(MQError, UsageMistake):
+            if isinstance(text, str) and (hint := hint_of(queue_name(arguments, text))):
+                return sentence.partition(";")[0] + hint
+    return sentence
 
 
 def _elsewhere(subject: str, host: str, error: MQError) -> str:

@@ -22,7 +22,7 @@ from rpcqm.client.blocking import Blocking, BlockingClient
 from rpcqm.client.connection import END_OF_QUEUE
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.message_fields import message_of
-from rpcqm.client.names import HERE, format_name, format_names, subqueue_name
+from rpcqm.client.names import HERE, format_name, format_names, no_such_queue, subqueue_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
@@ -218,7 +218,8 @@ class AsyncQueue:
         message = message_of(body, fields, _host(self.client.target))
         if self._sender is None:
             sender = self.client.open_sender(self.name, *self._more)
-            self._sender = await self._opened.enter_async_context(sender)
+            with self._told_what_was_meant():
+                self._sender = await self._opened.enter_async_context(sender)
         return await self._sender.send(message, self._transaction)
 
     @asynccontextmanager
@@ -369,8 +370,19 @@ class AsyncQueue:
             reader = self.client.open_reader(
                 self.name, peek_only=self._peek_only, exclusive=self._exclusive
             )
-            self._reader = await self._opened.enter_async_context(reader)
+            with self._told_what_was_meant():
+                self._reader = await self._opened.enter_async_context(reader)
         return self._reader
+
+    @contextmanager
+    def _told_what_was_meant(self) -> Iterator[None]:
+        """Let MQ_ERROR_QUEUE_NOT_FOUND say which name was probably meant by an odd one."""
+        try:
+            yield
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND or error.detail or self._more:
+                raise
+            raise no_such_queue(self.name) from error
 
     async def _settle(self) -> None:
         """Acknowledge the message that was received last, if it is still to be settled."""

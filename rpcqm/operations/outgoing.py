@@ -1,9 +1,9 @@
 """Queues to other queue managers, for administrators."""
 
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import no_such_queue
 from rpcqm.operations.audit import ordered
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
@@ -25,7 +25,7 @@ class OutgoingOperations:
         require_administrator(identity)
         queue = self._outgoing.find(name)
         if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         return queue
 
     def pause(self, identity: Identity, name: FormatName) -> None:

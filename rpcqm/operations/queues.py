@@ -10,6 +10,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.operations.audit import note, ordered, refusals
@@ -98,7 +99,7 @@ class QueueOperations:
         """The queue, journal, subqueue or outgoing queue of a name."""
         queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
         if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         return queue
 
     def list(self, identity: Identity) -> list[Queue]:
@@ -232,7 +233,7 @@ class QueueOperations:
         """Delete a queue with its journal, its subqueues and all messages; done when durable."""
         queue = self._registry.find_application_queue(name)
         if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         return self._orders.delete(identity, queue)
 
     # Properties
@@ -294,7 +295,7 @@ class QueueOperations:
     def _own(self, name: FormatName) -> Queue:
         queue = self._registry.find_application_queue(name)
         if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         return queue
 
 

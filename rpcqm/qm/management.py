@@ -8,6 +8,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementMachineProperty,
@@ -56,7 +57,7 @@ class Management:
         """The queue here or the outgoing queue of a name, else MQ_ERROR_QUEUE_NOT_FOUND."""
         queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
         if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         return queue
 
     def queue_property(self, queue: Queue, identifier: ManagementQueueProperty) -> PropVariant:

@@ -10,6 +10,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
@@ -189,7 +190,7 @@ class Opening:
         """
         queue = self._registry.find_by_format_name(name)
         if queue is None or isinstance(queue, OutgoingQueue):
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         if queue.parent is not None or queue.is_journal or queue.queue_type is QueueType.SYSTEM:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
         self._access.check_open(queue, identity, _SEND)
@@ -248,7 +249,7 @@ class Opening:
             return None
         parent = self._registry.find_path(name.path_name.parent)
         if parent is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         if access == _SEND:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
         self._access.check_open(parent, identity, access)
@@ -260,9 +261,9 @@ class Opening:
         """A queue that is not here: messages for it wait in an outgoing queue."""
         queue: OutgoingQueue | None = self._outgoing.find(name)
         if access != _SEND and (queue is None or access not in _ADMIN):
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         if self._registry.is_here(name):
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
         queue = queue or self._new_outgoing(name, identity)
         try:
             self._access.check_open(queue, identity, access)
@@ -296,7 +297,7 @@ class Opening:
         if queue is None or queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "not in a directory")
         if queue.queue_manager.identifier == self._queue_manager.identifier:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+            raise no_such_queue(name)
 
     def resolve_for_sending(
         self, name: FormatName, change: StoreTransaction, source: str = "", origin: str = OWN

@@ -12,6 +12,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import DirectName, FormatName, PrivateQueueFormatName, SuffixType
 from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.names import LocalNames, local_key
 from rpcqm.qm.readers import WaitingReaders
@@ -106,7 +107,7 @@ class QueueRegistry:
         queue = self.find_by_format_name(format_name)
         if queue is None:
             if self.is_here(format_name):
-                raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(format_name))
+                raise no_such_queue(format_name)
             return None
         if queue.queue_type is QueueType.SYSTEM:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a queue of the system")

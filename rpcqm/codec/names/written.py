@@ -6,13 +6,26 @@ like `DIRECT=` is a format name, with or without the `FormatName:` that System.M
 `Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues as they do on Windows.
 """
 
+import contextlib
 import functools
-import ipaddress
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import PREFIX, FormatName
+from rpcqm.codec.names.meant import (
+    DoubtedName,
+    doubt_computer,
+    doubt_url,
+    doubted,
+    hint_for,
+    is_address,
+    meant,
+)
 from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName
+
+T = TypeVar("T")
 
 _FORMAT_NAME = re.compile(rf"{PREFIX}|\w+=", re.IGNORECASE | re.ASCII)
 _URL = re.compile("https?://", re.IGNORECASE)
@@ -44,13 +57,46 @@ def path_name(text: str, host: str = HERE) -> PathName:
     Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME) if the text names no queue, and
     MQError(MQ_ERROR_ILLEGAL_FORMATNAME) for a format name that is not direct.
     """
-    if is_format_name(text):
-        path = FormatName.parse(text).path_name
-    else:
-        path = PathName.parse(_with_computer(text, host))
+    path = _told_what_was_meant(text, lambda: _path_name(text, host))
+    doubt_computer(text, path.computer)
     if path.computer == HERE:
         return PathName(host, path.queue, path.kind, path.suffix)
     return path
+
+
+def _path_name(text: str, host: str) -> PathName:
+    if is_format_name(text):
+        return FormatName.parse(text).path_name
+    return PathName.parse(_with_computer(text, host))
+
+
+def _told_what_was_meant(text: str, read: Callable[[], T]) -> T:
+    """What is read of a text; DoubtedName where that fails and another name was probably meant."""
+    try:
+        return read()
+    except MQError as error:
+        guess = meant(text)
+        if isinstance(error, DoubtedName) or not guess or guess == text or not _is_name(guess):
+            raise
+        raise doubted(text, error.status) from None
+
+
+def _is_name(text: str) -> bool:
+    with contextlib.suppress(MQError):
+        name = FormatName.parse(text) if is_format_name(text) else None
+        return name is not None or bool(_path_name(text, HERE))
+    return False
+
+
+def no_such_queue(name: FormatName) -> MQError:
+    """MQ_ERROR_QUEUE_NOT_FOUND, with what was probably meant by an odd name."""
+    return MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, f"{name}{hint_of(name)}")
+
+
+def hint_of(name: FormatName) -> str:
+    """The end of a sentence about a queue that is not there: which was probably meant, or ""."""
+    is_address = isinstance(name.value, str) and not name.is_http
+    return hint_for(name.direct_name.queue) if is_address else ""
 
 
 def _with_computer(text: str, host: str) -> str:
@@ -105,12 +151,14 @@ def format_name(text: str, host: str = HERE) -> FormatName:
 
 
 def _read(text: str, host: str) -> FormatName:
+    doubt_url(text)
     if is_format_name(text):
-        return FormatName.parse(text)
-    if is_url(text):
-        raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, f"write `DIRECT={text}`")
+        name = _told_what_was_meant(text, lambda: FormatName.parse(text))
+        if is_direct(str(name)) and name.direct_name.protocol in ("OS", "TCP"):
+            doubt_computer(text, name.direct_name.host)
+        return name
     path = path_name(text, host)
-    protocol = "TCP" if _is_address(path.computer) else "OS"
+    protocol = "TCP" if is_address(path.computer) else "OS"
     return FormatName.direct(f"{protocol}:{path}")
 
 
@@ -135,11 +183,3 @@ def subqueue_name(queue: FormatName, name: str) -> FormatName:
     path = queue.path_name.parent
     suffix = f";{name}" if name else ""
     return FormatName.direct(f"{protocol}:{path}{suffix}")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -132,7 +132,7 @@ def test_a_program_sends_to_several_queues_at_once(pair: Pair) -> None:
 
 def test_who_writes_a_url_alone_is_told_how_it_names_a_queue(pair: Pair) -> None:
     refused = rpcqm(pair.sender, "send", "http://other/msmq/private$/q", "--body", "x")
-    assert "write `DIRECT=http://other/msmq/private$/q`" in refused.stderr
+    assert "did you mean `DIRECT=http://other/msmq/private$/q`?" in refused.stderr
     with pytest.raises(mq.MQError, match="DIRECT=http://other/"):
         mq.open("http://other/msmq/private$/q", mq.local_server(pair.sender.data_dir))
 

@@ -106,7 +106,10 @@ REFUSED = {
     ),
     "another expectation": (HEAD + b"Expect: gold\r\n" + LENGTH + b"\r\nabc", b"417"),
     "a second expectation": (
-        HEAD + b"Expect: 100-continue\r\nExpect: gold\r\n" + LENGTH + b"\r\nabc",
+        HEAD
+        + b"Expect: 100-continue\r\nExpect: gold\r\nConnection: close\r\n"
+        + LENGTH
+        + b"\r\nabc",
         b"417",
     ),
     "HTTP/2.0": (b"POST / HTTP/2.0\r\nHost: h\r\n" + LENGTH + b"\r\nabc", b"505"),

@@ -211,6 +211,7 @@ def _sent_again(message: Message, to: FormatName | None, ttbr: int | None) -> Se
         priority=old.priority,
         delivery_guarantee=old.delivery_guarantee,
         body_type=old.body_type,
+        time_to_reach_queue=old.time_to_reach_queue,
         time_to_be_received=old.time_to_be_received if ttbr is None else ttbr,
         acknowledgements_requested=old.acknowledgements_requested,
         administration_queue_format_name=old.administration_queue_format_name,
@@ -220,5 +221,8 @@ def _sent_again(message: Message, to: FormatName | None, ttbr: int | None) -> Se
         extension=old.extension,
         negative_journaling_requested=old.negative_journaling_requested,
         positive_journaling_requested=old.positive_journaling_requested,
+        privacy_level=old.privacy_level,
+        encryption_algorithm=old.encryption_algorithm,
+        tracing_requested=old.tracing_requested,
     )
     return Sending(target, new, message.envelope.transactional)

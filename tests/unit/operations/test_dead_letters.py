@@ -1,11 +1,14 @@
 """Dead letters are sent again: each in one commit, and so many at once."""
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
+from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
@@ -108,3 +111,36 @@ def test_so_many_are_looked_at_and_sent_again_at_once(
     second = qm.done(resend(ADMINISTRATOR, DEAD))
     assert (second.messages, second.more) == (1, False)
     assert counted(qm) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Draft(b"body", "for ever", dead_letter=True),
+        Draft(b"body", "soon", dead_letter=True, ttrq=77, ttbr=99),
+        Draft(b"body", "secret", dead_letter=True, encrypt=True),
+    ],
+    ids=lambda draft: str(draft.label),
+)
+def test_what_was_wanted_of_a_message_is_wanted_again(
+    qm: RunningQueueManager, operations: Operations, wanted: Draft
+) -> None:
+    elsewhere = FormatName.private(UUID(int=7), 5)
+    qm.done(operations.messages.send(ADMINISTRATOR, (elsewhere,), [wanted]))
+    first = in_outgoing_queue(qm)
+    (queue,) = qm.engine.outgoing.list()
+    qm.done(qm.engine.queues.purge_queue(queue))
+    assert qm.done(operations.dead_letters.resend_all(ADMINISTRATOR, DEAD)).messages == 1
+    assert in_outgoing_queue(qm) == first
+    assert first[:2] == (wanted.ttrq or INFINITE, wanted.ttbr or INFINITE)
+    assert bool(first[2]) is wanted.encrypt
+
+
+def in_outgoing_queue(qm: RunningQueueManager) -> tuple[int, int, int, int]:
+    """Times and encryption of the one message that waits to be sent."""
+    (queue,) = qm.engine.outgoing.list()
+    key = queue.message_position_list.first_available()
+    assert key is not None
+    message = qm.engine.positions.message_at(queue, key).attributes
+    times = message.time_to_reach_queue, message.time_to_be_received
+    return *times, message.privacy_level, message.encryption_algorithm

@@ -6,7 +6,6 @@ from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.base.text import iso_time
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.names.written import format_name
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.operations.drafts import message_identifier
 from rpcqm.operations.shapes import (
@@ -69,7 +68,8 @@ async def resend_outgoing(asked: Asked) -> Reply:
 
 
 def _named(asked: Asked) -> FormatName:
-    return format_name(asked.path["name"])
+    """The queue to elsewhere: `queue` names it where its name in the path would be changed."""
+    return asked.queue
 
 
 # Accounts

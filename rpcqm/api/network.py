@@ -1,7 +1,6 @@
 """What goes on with other queue managers: sessions, sequences, transactions, and the ways there."""
 
 from rpcqm.api.asked import Asked, Reply
-from rpcqm.codec.names.written import format_name
 from rpcqm.operations.network_shapes import (
     described_graph,
     described_incoming,
@@ -20,7 +19,7 @@ async def list_sessions(asked: Asked) -> Reply:
 async def show_transfer(asked: Asked) -> Reply:
     """What has become of what a queue sends elsewhere, and its latest connections."""
     operations, identity = asked.operations, asked.identity
-    queue = operations.outgoing.find(identity, format_name(asked.path["name"]))
+    queue = operations.outgoing.find(identity, asked.queue)
     return Reply(200, described_transfer(queue, operations.sessions.transfer(identity, queue)))
 
 

@@ -237,14 +237,36 @@ ROUTES = (
     ),
     Route("GET", "/routing", network.show_routing, {200: network_models.Routing}),
     Route("GET", "/outgoing-queues", administration.list_outgoing, {200: models.OutgoingQueues}),
-    Route("GET", _OUTGOING, administration.show_outgoing, {200: models.OutgoingQueue}),
-    Route("GET", f"{_OUTGOING}/transfer", network.show_transfer, {200: network_models.Transfer}),
-    Route("POST", f"{_OUTGOING}/pause", administration.pause_outgoing, {200: models.OutgoingQueue}),
     Route(
-        "POST", f"{_OUTGOING}/resume", administration.resume_outgoing, {200: models.OutgoingQueue}
+        "GET", _OUTGOING, administration.show_outgoing, {200: models.OutgoingQueue}, models.Named
     ),
     Route(
-        "POST", f"{_OUTGOING}/resend", administration.resend_outgoing, {200: models.OutgoingQueue}
+        "GET",
+        f"{_OUTGOING}/transfer",
+        network.show_transfer,
+        {200: network_models.Transfer},
+        models.Named,
+    ),
+    Route(
+        "POST",
+        f"{_OUTGOING}/pause",
+        administration.pause_outgoing,
+        {200: models.OutgoingQueue},
+        models.Named,
+    ),
+    Route(
+        "POST",
+        f"{_OUTGOING}/resume",
+        administration.resume_outgoing,
+        {200: models.OutgoingQueue},
+        models.Named,
+    ),
+    Route(
+        "POST",
+        f"{_OUTGOING}/resend",
+        administration.resend_outgoing,
+        {200: models.OutgoingQueue},
+        models.Named,
     ),
     Route("GET", "/accounts", administration.list_accounts, {200: models.Accounts}),
     Route(

@@ -328,9 +328,20 @@ def run_show(arguments: argparse.Namespace) -> int:
         else:
             shown = _shown_to_people(information, properties, sddl)
             shown |= deliveries.for_people(limit)
+            shown |= _not_shown(properties, descriptor)
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
     return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
+
+
+def _not_shown(
+    properties: QueueProperties | None, descriptor: SecurityDescriptor | None
+) -> dict[str, object]:
+    """What a queue has that the caller is not shown."""
+    hidden = {"properties such as label and quotas": properties, "permissions": descriptor}
+    lacking = " and ".join(name for name, told in hidden.items() if told is None)
+    right = "your account may not see them, or the server does not tell them"
+    return {"Not shown": f"{lacking}: {right}"} if lacking else {}
 
 
 def _sddl(descriptor: SecurityDescriptor) -> str | None:

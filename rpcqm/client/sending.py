@@ -17,6 +17,7 @@ from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnre
 from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.names.written import hint_of
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
@@ -146,7 +147,7 @@ class QueueSender:
 
     async def _open(self) -> tuple[bytes, int]:
         """Open all queues by one handle ([MS-MQMP] 3.2.4.7); returns it with its number."""
-        with _told_of_http(self._name):
+        with self._naming(self._name), _told_of_http(self._name):
             opened = await self._connections.call(opening_request(self._name, SEND_ACCESS))
         handle, number = opened.phQueue, opened.pdwQMContext
         try:
@@ -157,6 +158,16 @@ class QueueSender:
             raise
         return handle, number
 
+    @contextlib.contextmanager
+    def _naming(self, name: FormatName) -> Iterator[None]:
+        """Let a refusal say which of several queues it is about."""
+        try:
+            yield
+        except MQError as error:
+            if not self._more or error.detail:
+                raise
+            raise MQError(error.status, f"`{name}`{hint_of(name)}") from error
+
     async def _add(self, number: int, name: FormatName) -> None:
         # Only now, because few programs need it and interfaces take time to load.
         from rpcqm.codec.types import rpcqm_sending
@@ -164,7 +175,7 @@ class QueueSender:
         request = rpcqm_sending.R_AddDestinationRequest(
             dwQMContext=number, pQueueFormat=queue_format_of(name)
         )
-        with _told_of_http(name):
+        with self._naming(name), _told_of_http(name):
             await self._connections.call(request)
 
     async def _handle_for(self, dead_letter_queue: FormatName | None) -> bytes:

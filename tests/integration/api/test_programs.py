@@ -4,7 +4,7 @@ import base64
 import threading
 from collections.abc import Iterator
 from urllib.parse import quote
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -479,3 +479,22 @@ def test_a_body_is_not_encrypted_by_a_direct_name(boss: Program, queue: str) -> 
     told = boss.ask("POST", f"{queue}/messages", b"x", {"Rpcqm-Encrypt": "true"})
     assert (told.status, told.code) == (400, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION")
     assert boss.ask("GET", queue).value["messages"] == 0
+
+
+def test_queues_to_elsewhere_and_traces_have_paths_that_no_client_changes(boss: Program) -> None:
+    """A backslash in a path becomes a slash in some clients and proxies, encoded or not."""
+    there = "DIRECT=OS:unchanged\\private$\\q"
+    sent = boss.ask("POST", f"/queues/-/messages?queue={quote(there, safe='')}", {"text": "a"})
+    assert sent.status == 201, sent
+    asked = f"queue={quote(there, safe='')}"
+    known = boss.ask("GET", f"/outgoing-queues/{quote(there, safe='')}").value
+    assert boss.ask("GET", f"/outgoing-queues/-?{asked}").value["oldest"] == known["oldest"]
+    transfer = boss.ask("GET", f"/outgoing-queues/-/transfer?{asked}").value
+    assert transfer["format_name"] == known["format_name"]
+    assert boss.ask("POST", f"/outgoing-queues/-/pause?{asked}").value["state"] == "ONHOLD"
+    assert boss.ask("POST", f"/outgoing-queues/-/resend?{asked}").status == 200
+    assert boss.ask("POST", f"/outgoing-queues/-/resume?{asked}").value["state"] != "ONHOLD"
+    guid, _, number = sent.value["id"].partition("\\")
+    digits = UUID(guid).bytes_le.hex() + int(number).to_bytes(4, "little").hex()
+    (place,) = boss.ask("GET", f"/message-traces/{digits}").value["places"]
+    assert place["queue"] == there

@@ -77,3 +77,16 @@ def test_a_queue_of_an_odd_name_is_used_by_it(running: PrivateQueueManager) -> N
     running.run("queue", "create", "orders@b")
     running.run("send", "orders@b", "--body", "a")
     assert running.run("receive", "orders@b", "--format", "body").stdout == "a"
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"), [("lost", "private$\\lost`"), ("lost@b", "did you mean `DIRECT=OS:b")]
+)
+def test_a_refused_list_says_which_queue_is_missing(
+    running: PrivateQueueManager, missing: str, named: str
+) -> None:
+    said = by_command(running, f"orders,{missing},DeadLetter")
+    assert named in said
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in said
+    said = by_command(running, f"{missing},orders")
+    assert named in said

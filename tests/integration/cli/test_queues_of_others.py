@@ -62,3 +62,12 @@ def test_administrators_see_it_in_the_list_and_what_is_in_it(run: Command, other
     run("send", others, "--body", "x")
     assert json.loads(run("queue", "show", others, "--json").output)["messages"] == 1
     assert others in run("queue", "list").text
+
+
+def test_what_may_not_be_seen_of_a_queue_is_said(run: Command, others: str) -> None:
+    said = run("queue", "show", others).text
+    assert "Not shown" in said
+    assert "properties such as label and quotas and permissions: your account may not see" in said
+    run("queue", "acl", "owner", others, "administrators")
+    run("queue", "acl", "grant", others, "administrators", "full")
+    assert "Not shown" not in run("queue", "show", others).text

@@ -22,6 +22,7 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message, identify_packet
 from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet.fields import (
+    BASE_FLAGS,
     CONNECTION_REFUSED,
     DELIVERY_MODE,
     INTERNAL,
@@ -46,8 +47,6 @@ BROKEN, REFUSED_BY_PEER = "the connection was closed", "the peer refuses the ses
 _INTERNAL_AT, _INTERNAL = INTERNAL
 _REFUSED_AT, _REFUSED = CONNECTION_REFUSED
 _SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
-_FLAGS = slice(_SESSION_HEADER_AT, _SESSION_HEADER_AT + 2)
-"""BaseHeader.Flags."""
 _DELIVERY_MODE_AT, _DELIVERY_MODE = DELIVERY_MODE
 _TIMESTAMP = 0xFFFF_FFFF
 _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
@@ -64,7 +63,7 @@ def _may_carry_acknowledgement(packet: bytes) -> bool:
 
     Source: [MS-MQQB] 2.2.4, 2.2.5, 3.1.5.1.1.
     """
-    return any(packet[_FLAGS]) or identify_packet(packet) is PacketKind.USER_MESSAGE
+    return any(packet[BASE_FLAGS]) or identify_packet(packet) is PacketKind.USER_MESSAGE
 
 
 class Session:

@@ -36,6 +36,7 @@ from rpcqm.client.target import (
     host_and_port,
 )
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import hint_of
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
@@ -381,6 +382,8 @@ class AsyncQueue:
             yield
         except MQError as error:
             if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND or error.detail or self._more:
+                raise
+            if not hint_of(self.name):
                 raise
             raise no_such_queue(self.name) from error
 

@@ -57,7 +57,7 @@ class Transacting(Comparing):
         transaction = holder if isinstance(holder, Transaction) else Transaction(UUID(int=0))
         self.both(
             lambda: self.qm.engine.messages.dequeue_message_end(
-                real, position, delete, transaction
+                real, position, delete, transaction, delivered=True
             ),
             lambda: self.naive.end_transactional(naive, known, delete),
         )

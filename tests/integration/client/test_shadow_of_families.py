@@ -207,8 +207,8 @@ RECEIVER: dict[str, tuple[Wrong, SendTo, str]] = {
     "messages arrive that ask to be acknowledged": (
         Wrong(
             "qm.arrival_runs",
-            "quotas.admit(queue, len(message.",
-            "store.metrics.count(str(message.",
+            "quotas.admit(queue, len(stored",
+            "store.metrics.count(str(stored",
         ),
         partial(send, **ASKING),
         "orders",

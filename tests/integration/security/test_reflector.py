@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from rpcqm.config import Configuration
 from rpcqm.qm.acknowledgement_queues import QUEUES_OF_ONE_SOURCE
 from rpcqm.testing import private_queue_manager
 from tests.support.stranger import ALL_ACKNOWLEDGEMENTS, Stranger, Victim
 
 MESSAGES = 300
+QUEUES_TO_KNOWN_HOSTS = Configuration().limits.outgoing_queues_per_source
 TARGET = "target"
 WATCHED_SECONDS = 6.0
 FEW = 6
@@ -79,7 +81,7 @@ def outgoing(victim: Victim) -> int:
 def test_a_host_that_does_not_answer_is_asked_ever_more_seldom(target: Target) -> None:
     for victim in reflecting(f'peers = "{TARGET}=127.0.0.1:{target.port}"\n'):
         attack(victim, TARGET)
-        assert outgoing(victim) == MESSAGES, "who is known is not bounded"
+        assert outgoing(victim) == QUEUES_TO_KNOWN_HOSTS, "one source makes no more queues"
         assert not target.too_many.wait(WATCHED_SECONDS)
         assert target.connections
 

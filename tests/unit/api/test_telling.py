@@ -138,7 +138,9 @@ def test_a_lease_of_a_repeated_receive_begins_when_its_answer_leaves(
                 quick._receive(operations.messages, texts, again, ADMINISTRATOR, b"", "")
             )
         assert answer is not None
-        lease = operations.messages.leases(ADMINISTRATOR)[-1]
+        (told_lease,) = (each["lease"] for each in json.loads(answer)["messages"])
+        leases = operations.messages.leases(ADMINISTRATOR)
+        (lease,) = (each for each in leases if str(each.identifier) == told_lease)
         assert (lease.begun, lease.expires) == (qm.clock.now(), qm.clock.now() + LEASE)
         assert json.loads(answer)["messages"][0]["value"] == [1]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.addresses import owner_of
-from rpcqm.base.completion import Completion, completed
+from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
@@ -172,7 +172,7 @@ class Receiver:
                 answers.append(_no_room(peer, error))
         if not answers:
             raise refusals[0]
-        return _highest_of(answers)
+        return start(_highest_of(answers))
 
     def _take_at(
         self, request: SrmpRequest, destination: Destination, peer: str
@@ -525,19 +525,9 @@ def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) ->
     return answer
 
 
-def _highest_of(answers: Sequence[Completion[int]]) -> Completion[int]:
+async def _highest_of(answers: Sequence[Completion[int]]) -> int:
     """The highest status of several answers, once all are there."""
-    highest: Completion[int] = Completion()
-    waiting = set(range(len(answers)))
-
-    def done(index: int, _: Completion[int]) -> None:
-        waiting.discard(index)
-        if not waiting:
-            highest.succeed(max(each.result() for each in answers))
-
-    for index, answer in enumerate(answers):
-        answer.add_done_callback(partial(done, index))
-    return highest
+    return max([await each for each in answers])
 
 
 def _no_room(peer: str, error: MQError) -> Completion[int]:

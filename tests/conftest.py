@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import signal
+from collections.abc import Iterator
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.support.forked_commands import START_FROM_NOTHING, install
@@ -152,6 +154,18 @@ class NoSkips:
             terminalreporter.section("skipped, which CI does not allow")
             for line in self.skipped:
                 terminalreporter.write_line(line)
+
+
+LOGGED = structlog.get_config()["wrapper_class"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that leaves another level of the log behind: a later one would find no line."""
+    yield
+    if structlog.get_config()["wrapper_class"] is not LOGGED:
+        structlog.configure(wrapper_class=LOGGED)
+        pytest.fail(f"{item.nodeid} has changed which lines are logged")
 
 
 def pytest_configure(config: pytest.Config) -> None:

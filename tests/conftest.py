@@ -156,16 +156,14 @@ class NoSkips:
                 terminalreporter.write_line(line)
 
 
-LOGGED = structlog.get_config()["wrapper_class"]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Fail a test that leaves another level of the log behind: a later one would find no line."""
+@pytest.fixture(scope="module", autouse=True)
+def the_level_of_the_log_stays() -> Iterator[None]:
+    """Fail a file that leaves another level behind: a test of a later file would miss lines."""
+    before = structlog.get_config()["wrapper_class"]
     yield
-    if structlog.get_config()["wrapper_class"] is not LOGGED:
-        structlog.configure(wrapper_class=LOGGED)
-        pytest.fail(f"{item.nodeid} has changed which lines are logged")
+    after = structlog.get_config()["wrapper_class"]
+    structlog.configure(wrapper_class=before)
+    assert after is before
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -50,8 +50,6 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         print("\n".join(there))
         return 0
-    # What queue managers and stores within this process have to say would stand between the rows.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     if options.against:
         return against.main(options.against, options.names)
     if options.page:
@@ -64,4 +62,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    # What queue managers and stores within this process have to say would stand between the rows.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     sys.exit(main(sys.argv[1:]))

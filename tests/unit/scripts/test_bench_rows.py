@@ -22,12 +22,13 @@ def path(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A bench `faulty` with three rows, in the place of all others."""
     row, catalogue = import_module("subjects.row"), import_module("catalogue")
+    # Before the rows change: what is imported first while they are others would keep these.
+    figures, measuring = import_module("figures"), import_module("measuring")
     made = row.rows_of_bench(
         "faulty", row.least(FIRST, 1), row.most(SECOND, 2, "s"), row.shown(THIRD, "limit: a test")
     )
     monkeypatch.setattr(catalogue, "ROWS", {each.name: each for each in made})
-    measuring = import_module("measuring")
-    for module in (import_module("figures"), measuring):
+    for module in (figures, measuring):
         monkeypatch.setattr(module, "ROWS", catalogue.ROWS)
     disk = import_module("harness").Syncs(1.0, 1.0)
     monkeypatch.setattr(measuring, "syncs_of", lambda *_: disk)

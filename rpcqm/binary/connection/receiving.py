@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, failed
-from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.errors import MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.acknowledgement_authors import is_destination, is_router
 from rpcqm.binary.connection.identities import identity_of, is_direct
@@ -453,10 +453,11 @@ def _nothing() -> None:
 
 
 def _class_of(message: Message) -> MessageClass:
+    """The class of a final acknowledgement; a number that has no name is a rejection (G551)."""
     try:
         return MessageClass(message.attributes.message_class)
-    except ValueError as error:
-        raise DecodeError(f"acknowledgement of an unknown class: {error}") from error
+    except ValueError:
+        return MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
 
 
 def _note_out_of_order(

@@ -59,7 +59,7 @@ def final_ack(
     identifier: MessageIdentifier,
     sent_time: int,
     body: FinalAckBody,
-    message_class: MessageClass,
+    message_class: int,
 ) -> MessageAttributes:
     """The message that tells the outcome of a transactional message; it never expires."""
     acknowledgement = _acknowledgement(
@@ -79,7 +79,7 @@ def _acknowledgement(
     identifier: MessageIdentifier,
     sent_time: int,
     body: bytes,
-    message_class: MessageClass,
+    message_class: int,
     delivery_guarantee: DeliveryGuarantee,
 ) -> MessageAttributes:
     return MessageAttributes(

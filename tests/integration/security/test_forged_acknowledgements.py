@@ -67,7 +67,7 @@ def order_acknowledgement(message: PacketMessage, by: UUID, ordinal: int) -> byt
 
 
 def final_acknowledgement(
-    message: PacketMessage, by: UUID, ordinal: int, reason: MessageClass = REJECTED
+    message: PacketMessage, by: UUID, ordinal: int, reason: int = REJECTED
 ) -> bytes:
     sequence, number = sequence_in(message)
     sent = message.identifier
@@ -121,3 +121,15 @@ def test_a_stranger_decides_nothing_about_what_has_arrived(sending: Sending) -> 
         bob.send_packet(final_acknowledgement(sending.message, bob.guid, 2, RECEIVED))
         sending.await_nothing_unsent()
     assert sending.dead == []
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.7")
+@pytest.mark.parametrize("number", [0x4001, 0x800D], ids=hex)
+def test_whatever_is_no_receipt_is_a_rejection(sending: Sending, number: int) -> None:
+    """Also a class that this version does not know (G551)."""
+    sending.bob.send_packet(final_acknowledgement(sending.message, sending.bob.guid, 1, number))
+    sending.await_nothing_unsent()
+    sending.alice.queue_manager.kill()
+    sending.alice.queue_manager.start()
+    assert sending.dead == ["order".encode("utf-16-le")]
+    assert sending.unsent == 0

@@ -84,6 +84,19 @@ def _unsets(identifier: QueueProperty, variant: PropVariant) -> bool:
     return identifier is QueueProperty.PROPID_Q_MULTICAST_ADDRESS and variant.vt is VarType.VT_EMPTY
 
 
+def security_in(descriptor: bytes | None) -> dict[str, object]:
+    """The attribute that a security descriptor sets; none for NULL, which leaves the default.
+
+    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) for one of no octets, which stands for the
+    default elsewhere. Source: [MS-MQMP] 3.1.4.5.
+    """
+    if descriptor is None:
+        return {}
+    if not descriptor:
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR, "no octets")
+    return {"security": descriptor}
+
+
 def values_of(
     queue: Queue, identifiers: Sequence[int], structures: Sequence[PROPVARIANT]
 ) -> list[PROPVARIANT]:

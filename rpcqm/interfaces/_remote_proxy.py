@@ -59,8 +59,9 @@ class RemoteQueueProxyHandle:
 
     def remote_cursor(self, cursor: int) -> int:
         """The other side's number of a cursor (0: no cursor); raises MQError for an unknown one."""
-        if not cursor:
-            return 0
+        return self._counterpart(cursor) if cursor else 0
+
+    def _counterpart(self, cursor: int) -> int:
         try:
             return self.cursors[cursor]
         except KeyError:
@@ -82,7 +83,7 @@ class RemoteQueueProxyHandle:
 
     async def close_cursor(self, cursor: int) -> None:
         """Close a cursor here and its counterpart over there ([MS-MQMP] 3.1.4.19)."""
-        remote = self.remote_cursor(cursor)
+        remote = self._counterpart(cursor)
         del self.cursors[cursor]
         self.allowance.give_back()
         await self.reader.close_cursor(remote)

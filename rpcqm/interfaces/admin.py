@@ -66,7 +66,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetMachineSecurityRequest,
     R_SetMaxDeliveriesRequest,
 )
-from rpcqm.interfaces._queue_properties import attributes_of
+from rpcqm.interfaces._queue_properties import attributes_of, security_in
 from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.audit import refusals
 from rpcqm.operations.flight import in_flight
@@ -220,8 +220,7 @@ class Admin:
             require_administrator(call.identity)
         attributes = attributes_of(request.aProp, request.apVar, creating=True)
         attributes.pop("pathname", None)
-        if request.pSecurityDescriptor is not None:
-            attributes["security"] = request.pSecurityDescriptor
+        attributes |= security_in(request.pSecurityDescriptor)
         path = request.pwszPathName
         await self._queues.create_public(call.identity, path, attributes)
         return HResult.MQ_OK

@@ -82,7 +82,7 @@ from rpcqm.interfaces._opening_rules import (
     names_of,
     remote_readable,
 )
-from rpcqm.interfaces._queue_properties import attributes_of, values_of
+from rpcqm.interfaces._queue_properties import attributes_of, security_in, values_of
 from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
 from rpcqm.operations.audit import RPC, ordered, ordered_from
@@ -212,8 +212,7 @@ class QmComm:
         if folded(self._own_private_path(named).queue) != folded(path.queue):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "PROPID_Q_PATHNAME")
         attributes.pop("base_priority", None)  # ignored for private queues, [MS-MQMQ] 2.3.1.6
-        if request.pSecurityDescriptor is not None:
-            attributes["security"] = request.pSecurityDescriptor
+        attributes |= security_in(request.pSecurityDescriptor)
         queue = self._queues.new_queue(str(path), call.identity, **attributes)
         with ordered_from(call.peer, RPC):
             created = self._orders.create(call.identity, queue)
@@ -318,7 +317,10 @@ class QmComm:
         return self._queues.format_name_of(queue)
 
     def _object(self, structure: OBJECT_FORMAT) -> Queue:
-        """The application's queue that an OBJECT_FORMAT names; raises MQError for any other."""
+        """The application's queue that an OBJECT_FORMAT names, private or public (G550).
+
+        Raises MQError for any other.
+        """
         _require_queue_object(structure.ObjType)
         if not isinstance(structure.u.value, QUEUE_FORMAT):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue format")
@@ -536,13 +538,16 @@ class QmComm:
     def R_QMQueryQMRegistryInternal(
         self, call: Call, request: R_QMQueryQMRegistryInternalRequest
     ) -> R_QMQueryQMRegistryInternalResponse:
-        """One of five texts; [MS-MQMP] 3.1.4.23 R_QMQueryQMRegistryInternal (Opnum 28)."""
+        """One of five texts (G123, G554).
+
+        Source: [MS-MQMP] 3.1.4.23 R_QMQueryQMRegistryInternal (Opnum 28).
+        """
         self.handles.admit(call)
         queue_manager = self._queue_manager
         enterprise = queue_manager.enterprise_reference
         texts = (
             ",".join(queue_manager.directory_server_list),
-            str(DEFAULT_TIME_TO_REACH_QUEUE),
+            str(enterprise.default_time_to_live if enterprise else DEFAULT_TIME_TO_REACH_QUEUE),
             str(enterprise.identifier if enterprise else UUID(int=0)),
             ".".join(map(str, version_numbers(queue_manager))),
             str(queue_manager.identifier),

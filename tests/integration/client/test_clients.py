@@ -21,10 +21,14 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import BodyType
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import (
+    IP_HANDSHAKE,
+    IP_READ,
     MQ_LOOKUP_PEEK_NEXT,
     MQ_LOOKUP_PEEK_PREV,
     MQ_LOOKUP_RECEIVE_NEXT,
 )
+from rpcqm.codec.types.qm2qm import RemoteQMGetQMQMServerPortRequest
+from rpcqm.codec.types.qmcomm import R_QMGetRTQMServerPortRequest
 from rpcqm.codec.types.remoteread import R_GetServerPortRequest
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.security.ntlm import NtlmCredentials
@@ -348,6 +352,25 @@ def test_the_server_tells_the_port_that_it_listens_at(queue_manager: PrivateQueu
             return response.result
 
     assert asyncio.run(main()) == queue_manager.endpoint("rpc")[1]
+
+
+@pytest.mark.conformance("MQMP-port-IP_HANDSHAKE", "MQMP-port-IP_READ", "MQQP-op-7")
+@pytest.mark.parametrize(("number", "door"), [(IP_HANDSHAKE, "rpc"), (IP_READ, "qm2qm")])
+def test_qmcomm_and_qm2qm_tell_the_ports_that_the_server_listens_at(
+    queue_manager: PrivateQueueManager, number: int, door: str
+) -> None:
+    async def main() -> list[object]:
+        async with await RpcClient.connect_tcp(*queue_manager.endpoint("rpc")) as client:
+            comm, reading = [await client.bind(load(each)) for each in ("qmcomm", "qm2qm")]
+            of_clients = R_QMGetRTQMServerPortRequest(fIP=number)
+            of_readers = RemoteQMGetQMQMServerPortRequest(dwPortType=number)
+            answers = (
+                await comm.call("R_QMGetRTQMServerPort", of_clients),
+                await reading.call("RemoteQMGetQMQMServerPort", of_readers),
+            )
+            return [answer.result for answer in answers]
+
+    assert asyncio.run(main()) == [queue_manager.endpoint(door)[1]] * 2
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import NO_CURSOR
+from rpcqm.codec.types.qm2qm import RemoteQMOpenQueueRequest
 from rpcqm.config import RemoteSection
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
@@ -238,6 +240,31 @@ def test_a_queue_elsewhere_is_read_through_the_supporting_server(tmp_path: Path)
     ]
 
 
+@pytest.mark.conformance("MQQP-client-3.2.4.1")
+@pytest.mark.parametrize(
+    ("role", "told"), [("", 0), ("routing_server", 1), ("directory_server", 1)]
+)
+def test_a_supporting_server_says_which_it_is_and_whether_it_serves_others(
+    tmp_path: Path, role: str, told: int
+) -> None:
+    async def main() -> None:
+        async with older_server(tmp_path / "there") as there:
+            name = FormatName.parse(await there.create())
+            async with supporting_server(tmp_path / "here", lambda _: there.target) as here:
+                me = here.engine.queue_manager
+                if role:
+                    setattr(me, role, True)
+                client = QueueManagerClient(here.target)
+                queue = client.open_dependent(name, target_of=lambda _: there.target)
+                async with client, queue:
+                    made = [r for r in there.requests if isinstance(r, RemoteQMOpenQueueRequest)]
+                (opening,) = made
+                assert (opening.pLicGuid, opening.dwMQS) == (me.identifier, told)
+                assert opening.hQueue == opening.pQueue == opening.dwpContext != 0
+
+    asyncio.run(main())
+
+
 @pytest.mark.conformance("MQMP-element-RemoteQueueProxyHandle")
 def test_what_does_not_fit_stays_there(tmp_path: Path) -> None:
     async def program(
@@ -250,7 +277,9 @@ def test_what_does_not_fit_stays_there(tmp_path: Path) -> None:
     assert here.count("rpc_ACReceiveMessageEx") == there.count("RemoteQMEndReceive") == 2
 
 
-@pytest.mark.conformance("MQMP-client-3.2.4.8", "MQMP-client-3.2.4.16", "MQMP-element-CursorProxy")
+@pytest.mark.conformance(
+    "MQMP-client-3.2.4.8", "MQMP-client-3.2.4.16", "MQMP-element-CursorProxy", "MQMP-op-22"
+)
 def test_a_cursor_stands_for_one_over_there(tmp_path: Path) -> None:
     async def program(
         here: OlderServer, there: OlderServer, queue: DependentQueue, name: str
@@ -260,7 +289,9 @@ def test_a_cursor_stands_for_one_over_there(tmp_path: Path) -> None:
         assert (await queue.peek_next(cursor, 0)).body == b"two"
         assert await refusal(queue.peek(0, cursor=cursor ^ 1)) == "MQ_ERROR_INVALID_HANDLE"
         await queue.close_cursor(cursor)
-        assert await refusal(queue.close_cursor(cursor)) == "MQ_ERROR_INVALID_HANDLE"
+        for closed in (cursor, 0):
+            assert await refusal(queue.close_cursor(closed)) == "MQ_ERROR_INVALID_HANDLE"
+        await queue.close_cursor(NO_CURSOR)
 
     _, there = elsewhere(tmp_path, program, b"one", b"two")
     assert there.count("R_QMCreateRemoteCursor") == there.count("RemoteQMCloseCursor") == 1

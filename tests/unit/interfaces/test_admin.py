@@ -270,6 +270,12 @@ def test_without_a_directory_there_are_no_public_queues(caller: Caller) -> None:
     assert status_name(private.result) == "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"
 
 
+def test_a_descriptor_of_no_octets_is_none(caller: Caller) -> None:
+    empty = {"pSecurityDescriptor": b"", **LABEL}
+    created = caller.call("R_CreatePublicQueue", pwszPathName=r".\new", **empty)
+    assert status_name(created.result) == "MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR"
+
+
 def test_accounts_cannot_be_reached_over_a_network(server: CallServer) -> None:
     remote = server.connect(ADMINISTRATOR, transport=NCACN_IP_TCP)
     interface = server.interfaces["rpcqm_admin"].interface

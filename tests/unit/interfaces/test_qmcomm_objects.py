@@ -179,6 +179,12 @@ def test_an_existing_queue_is_not_altered(qm: RunningQueueManager, client: Clien
             {"pSecurityDescriptor": b"none", "SDSize": 4},
             "MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR",
         ),
+        (
+            r".\private$\q",
+            None,
+            {"pSecurityDescriptor": b"", "SDSize": 0},
+            "MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR",
+        ),
     ],
 )
 def test_what_cannot_be_created_is_refused(
@@ -486,6 +492,17 @@ def test_a_directory_and_its_servers_are_told(qm: RunningQueueManager, client: C
         assert response.lplpMQISServer == text
     status = client.status("R_QMQueryQMRegistryInternal", dwQueryType=5)
     assert status == "MQ_ERROR_INVALID_PARAMETER"
+
+
+@pytest.mark.conformance("MQMP-registry-1", "MQMP-op-28")
+def test_the_default_time_to_reach_a_queue_is_that_of_the_directory(
+    qm: RunningQueueManager, tmp_path: Path
+) -> None:
+    source = write_directory(tmp_path)
+    qm.restart(replace(SETTINGS, directory=lambda: load_directory(source)))
+    client = Client(served_clients(qm).connect(ADMINISTRATOR, transport=NCALRPC))
+    response = client.caller.call("R_QMQueryQMRegistryInternal", dwQueryType=1)
+    assert response.lplpMQISServer == "3600"
 
 
 @pytest.mark.conformance("MQMP-op-31")

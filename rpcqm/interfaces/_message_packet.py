@@ -13,7 +13,6 @@ from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message, split_stored
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import TransactionalOperation
 from rpcqm.codec.layout import Buffer
-from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.plain_packet import PlainPackets
 from rpcqm.codec.packet.remote_read import (
@@ -166,10 +165,10 @@ class MessagePackets:
         operation = self._operation_on(message)
         kind, target = packet.message_class, None
         if operation is not None:
-            kind = MessageClass(operation.dequeue_reason or kind)
+            kind = operation.dequeue_reason or kind
             target = operation.target_queue_reference
         return SubqueueHeader(
-            flags=SubqueueFlags.of(ACKNOWLEDGEMENT_CLASS=int(kind)),
+            flags=SubqueueFlags.of(ACKNOWLEDGEMENT_CLASS=kind),
             abort_counter=message.abort_count,
             move_counter=message.move_count,
             last_move_time=message.last_move_time // 1000,

@@ -17,6 +17,7 @@ from rpcqm.codec.packet.remote_read import (
     ExtendedAddressHeader,
     HostAddress,
     MessagePacketExtension,
+    SubqueueHeader,
 )
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse, SectionType
@@ -329,13 +330,15 @@ def test_the_subqueue_header_has_the_class_of_an_acknowledgement(
 
 
 @pytest.mark.conformance("MQRR-header-SubqueueHeader")
+@pytest.mark.parametrize("number", [MessageClass.MQMSG_CLASS_NORMAL, 0x0100])
 def test_a_message_that_is_being_moved_tells_where_to(
-    qm: RunningQueueManager, reader: Reader
+    qm: RunningQueueManager, reader: Reader, number: int
 ) -> None:
+    """An application may give it a class of its own."""
     queue = qm.create(transactional=True)
     late = qm.subqueue(queue, "Late")
     sending = qm.engine.transactions.create_transaction(UUID(int=1))
-    qm.send(queue, b"one", sending, allow_peek_when_locked=True)
+    qm.send(queue, b"one", sending, allow_peek_when_locked=True, message_class=number)
     qm.done(qm.engine.transactions.transaction_commit(UUID(int=1)))
     (key,) = queue.message_position_list.page(None, 2)
     position = qm.engine.messages.position(queue, key)
@@ -343,15 +346,19 @@ def test_a_message_that_is_being_moved_tells_where_to(
     moving = qm.engine.transactions.create_transaction(UUID(int=2))
     qm.done(qm.engine.messages.move_message(position, late, moving))
     handle = reader.open(queue, PEEK_ACCESS)
-    assert _target_of(reader.read(handle, PEEK_CURRENT)) == ("", "Late")
+    header = _subqueue_of(reader.read(handle, PEEK_CURRENT))
+    assert (header.subqueue_name, header.target_subqueue_name) == ("", "Late")
+    kind = header.flags.ACKNOWLEDGEMENT_CLASS
+    assert kind == number
     qm.done(qm.engine.transactions.transaction_abort(UUID(int=2)))
-    assert _target_of(reader.read(handle, PEEK_CURRENT)) == ("", "")
+    header = _subqueue_of(reader.read(handle, PEEK_CURRENT))
+    assert (header.subqueue_name, header.target_subqueue_name) == ("", "")
 
 
-def _target_of(response: R_StartReceiveResponse) -> tuple[str, str]:
+def _subqueue_of(response: R_StartReceiveResponse) -> SubqueueHeader:
     header = parts(response)[1].subqueue
     assert header is not None
-    return header.subqueue_name, header.target_subqueue_name
+    return header
 
 
 def _abort_a_receive(qm: RunningQueueManager, queue: Queue) -> None:

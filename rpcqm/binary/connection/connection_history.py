@@ -31,9 +31,12 @@ class ConnectionHistory:
         place: str,
         error: int | None = None,
     ) -> None:
-        """Something has happened on the way to `place`, or over an open connection."""
+        """Something has happened on the way to `place`, or over an open connection.
+
+        An open connection goes on when a message cannot be encrypted: how it ends is told as well.
+        """
         error = error_of(status) if error is None else error
-        if error:
+        if error and (connection is None or not connection.opened):
             self._failed = connection
         place = place or (connection.address if connection is not None else "")
         addresses = (plain_address(place),) if place else ()

@@ -8,6 +8,7 @@ import pytest
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.errors import HResult
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
+from rpcqm.codec.packet.enums import PrivacyLevel
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
@@ -79,6 +80,21 @@ def test_a_session_that_breaks_while_it_sends_is_told(pair: Exchanging) -> None:
     (connection,) = pair.alice.protocol.connections
     connection.session.disconnected()
     assert told(pair)[-1] == (ConnectionStatus.SOCKET_SEND_FAILURE, 0x8007_2746)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.5.1")
+def test_a_body_that_could_not_be_encrypted_does_not_hide_how_its_session_ends(
+    pair: Exchanging,
+) -> None:
+    pair.alice.send(ORDERS, b"secret", privacy_level=PrivacyLevel.ADVANCED)
+    pair.alice.send(ORDERS, b"content")
+    pair.simulation.advance(100)
+    (connection,) = pair.alice.protocol.connections
+    connection.session.disconnected()
+    assert told(pair)[-2:] == [
+        (ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, int(HResult.MQ_ERROR)),
+        (ConnectionStatus.SOCKET_SEND_FAILURE, 0x8007_2746),
+    ]
 
 
 def test_a_session_that_was_idle_ends_without_a_failure(pair: Exchanging) -> None:

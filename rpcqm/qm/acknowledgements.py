@@ -378,7 +378,7 @@ class Acknowledgements:
         )
 
     def _tells_insecurely(self, message: Message) -> bool:
-        """Whether the sender learns why it was refused; one here learns what others told us."""
+        """Whether the sender learns why; one here learns what others told us (G553)."""
         refused_elsewhere = isinstance(message.queue, OutgoingQueue) and not message.source_address
         return self._settings.send_insecure_nacks or refused_elsewhere
 

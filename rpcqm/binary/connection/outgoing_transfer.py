@@ -428,7 +428,7 @@ class OutgoingTransfer:
     def packet_of(self, message: Message) -> bytes | None:
         """The packet to send; None when the message has expired, or cannot be encrypted.
 
-        Source: [MS-MQQB] 3.1.7.1.5.1.
+        Source: [MS-MQQB] 3.1.7.1.5.1 (G552).
         """
         if self._expired(message):
             return None

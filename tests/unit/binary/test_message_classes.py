@@ -198,6 +198,22 @@ def test_the_sender_receives_the_class_of_what_became_of_its_message(
     assert classes(pair.alice, ADMIN) == told
 
 
+INSECURE = ("NACK_BAD_DST_Q", "NACK_ACCESS_DENIED", "NACK_BAD_SIGNATURE", "NACK_BAD_ENCRYPTION")
+ALWAYS_TOLD = "NACK_Q_EXCEED_QUOTA"
+REFUSALS = [pytest.param(*end, id=end[0]) for end in ENDS if end[0] in (*INSECURE, ALWAYS_TOLD)]
+
+
+@pytest.mark.conformance("MQQB-event-send_administration_acknowledgment")
+@pytest.mark.parametrize(("name", "happen", "told"), REFUSALS)
+def test_insecure_refusals_are_told_only_where_that_is_allowed(
+    pair: Exchanging, name: str, happen: Happen, told: list[int]
+) -> None:
+    """SendInsecureNacks is off by default."""
+    happen(pair)
+    pair.settle(60)
+    assert classes(pair.alice, ADMIN) == ([] if name in INSECURE else told)
+
+
 @pytest.mark.conformance("MQMQ-class-NORMAL", "MQMQ-class-ORDER_ACK")
 def test_a_message_is_normal_and_its_order_acknowledgement_is_not(pair: Exchanging) -> None:
     travelled: list[bytes] = []

@@ -16,7 +16,7 @@ from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.directory_object import User
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 from rpcqm.binary.own_keys import OwnKeys
@@ -357,10 +357,33 @@ def test_an_encrypted_body_for_which_there_is_no_key_is_refused(pair: Pair) -> N
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.7.1.5", "MQQB-rule-3.1.7.1.5.1")
-def test_what_cannot_be_encrypted_is_not_sent_but_kept(pair: Pair) -> None:
-    pair.send(privacy_level=PrivacyLevel.ADVANCED, negative_journaling_requested=True)
-    assert pair.arrived == []
+@pytest.mark.parametrize("wanted", [True, False], ids=["kept", "not kept"])
+@pytest.mark.parametrize("transactional", [False, True], ids=["recoverable", "transactional"])
+def test_what_cannot_be_encrypted_is_not_sent_but_kept(
+    pair: Pair, transactional: bool, wanted: bool
+) -> None:
+    pair.send(
+        transactional=transactional,
+        privacy_level=PrivacyLevel.ADVANCED,
+        negative_journaling_requested=wanted,
+    )
+    assert (pair.arrived, pair.alice.unsent) == ([], 0)
     assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT]
-    assert pair.alice.bodies("system$;deadletter") == [b"content"]
-    history = pair.alice.outgoing(ORDERS).connection_history
-    assert history[-1].status is ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE
+    kept = [b"content"] if wanted else []
+    assert pair.alice.bodies("system$;deadxact") == (kept if transactional else [])
+    assert pair.alice.bodies("system$;deadletter") == ([] if transactional else kept)
+    entry = pair.alice.outgoing(ORDERS).connection_history[-1]
+    assert entry.status is ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE
+    assert (entry.error, entry.address_list) == (HResult.MQ_ERROR, (pair.bob.address,))
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.5.1")
+def test_what_is_behind_a_message_that_cannot_be_encrypted_arrives_in_order(pair: Pair) -> None:
+    stream = "DIRECT=OS:bob\\private$\\stream"
+    pair.bob.create("stream", transactional=True)
+    for body, level in ((b"1", 0), (b"secret", PrivacyLevel.ADVANCED), (b"2", 0), (b"3", 0)):
+        pair.alice.send_later(stream, body, True, privacy_level=level)
+    pair.alice.settle()
+    pair.simulation.advance(60_000)
+    assert pair.bob.bodies("stream") == [b"1", b"2", b"3"]
+    assert pair.alice.unsent == 0

@@ -184,6 +184,29 @@ def test_site_gates_take_the_cheapest_way() -> None:
     assert enterprise.hops(berlin, unreachable) == []
 
 
+@pytest.mark.conformance("MQBR-rule-3.1.5.2", "MQBR-rule-3.1.5.3")
+@pytest.mark.parametrize("role", ["routing", "gate"])
+def test_in_routing_servers_are_the_entrance_for_routing_servers_too(role: str) -> None:
+    """Who is one of them delivers, wherever the machine is."""
+    enterprise = Enterprise()
+    source = enterprise.machine(1, BERLIN, routing=True, gate=role == "gate")
+    entrance = enterprise.machine(2, BERLIN, routing=True)
+    near, far = enterprise.machine(3, BERLIN), enterprise.machine(4, PARIS)
+    near.in_routing_server_identifier_list = [entrance.identifier]
+    assert enterprise.hops(source, near) == [entrance.identifier]
+    for target in (near, far):
+        target.in_routing_server_identifier_list = [entrance.identifier, source.identifier]
+        assert enterprise.hops(source, target) == [target.identifier]
+
+
+@pytest.mark.conformance("MQBR-rule-3.1.5.3", "MQBR-rule-3.1.5.7")
+def test_a_next_site_without_a_gate_leads_nowhere() -> None:
+    enterprise = Enterprise()
+    gate, target = enterprise.machine(1, BERLIN, gate=True), enterprise.machine(2, PARIS)
+    enterprise.transfer(BERLIN, PARIS, 10)
+    assert enterprise.hops(gate, target) == []
+
+
 @pytest.mark.conformance("MQBR-rule-3.1.3.1")
 def test_only_site_gates_have_a_routing_table() -> None:
     enterprise = Enterprise()

@@ -17,7 +17,7 @@ from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody, SessionAckPa
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.patch import with_session_header
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
-from tests.support.sessions import BOB, Host, Pair, packet
+from tests.support.sessions import ALICE, BOB, Host, Pair, packet
 
 PRIVATE = f"PRIVATE={BOB}\\00000010"
 
@@ -182,6 +182,16 @@ def test_nothing_rides_on_acknowledgements_of_queue_managers(kind: PacketKind) -
     assert pair.initiator.session.is_open
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.6", "MQQB-rule-3.1.5.7")
+@pytest.mark.parametrize("kind", [PacketKind.ORDER_ACK, PacketKind.FINAL_ACK])
+def test_a_session_that_is_not_open_yet_ends_with_an_acknowledgement(kind: PacketKind) -> None:
+    pair = Pair()
+    pair.acceptor.session.start_acceptor()
+    pair.acceptor.session.receive_data(acknowledgement(kind))
+    assert pair.acceptor.session.violated
+    assert pair.acceptor.received == []
+
+
 def acknowledgement(kind: PacketKind) -> bytes:
     destination = FormatName.parse(f"PRIVATE={BOB}\\00000004")
     made = MessageIdentifier(BOB, 7), 1_780_000_000
@@ -225,6 +235,21 @@ def test_a_message_whose_counts_differ_is_taken_before_the_session_closes(field:
     pair.acceptor.session.receive_data(wrong + packet(2, True))
     assert [octets for _, octets, *_ in pair.acceptor.received] == [packet(1, True)]
     assert pair.acceptor.reason == "message counts differ"
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.5", "MQQB-timer-session_ack_wait")
+def test_counts_that_agree_begin_the_wait_for_acknowledgements_anew() -> None:
+    """Twice the wait passes until the peer is given up, because it has said something."""
+    pair = Pair()
+    pair.initiator = Host(pair.clock, ALICE, direct=False)
+    pair.open()
+    pair.initiator.session.send(packet(1), 1)
+    pair.clock.advance(10_000)
+    pair.initiator.session.receive_data(SessionAckPacket.of(SessionHeader()))
+    pair.clock.advance(2 * 20_000 - 1)
+    assert pair.initiator.reason is None
+    pair.clock.advance(1)
+    assert pair.initiator.reason == "the peer acknowledges nothing"
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.4")

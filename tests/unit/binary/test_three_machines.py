@@ -13,7 +13,7 @@ from rpcqm.adm.directory_object import Site
 from rpcqm.adm.enums import EnqueueStatus, OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.qm.quotas import EnqueueRefusedError
 from tests.support.administrator import queue_property
@@ -284,6 +284,7 @@ def test_each_hop_of_a_traced_message_is_reported(simulation: Simulation) -> Non
     assert bob.bodies() == [b"hello"]
     found = packets(alice, reports)
     assert [int(each.message_class) for each in found] == [MessageClass.MQMSG_CLASS_REPORT] * 4
+    assert {int(each.delivery_guarantee) for each in found} == {DeliveryGuarantee.EXPRESS}
     name = str(packets(bob, bob.find())[0].destination_queue_format_name)
     identifier = packets(bob, bob.find())[0].identifier.ordinal
     start = f"<MESSAGE ID>{identifier:08X}</MESSAGE ID>\r\n<TARGET QUEUE>{name}</TARGET QUEUE>\r\n"

@@ -12,13 +12,14 @@ from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     MessageAuthenticationLevel,
     MessageClass,
+    PrivacyLevel,
 )
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.patch import set_authentication_level
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
-from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 
@@ -333,6 +334,36 @@ def test_what_an_acknowledgement_says(qm: RunningQueueManager, administration: Q
         assert not acknowledgement.negative_journaling_requested
     assert first.body == b""
     assert second.body == b"body"
+
+
+@pytest.mark.conformance("MQQB-event-send_administration_acknowledgment")
+def test_an_acknowledgement_asks_for_nothing_that_its_message_asked_for(
+    qm: RunningQueueManager, administration: Queue
+) -> None:
+    queue = qm.create()
+    qm.send(
+        queue,
+        b"body",
+        time_to_reach_queue=50,
+        time_to_be_received=60,
+        positive_journaling_requested=True,
+        negative_journaling_requested=True,
+        privacy_level=PrivacyLevel.BASE,
+        **asking(administration, PA | NR),
+    )
+    qm.done(qm.engine.queues.purge_queue(queue))
+    told = administration.message_position_list.page(None, 10)
+    assert len(told) == 2
+    for key in told:
+        acknowledgement = qm.engine.positions.message_at(administration, key).attributes
+        assert acknowledgement.time_to_reach_queue == INFINITE
+        assert acknowledgement.time_to_be_received == INFINITE
+        assert acknowledgement.acknowledgements_requested == 0
+        assert not acknowledgement.positive_journaling_requested
+        assert not acknowledgement.negative_journaling_requested
+        assert acknowledgement.privacy_level == PrivacyLevel.NONE
+        assert acknowledgement.authentication_level == MessageAuthenticationLevel.NONE
+        assert acknowledgement.body == b""
 
 
 def test_an_express_message_is_acknowledged_by_an_express_one(

@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 
 from rpcqm.adm.queue import Queue
+from rpcqm.codec.packet.enums import MessageClass
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.sending import keep_sending
 
@@ -73,6 +74,26 @@ def test_what_could_not_leave_goes_there_too(qm: RunningQueueManager) -> None:
     send(qm, keep_sending(qm, r"DIRECT=OS:other\q"), b"a")
     qm.advance(2_000)
     assert qm.bodies(chosen) == [b"a"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.7")
+@pytest.mark.parametrize("restarted", [True, False])
+def test_what_its_destination_rejects_goes_there_too(
+    qm: RunningQueueManager, restarted: bool
+) -> None:
+    qm.create(r"private$\chosen", transactional=True)
+    queue = keep_sending(qm, r"DIRECT=OS:other\q")
+    send(qm, queue, b"a", transactional=True)
+    taken = qm.engine.transfer.lock_next(queue, object())
+    assert taken is not None
+    identifier = taken.attributes.identifier
+    qm.done(qm.engine.transfer.await_final_acknowledgement(queue, taken.lookup_identifier))
+    if restarted:
+        qm.restart()
+    rejected = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
+    assert qm.done(qm.engine.transfer.final_acknowledgement(identifier, rejected))
+    assert qm.bodies(qm.find(r"private$\chosen")) == [b"a"]
+    assert qm.bodies(systems(qm, True)) == []
 
 
 def test_a_transaction_remembers_the_choice(qm: RunningQueueManager) -> None:

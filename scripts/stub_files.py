@@ -200,15 +200,9 @@ class _Stub:
 
 
 def _class(name: str, base: str, typed: Iterable[tuple[str, str, bool]]) -> str:
-    """A class with attributes and a constructor that takes them by keyword."""
-    lines = [f"class {name}({base}):"]
-    arguments = []
-    for attribute, python, default in typed:
-        lines.append(f"    {attribute}: {python}")
-        arguments.append(f"{attribute}: {python}{' = ...' if default else ''}")
-    signature = ", ".join(["self", *(["*", *arguments] if arguments else [])])
-    lines.append(f"    def __init__({signature}) -> None: ...")
-    return "\n".join(lines)
+    """A class with attributes; the constructor that takes them by keyword follows from `Value`."""
+    lines = [f"    {name}: {python}{' = ...' if default else ''}" for name, python, default in typed]
+    return "\n".join([f"class {name}({base}):", *(lines or ["    pass"])])
 
 
 def _without_none(types: Iterable[str]) -> list[str]:

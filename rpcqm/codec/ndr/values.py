@@ -6,7 +6,7 @@ import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, dataclass_transform
 
 from rpcqm.codec.idl.tree import OperationDeclaration
 
@@ -23,6 +23,7 @@ class NullPointer(enum.Enum):
 NULL: Final = NullPointer.NULL
 
 
+@dataclass_transform(kw_only_default=True)
 class Value:
     """A structure, a union, a request or a response: attributes named as in the IDL."""
 

@@ -17,52 +17,34 @@ SPD_FLAG_USE_CONSOLE_SESSION: Final = 1
 SPD_FLAG_USE_DEFAULT_AUTHN_LVL: Final = 2
 
 class COMVERSION(Value):
-    MajorVersion: int
-    MinorVersion: int
-    def __init__(self, *, MajorVersion: int = ..., MinorVersion: int = ...) -> None: ...
+    MajorVersion: int = ...
+    MinorVersion: int = ...
 
 class ORPC_EXTENT(Value):
     id: UUID
-    size: int
+    size: int = ...
     data: bytes
-    def __init__(self, *, id: UUID, size: int = ..., data: bytes) -> None: ...
 
 class ORPC_EXTENT_ARRAY(Value):
-    size: int
-    reserved: int
-    extent: list[ORPC_EXTENT | None] | None
-    def __init__(
-        self, *, size: int = ..., reserved: int = ..., extent: list[ORPC_EXTENT | None] | None = ...
-    ) -> None: ...
+    size: int = ...
+    reserved: int = ...
+    extent: list[ORPC_EXTENT | None] | None = ...
 
 class ORPCTHIS(Value):
     version: COMVERSION
-    flags: int
-    reserved1: int
+    flags: int = ...
+    reserved1: int = ...
     cid: UUID
-    extensions: ORPC_EXTENT_ARRAY | None
-    def __init__(
-        self,
-        *,
-        version: COMVERSION,
-        flags: int = ...,
-        reserved1: int = ...,
-        cid: UUID,
-        extensions: ORPC_EXTENT_ARRAY | None = ...,
-    ) -> None: ...
+    extensions: ORPC_EXTENT_ARRAY | None = ...
 
 class ORPCTHAT(Value):
-    flags: int
-    extensions: ORPC_EXTENT_ARRAY | None
-    def __init__(self, *, flags: int = ..., extensions: ORPC_EXTENT_ARRAY | None = ...) -> None: ...
+    flags: int = ...
+    extensions: ORPC_EXTENT_ARRAY | None = ...
 
 class DUALSTRINGARRAY(Value):
-    wNumEntries: int
-    wSecurityOffset: int
+    wNumEntries: int = ...
+    wSecurityOffset: int = ...
     aStringArray: list[int]
-    def __init__(
-        self, *, wNumEntries: int = ..., wSecurityOffset: int = ..., aStringArray: list[int]
-    ) -> None: ...
 
 class CPFLAGS(IntEnum):
     CPFLAG_PROPAGATE = 1
@@ -70,322 +52,154 @@ class CPFLAGS(IntEnum):
     CPFLAG_ENVOY = 4
 
 class ErrorObjectData(Value):
-    dwVersion: int
-    dwHelpContext: int
+    dwVersion: int = ...
+    dwHelpContext: int = ...
     iid: UUID
-    pszSource: str | None
-    pszDescription: str | None
-    pszHelpFile: str | None
-    def __init__(
-        self,
-        *,
-        dwVersion: int = ...,
-        dwHelpContext: int = ...,
-        iid: UUID,
-        pszSource: str | None = ...,
-        pszDescription: str | None = ...,
-        pszHelpFile: str | None = ...,
-    ) -> None: ...
+    pszSource: str | None = ...
+    pszDescription: str | None = ...
+    pszHelpFile: str | None = ...
 
 class STDOBJREF(Value):
-    flags: int
-    cPublicRefs: int
-    oxid: int
-    oid: int
+    flags: int = ...
+    cPublicRefs: int = ...
+    oxid: int = ...
+    oid: int = ...
     ipid: UUID
-    def __init__(
-        self,
-        *,
-        flags: int = ...,
-        cPublicRefs: int = ...,
-        oxid: int = ...,
-        oid: int = ...,
-        ipid: UUID,
-    ) -> None: ...
 
 class REMQIRESULT(Value):
-    hResult: int
+    hResult: int = ...
     std: STDOBJREF
-    def __init__(self, *, hResult: int = ..., std: STDOBJREF) -> None: ...
 
 class REMINTERFACEREF(Value):
     ipid: UUID
-    cPublicRefs: int
-    cPrivateRefs: int
-    def __init__(self, *, ipid: UUID, cPublicRefs: int = ..., cPrivateRefs: int = ...) -> None: ...
+    cPublicRefs: int = ...
+    cPrivateRefs: int = ...
 
 class COSERVERINFO(Value):
-    dwReserved1: int
-    pwszName: str | None
-    pdwReserved: int | None
-    dwReserved2: int
-    def __init__(
-        self,
-        *,
-        dwReserved1: int = ...,
-        pwszName: str | None = ...,
-        pdwReserved: int | None = ...,
-        dwReserved2: int = ...,
-    ) -> None: ...
+    dwReserved1: int = ...
+    pwszName: str | None = ...
+    pdwReserved: int | None = ...
+    dwReserved2: int = ...
 
 class customREMOTE_REQUEST_SCM_INFO(Value):
-    ClientImpLevel: int
-    cRequestedProtseqs: int
-    pRequestedProtseqs: list[int] | None
-    def __init__(
-        self,
-        *,
-        ClientImpLevel: int = ...,
-        cRequestedProtseqs: int = ...,
-        pRequestedProtseqs: list[int] | None = ...,
-    ) -> None: ...
+    ClientImpLevel: int = ...
+    cRequestedProtseqs: int = ...
+    pRequestedProtseqs: list[int] | None = ...
 
 class customREMOTE_REPLY_SCM_INFO(Value):
-    Oxid: int
-    pdsaOxidBindings: DUALSTRINGARRAY | None
+    Oxid: int = ...
+    pdsaOxidBindings: DUALSTRINGARRAY | None = ...
     ipidRemUnknown: UUID
-    authnHint: int
+    authnHint: int = ...
     serverVersion: COMVERSION
-    def __init__(
-        self,
-        *,
-        Oxid: int = ...,
-        pdsaOxidBindings: DUALSTRINGARRAY | None = ...,
-        ipidRemUnknown: UUID,
-        authnHint: int = ...,
-        serverVersion: COMVERSION,
-    ) -> None: ...
 
 class InstantiationInfoData(Value):
     classId: UUID
-    classCtx: int
-    actvflags: int
-    fIsSurrogate: int
-    cIID: int
-    instFlag: int
-    pIID: list[UUID] | None
-    thisSize: int
+    classCtx: int = ...
+    actvflags: int = ...
+    fIsSurrogate: int = ...
+    cIID: int = ...
+    instFlag: int = ...
+    pIID: list[UUID] | None = ...
+    thisSize: int = ...
     clientCOMVersion: COMVERSION
-    def __init__(
-        self,
-        *,
-        classId: UUID,
-        classCtx: int = ...,
-        actvflags: int = ...,
-        fIsSurrogate: int = ...,
-        cIID: int = ...,
-        instFlag: int = ...,
-        pIID: list[UUID] | None = ...,
-        thisSize: int = ...,
-        clientCOMVersion: COMVERSION,
-    ) -> None: ...
 
 class LocationInfoData(Value):
-    machineName: str | None
-    processId: int
-    apartmentId: int
-    contextId: int
-    def __init__(
-        self,
-        *,
-        machineName: str | None = ...,
-        processId: int = ...,
-        apartmentId: int = ...,
-        contextId: int = ...,
-    ) -> None: ...
+    machineName: str | None = ...
+    processId: int = ...
+    apartmentId: int = ...
+    contextId: int = ...
 
 class ActivationContextInfoData(Value):
-    clientOK: int
-    bReserved1: int
-    dwReserved1: int
-    dwReserved2: int
-    pIFDClientCtx: bytes | None
-    pIFDPrototypeCtx: bytes | None
-    def __init__(
-        self,
-        *,
-        clientOK: int = ...,
-        bReserved1: int = ...,
-        dwReserved1: int = ...,
-        dwReserved2: int = ...,
-        pIFDClientCtx: bytes | None = ...,
-        pIFDPrototypeCtx: bytes | None = ...,
-    ) -> None: ...
+    clientOK: int = ...
+    bReserved1: int = ...
+    dwReserved1: int = ...
+    dwReserved2: int = ...
+    pIFDClientCtx: bytes | None = ...
+    pIFDPrototypeCtx: bytes | None = ...
 
 class CustomHeader(Value):
-    totalSize: int
-    headerSize: int
-    dwReserved: int
-    destCtx: int
-    cIfs: int
+    totalSize: int = ...
+    headerSize: int = ...
+    dwReserved: int = ...
+    destCtx: int = ...
+    cIfs: int = ...
     classInfoClsid: UUID
-    pclsid: list[UUID] | None
-    pSizes: list[int] | None
-    pdwReserved: int | None
-    def __init__(
-        self,
-        *,
-        totalSize: int = ...,
-        headerSize: int = ...,
-        dwReserved: int = ...,
-        destCtx: int = ...,
-        cIfs: int = ...,
-        classInfoClsid: UUID,
-        pclsid: list[UUID] | None = ...,
-        pSizes: list[int] | None = ...,
-        pdwReserved: int | None = ...,
-    ) -> None: ...
+    pclsid: list[UUID] | None = ...
+    pSizes: list[int] | None = ...
+    pdwReserved: int | None = ...
 
 class PropsOutInfo(Value):
-    cIfs: int
-    piid: list[UUID] | None
-    phresults: list[int] | None
-    ppIntfData: list[bytes | None] | None
-    def __init__(
-        self,
-        *,
-        cIfs: int = ...,
-        piid: list[UUID] | None = ...,
-        phresults: list[int] | None = ...,
-        ppIntfData: list[bytes | None] | None = ...,
-    ) -> None: ...
+    cIfs: int = ...
+    piid: list[UUID] | None = ...
+    phresults: list[int] | None = ...
+    ppIntfData: list[bytes | None] | None = ...
 
 class SecurityInfoData(Value):
-    dwAuthnFlags: int
-    pServerInfo: COSERVERINFO | None
-    pdwReserved: int | None
-    def __init__(
-        self,
-        *,
-        dwAuthnFlags: int = ...,
-        pServerInfo: COSERVERINFO | None = ...,
-        pdwReserved: int | None = ...,
-    ) -> None: ...
+    dwAuthnFlags: int = ...
+    pServerInfo: COSERVERINFO | None = ...
+    pdwReserved: int | None = ...
 
 class ScmRequestInfoData(Value):
-    pdwReserved: int | None
-    remoteRequest: customREMOTE_REQUEST_SCM_INFO | None
-    def __init__(
-        self,
-        *,
-        pdwReserved: int | None = ...,
-        remoteRequest: customREMOTE_REQUEST_SCM_INFO | None = ...,
-    ) -> None: ...
+    pdwReserved: int | None = ...
+    remoteRequest: customREMOTE_REQUEST_SCM_INFO | None = ...
 
 class ScmReplyInfoData(Value):
-    pdwReserved: int | None
-    remoteReply: customREMOTE_REPLY_SCM_INFO | None
-    def __init__(
-        self,
-        *,
-        pdwReserved: int | None = ...,
-        remoteReply: customREMOTE_REPLY_SCM_INFO | None = ...,
-    ) -> None: ...
+    pdwReserved: int | None = ...
+    remoteReply: customREMOTE_REPLY_SCM_INFO | None = ...
 
 class InstanceInfoData(Value):
-    fileName: str | None
-    mode: int
-    ifdROT: bytes | None
-    ifdStg: bytes | None
-    def __init__(
-        self,
-        *,
-        fileName: str | None = ...,
-        mode: int = ...,
-        ifdROT: bytes | None = ...,
-        ifdStg: bytes | None = ...,
-    ) -> None: ...
+    fileName: str | None = ...
+    mode: int = ...
+    ifdROT: bytes | None = ...
+    ifdStg: bytes | None = ...
 
 class SPD_FLAGS(IntEnum):
     SPD_FLAG_USE_CONSOLE_SESSION = 1
     SPD_FLAG_USE_DEFAULT_AUTHN_LVL = 2
 
 class SpecialPropertiesData(Value):
-    dwSessionId: int
-    fRemoteThisSessionId: int
-    fClientImpersonating: int
-    fPartitionIDPresent: int
-    dwDefaultAuthnLvl: int
+    dwSessionId: int = ...
+    fRemoteThisSessionId: int = ...
+    fClientImpersonating: int = ...
+    fPartitionIDPresent: int = ...
+    dwDefaultAuthnLvl: int = ...
     guidPartition: UUID
-    dwPRTFlags: int
-    dwOrigClsctx: int
-    dwFlags: int
-    Reserved1: int
-    Reserved2: int
+    dwPRTFlags: int = ...
+    dwOrigClsctx: int = ...
+    dwFlags: int = ...
+    Reserved1: int = ...
+    Reserved2: int = ...
     Reserved3: list[int]
-    def __init__(
-        self,
-        *,
-        dwSessionId: int = ...,
-        fRemoteThisSessionId: int = ...,
-        fClientImpersonating: int = ...,
-        fPartitionIDPresent: int = ...,
-        dwDefaultAuthnLvl: int = ...,
-        guidPartition: UUID,
-        dwPRTFlags: int = ...,
-        dwOrigClsctx: int = ...,
-        dwFlags: int = ...,
-        Reserved1: int = ...,
-        Reserved2: int = ...,
-        Reserved3: list[int],
-    ) -> None: ...
 
 class SpecialPropertiesData_Alternate(Value):
-    dwSessionId: int
-    fRemoteThisSessionId: int
-    fClientImpersonating: int
-    fPartitionIDPresent: int
-    dwDefaultAuthnLvl: int
+    dwSessionId: int = ...
+    fRemoteThisSessionId: int = ...
+    fClientImpersonating: int = ...
+    fPartitionIDPresent: int = ...
+    dwDefaultAuthnLvl: int = ...
     guidPartition: UUID
-    dwPRTFlags: int
-    dwOrigClsctx: int
-    dwFlags: int
+    dwPRTFlags: int = ...
+    dwOrigClsctx: int = ...
+    dwFlags: int = ...
     Reserved3: list[int]
-    def __init__(
-        self,
-        *,
-        dwSessionId: int = ...,
-        fRemoteThisSessionId: int = ...,
-        fClientImpersonating: int = ...,
-        fPartitionIDPresent: int = ...,
-        dwDefaultAuthnLvl: int = ...,
-        guidPartition: UUID,
-        dwPRTFlags: int = ...,
-        dwOrigClsctx: int = ...,
-        dwFlags: int = ...,
-        Reserved3: list[int],
-    ) -> None: ...
 
 class RemoteActivationRequest(OperationRequest[RemoteActivationResponse]):
     ORPCthis: ORPCTHIS
     Clsid: UUID
-    pwszObjectName: str | None
-    pObjectStorage: bytes | None
+    pwszObjectName: str | None = ...
+    pObjectStorage: bytes | None = ...
     ClientImpLevel: int
     Mode: int
     Interfaces: int
-    pIIDs: list[UUID] | None
+    pIIDs: list[UUID] | None = ...
     cRequestedProtseqs: int
     aRequestedProtseqs: list[int]
-    def __init__(
-        self,
-        *,
-        ORPCthis: ORPCTHIS,
-        Clsid: UUID,
-        pwszObjectName: str | None = ...,
-        pObjectStorage: bytes | None = ...,
-        ClientImpLevel: int,
-        Mode: int,
-        Interfaces: int,
-        pIIDs: list[UUID] | None = ...,
-        cRequestedProtseqs: int,
-        aRequestedProtseqs: list[int],
-    ) -> None: ...
 
 class RemoteActivationResponse(Value):
     ORPCthat: ORPCTHAT
     pOxid: int
-    ppdsaOxidBindings: DUALSTRINGARRAY | None
+    ppdsaOxidBindings: DUALSTRINGARRAY | None = ...
     pipidRemUnknown: UUID
     pAuthnHint: int
     pServerVersion: COMVERSION
@@ -393,122 +207,66 @@ class RemoteActivationResponse(Value):
     ppInterfaceData: list[bytes | None]
     pResults: list[int]
     result: int
-    def __init__(
-        self,
-        *,
-        ORPCthat: ORPCTHAT,
-        pOxid: int,
-        ppdsaOxidBindings: DUALSTRINGARRAY | None = ...,
-        pipidRemUnknown: UUID,
-        pAuthnHint: int,
-        pServerVersion: COMVERSION,
-        phr: int,
-        ppInterfaceData: list[bytes | None],
-        pResults: list[int],
-        result: int,
-    ) -> None: ...
 
 class RemoteGetClassObjectRequest(OperationRequest[RemoteGetClassObjectResponse]):
     orpcthis: ORPCTHIS
-    pActProperties: bytes | None
-    def __init__(self, *, orpcthis: ORPCTHIS, pActProperties: bytes | None = ...) -> None: ...
+    pActProperties: bytes | None = ...
 
 class RemoteGetClassObjectResponse(Value):
     orpcthat: ORPCTHAT
-    ppActProperties: bytes | None
+    ppActProperties: bytes | None = ...
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppActProperties: bytes | None = ..., result: int
-    ) -> None: ...
 
 class RemoteCreateInstanceRequest(OperationRequest[RemoteCreateInstanceResponse]):
     orpcthis: ORPCTHIS
-    pUnkOuter: bytes | None
-    pActProperties: bytes | None
-    def __init__(
-        self,
-        *,
-        orpcthis: ORPCTHIS,
-        pUnkOuter: bytes | None = ...,
-        pActProperties: bytes | None = ...,
-    ) -> None: ...
+    pUnkOuter: bytes | None = ...
+    pActProperties: bytes | None = ...
 
 class RemoteCreateInstanceResponse(Value):
     orpcthat: ORPCTHAT
-    ppActProperties: bytes | None
+    ppActProperties: bytes | None = ...
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppActProperties: bytes | None = ..., result: int
-    ) -> None: ...
 
 class ResolveOxidRequest(OperationRequest[ResolveOxidResponse]):
     pOxid: int
     cRequestedProtseqs: int
     arRequestedProtseqs: list[int]
-    def __init__(
-        self, *, pOxid: int, cRequestedProtseqs: int, arRequestedProtseqs: list[int]
-    ) -> None: ...
 
 class ResolveOxidResponse(Value):
     ppdsaOxidBindings: DUALSTRINGARRAY
     pipidRemUnknown: UUID
     pAuthnHint: int
     result: int
-    def __init__(
-        self,
-        *,
-        ppdsaOxidBindings: DUALSTRINGARRAY,
-        pipidRemUnknown: UUID,
-        pAuthnHint: int,
-        result: int,
-    ) -> None: ...
 
 class SimplePingRequest(OperationRequest[SimplePingResponse]):
     pSetId: int
-    def __init__(self, *, pSetId: int) -> None: ...
 
 class SimplePingResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class ComplexPingRequest(OperationRequest[ComplexPingResponse]):
     pSetId: int
     SequenceNum: int
     cAddToSet: int
     cDelFromSet: int
-    AddToSet: list[int] | None
-    DelFromSet: list[int] | None
-    def __init__(
-        self,
-        *,
-        pSetId: int,
-        SequenceNum: int,
-        cAddToSet: int,
-        cDelFromSet: int,
-        AddToSet: list[int] | None = ...,
-        DelFromSet: list[int] | None = ...,
-    ) -> None: ...
+    AddToSet: list[int] | None = ...
+    DelFromSet: list[int] | None = ...
 
 class ComplexPingResponse(Value):
     pSetId: int
     pPingBackoffFactor: int
     result: int
-    def __init__(self, *, pSetId: int, pPingBackoffFactor: int, result: int) -> None: ...
 
 class ServerAliveRequest(OperationRequest[ServerAliveResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class ServerAliveResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class ResolveOxid2Request(OperationRequest[ResolveOxid2Response]):
     pOxid: int
     cRequestedProtseqs: int
     arRequestedProtseqs: list[int]
-    def __init__(
-        self, *, pOxid: int, cRequestedProtseqs: int, arRequestedProtseqs: list[int]
-    ) -> None: ...
 
 class ResolveOxid2Response(Value):
     ppdsaOxidBindings: DUALSTRINGARRAY
@@ -516,32 +274,15 @@ class ResolveOxid2Response(Value):
     pAuthnHint: int
     pComVersion: COMVERSION
     result: int
-    def __init__(
-        self,
-        *,
-        ppdsaOxidBindings: DUALSTRINGARRAY,
-        pipidRemUnknown: UUID,
-        pAuthnHint: int,
-        pComVersion: COMVERSION,
-        result: int,
-    ) -> None: ...
 
 class ServerAlive2Request(OperationRequest[ServerAlive2Response]):
-    def __init__(self) -> None: ...
+    pass
 
 class ServerAlive2Response(Value):
     pComVersion: COMVERSION
     ppdsaOrBindings: DUALSTRINGARRAY
     pReserved: int
     result: int
-    def __init__(
-        self,
-        *,
-        pComVersion: COMVERSION,
-        ppdsaOrBindings: DUALSTRINGARRAY,
-        pReserved: int,
-        result: int,
-    ) -> None: ...
 
 class IRemUnknown_RemQueryInterfaceRequest(OperationRequest[IRemUnknown_RemQueryInterfaceResponse]):
     orpcthis: ORPCTHIS
@@ -549,44 +290,30 @@ class IRemUnknown_RemQueryInterfaceRequest(OperationRequest[IRemUnknown_RemQuery
     cRefs: int
     cIids: int
     iids: list[UUID]
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, ripid: UUID, cRefs: int, cIids: int, iids: list[UUID]
-    ) -> None: ...
 
 class IRemUnknown_RemQueryInterfaceResponse(Value):
     orpcthat: ORPCTHAT
-    ppQIResults: list[REMQIRESULT] | None
+    ppQIResults: list[REMQIRESULT] | None = ...
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppQIResults: list[REMQIRESULT] | None = ..., result: int
-    ) -> None: ...
 
 class IRemUnknown_RemAddRefRequest(OperationRequest[IRemUnknown_RemAddRefResponse]):
     orpcthis: ORPCTHIS
     cInterfaceRefs: int
     InterfaceRefs: list[REMINTERFACEREF]
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, cInterfaceRefs: int, InterfaceRefs: list[REMINTERFACEREF]
-    ) -> None: ...
 
 class IRemUnknown_RemAddRefResponse(Value):
     orpcthat: ORPCTHAT
     pResults: list[int]
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pResults: list[int], result: int) -> None: ...
 
 class IRemUnknown_RemReleaseRequest(OperationRequest[IRemUnknown_RemReleaseResponse]):
     orpcthis: ORPCTHIS
     cInterfaceRefs: int
     InterfaceRefs: list[REMINTERFACEREF]
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, cInterfaceRefs: int, InterfaceRefs: list[REMINTERFACEREF]
-    ) -> None: ...
 
 class IRemUnknown_RemReleaseResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IRemUnknown2_RemQueryInterface2Request(
     OperationRequest[IRemUnknown2_RemQueryInterface2Response]
@@ -595,42 +322,30 @@ class IRemUnknown2_RemQueryInterface2Request(
     ripid: UUID
     cIids: int
     iids: list[UUID]
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, ripid: UUID, cIids: int, iids: list[UUID]
-    ) -> None: ...
 
 class IRemUnknown2_RemQueryInterface2Response(Value):
     orpcthat: ORPCTHAT
     phr: list[int]
     ppMIF: list[bytes | None]
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, phr: list[int], ppMIF: list[bytes | None], result: int
-    ) -> None: ...
 
 class IClassFactory_RemoteCreateInstanceRequest(
     OperationRequest[IClassFactory_RemoteCreateInstanceResponse]
 ):
     orpcthis: ORPCTHIS
     riid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, riid: UUID) -> None: ...
 
 class IClassFactory_RemoteCreateInstanceResponse(Value):
     orpcthat: ORPCTHAT
-    ppvObject: bytes | None
+    ppvObject: bytes | None = ...
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppvObject: bytes | None = ..., result: int
-    ) -> None: ...
 
 class IClassFactory_RemoteLockServerRequest(
     OperationRequest[IClassFactory_RemoteLockServerResponse]
 ):
     orpcthis: ORPCTHIS
     fLock: int
-    def __init__(self, *, orpcthis: ORPCTHIS, fLock: int) -> None: ...
 
 class IClassFactory_RemoteLockServerResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...

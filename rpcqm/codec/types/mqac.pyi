@@ -7,75 +7,53 @@ from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
 
 class BOID(Value):
     rgb: bytes
-    def __init__(self, *, rgb: bytes) -> None: ...
 
 class XACTTRANSINFO(Value):
     uow: BOID
-    isoLevel: int
-    isoFlags: int
-    grfTCSupported: int
-    grfRMSupported: int
-    grfTCSupportedRetaining: int
-    grfRMSupportedRetaining: int
-    def __init__(
-        self,
-        *,
-        uow: BOID,
-        isoLevel: int = ...,
-        isoFlags: int = ...,
-        grfTCSupported: int = ...,
-        grfRMSupported: int = ...,
-        grfTCSupportedRetaining: int = ...,
-        grfRMSupportedRetaining: int = ...,
-    ) -> None: ...
+    isoLevel: int = ...
+    isoFlags: int = ...
+    grfTCSupported: int = ...
+    grfRMSupported: int = ...
+    grfTCSupportedRetaining: int = ...
+    grfRMSupportedRetaining: int = ...
 
 class CONNECTDATA(Value):
-    pUnk: bytes | None
-    dwCookie: int
-    def __init__(self, *, pUnk: bytes | None = ..., dwCookie: int = ...) -> None: ...
+    pUnk: bytes | None = ...
+    dwCookie: int = ...
 
 class ITransaction_CommitRequest(OperationRequest[ITransaction_CommitResponse]):
     orpcthis: ORPCTHIS
     fRetaining: int
     grfTC: int
     grfRM: int
-    def __init__(self, *, orpcthis: ORPCTHIS, fRetaining: int, grfTC: int, grfRM: int) -> None: ...
 
 class ITransaction_CommitResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class ITransaction_AbortRequest(OperationRequest[ITransaction_AbortResponse]):
     orpcthis: ORPCTHIS
-    pboidReason: BOID | None
+    pboidReason: BOID | None = ...
     fRetaining: int
     fAsync: int
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, pboidReason: BOID | None = ..., fRetaining: int, fAsync: int
-    ) -> None: ...
 
 class ITransaction_AbortResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class ITransaction_GetTransactionInfoRequest(
     OperationRequest[ITransaction_GetTransactionInfoResponse]
 ):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITransaction_GetTransactionInfoResponse(Value):
     orpcthat: ORPCTHAT
     pinfo: XACTTRANSINFO
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pinfo: XACTTRANSINFO, result: int) -> None: ...
 
 class IEnumConnections_NextRequest(OperationRequest[IEnumConnections_NextResponse]):
     orpcthis: ORPCTHIS
     cConnections: int
-    def __init__(self, *, orpcthis: ORPCTHIS, cConnections: int) -> None: ...
 
 class IEnumConnections_NextResponse(Value):
     orpcthat: ORPCTHAT
@@ -83,106 +61,80 @@ class IEnumConnections_NextResponse(Value):
     pcFetched: int
     result: int
     cConnections: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        rgcd: list[CONNECTDATA],
-        pcFetched: int,
-        result: int,
-        cConnections: int,
-    ) -> None: ...
 
 class IEnumConnections_SkipRequest(OperationRequest[IEnumConnections_SkipResponse]):
     orpcthis: ORPCTHIS
     cConnections: int
-    def __init__(self, *, orpcthis: ORPCTHIS, cConnections: int) -> None: ...
 
 class IEnumConnections_SkipResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IEnumConnections_ResetRequest(OperationRequest[IEnumConnections_ResetResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IEnumConnections_ResetResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IEnumConnections_CloneRequest(OperationRequest[IEnumConnections_CloneResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IEnumConnections_CloneResponse(Value):
     orpcthat: ORPCTHAT
-    ppEnum: bytes | None
+    ppEnum: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppEnum: bytes | None = ..., result: int) -> None: ...
 
 class IConnectionPoint_GetConnectionInterfaceRequest(
     OperationRequest[IConnectionPoint_GetConnectionInterfaceResponse]
 ):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IConnectionPoint_GetConnectionInterfaceResponse(Value):
     orpcthat: ORPCTHAT
     pIID: UUID
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pIID: UUID, result: int) -> None: ...
 
 class IConnectionPoint_GetConnectionPointContainerRequest(
     OperationRequest[IConnectionPoint_GetConnectionPointContainerResponse]
 ):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IConnectionPoint_GetConnectionPointContainerResponse(Value):
     orpcthat: ORPCTHAT
-    ppCPC: bytes | None
+    ppCPC: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppCPC: bytes | None = ..., result: int) -> None: ...
 
 class IConnectionPoint_AdviseRequest(OperationRequest[IConnectionPoint_AdviseResponse]):
     orpcthis: ORPCTHIS
-    pUnkSink: bytes | None
-    def __init__(self, *, orpcthis: ORPCTHIS, pUnkSink: bytes | None = ...) -> None: ...
+    pUnkSink: bytes | None = ...
 
 class IConnectionPoint_AdviseResponse(Value):
     orpcthat: ORPCTHAT
     pdwCookie: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pdwCookie: int, result: int) -> None: ...
 
 class IConnectionPoint_UnadviseRequest(OperationRequest[IConnectionPoint_UnadviseResponse]):
     orpcthis: ORPCTHIS
     dwCookie: int
-    def __init__(self, *, orpcthis: ORPCTHIS, dwCookie: int) -> None: ...
 
 class IConnectionPoint_UnadviseResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IConnectionPoint_EnumConnectionsRequest(
     OperationRequest[IConnectionPoint_EnumConnectionsResponse]
 ):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IConnectionPoint_EnumConnectionsResponse(Value):
     orpcthat: ORPCTHAT
-    ppEnum: bytes | None
+    ppEnum: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppEnum: bytes | None = ..., result: int) -> None: ...
 
 class IEnumConnectionPoints_NextRequest(OperationRequest[IEnumConnectionPoints_NextResponse]):
     orpcthis: ORPCTHIS
     cConnections: int
-    def __init__(self, *, orpcthis: ORPCTHIS, cConnections: int) -> None: ...
 
 class IEnumConnectionPoints_NextResponse(Value):
     orpcthat: ORPCTHAT
@@ -190,66 +142,47 @@ class IEnumConnectionPoints_NextResponse(Value):
     pcFetched: int
     result: int
     cConnections: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        ppCP: list[bytes | None],
-        pcFetched: int,
-        result: int,
-        cConnections: int,
-    ) -> None: ...
 
 class IEnumConnectionPoints_SkipRequest(OperationRequest[IEnumConnectionPoints_SkipResponse]):
     orpcthis: ORPCTHIS
     cConnections: int
-    def __init__(self, *, orpcthis: ORPCTHIS, cConnections: int) -> None: ...
 
 class IEnumConnectionPoints_SkipResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IEnumConnectionPoints_ResetRequest(OperationRequest[IEnumConnectionPoints_ResetResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IEnumConnectionPoints_ResetResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IEnumConnectionPoints_CloneRequest(OperationRequest[IEnumConnectionPoints_CloneResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IEnumConnectionPoints_CloneResponse(Value):
     orpcthat: ORPCTHAT
-    ppEnum: bytes | None
+    ppEnum: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppEnum: bytes | None = ..., result: int) -> None: ...
 
 class IConnectionPointContainer_EnumConnectionPointsRequest(
     OperationRequest[IConnectionPointContainer_EnumConnectionPointsResponse]
 ):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IConnectionPointContainer_EnumConnectionPointsResponse(Value):
     orpcthat: ORPCTHAT
-    ppEnum: bytes | None
+    ppEnum: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppEnum: bytes | None = ..., result: int) -> None: ...
 
 class IConnectionPointContainer_FindConnectionPointRequest(
     OperationRequest[IConnectionPointContainer_FindConnectionPointResponse]
 ):
     orpcthis: ORPCTHIS
     riid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, riid: UUID) -> None: ...
 
 class IConnectionPointContainer_FindConnectionPointResponse(Value):
     orpcthat: ORPCTHAT
-    ppCP: bytes | None
+    ppCP: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppCP: bytes | None = ..., result: int) -> None: ...

@@ -7,120 +7,79 @@ from rpcqm.codec.interface import NullPointer, OperationRequest, Value
 from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
 
 class FLAGGED_WORD_BLOB(Value):
-    cBytes: int
-    clSize: int
+    cBytes: int = ...
+    clSize: int = ...
     asData: list[int]
-    def __init__(self, *, cBytes: int = ..., clSize: int = ..., asData: list[int]) -> None: ...
 
 class CURRENCY(Value):
-    int64: int
-    def __init__(self, *, int64: int = ...) -> None: ...
+    int64: int = ...
 
 class DECIMAL(Value):
-    wReserved: int
-    scale: int
-    sign: int
-    Hi32: int
-    Lo64: int
-    def __init__(
-        self,
-        *,
-        wReserved: int = ...,
-        scale: int = ...,
-        sign: int = ...,
-        Hi32: int = ...,
-        Lo64: int = ...,
-    ) -> None: ...
+    wReserved: int = ...
+    scale: int = ...
+    sign: int = ...
+    Hi32: int = ...
+    Lo64: int = ...
 
 class wireBRECORDStr(Value):
-    fFlags: int
-    clSize: int
-    pRecInfo: bytes | None
-    pRecord: bytes | None
-    def __init__(
-        self,
-        *,
-        fFlags: int = ...,
-        clSize: int = ...,
-        pRecInfo: bytes | None = ...,
-        pRecord: bytes | None = ...,
-    ) -> None: ...
+    fFlags: int = ...
+    clSize: int = ...
+    pRecInfo: bytes | None = ...
+    pRecord: bytes | None = ...
 
 class wireVARIANTStr(Value):
-    clSize: int
-    rpcReserved: int
-    vt: int
-    wReserved1: int
-    wReserved2: int
-    wReserved3: int
+    clSize: int = ...
+    rpcReserved: int = ...
+    vt: int = ...
+    wReserved1: int = ...
+    wReserved2: int = ...
+    wReserved3: int = ...
     _varUnion: wireVARIANTStr_varUnion
-    def __init__(
-        self,
-        *,
-        clSize: int = ...,
-        rpcReserved: int = ...,
-        vt: int = ...,
-        wReserved1: int = ...,
-        wReserved2: int = ...,
-        wReserved3: int = ...,
-        _varUnion: wireVARIANTStr_varUnion,
-    ) -> None: ...
 
 class SAFEARRAYBOUND(Value):
-    cElements: int
-    lLbound: int
-    def __init__(self, *, cElements: int = ..., lLbound: int = ...) -> None: ...
+    cElements: int = ...
+    lLbound: int = ...
 
 class SAFEARR_BSTR(Value):
-    Size: int
+    Size: int = ...
     aBstr: list[str | bytes | None]
-    def __init__(self, *, Size: int = ..., aBstr: list[str | bytes | None]) -> None: ...
 
 class SAFEARR_UNKNOWN(Value):
-    Size: int
+    Size: int = ...
     apUnknown: list[bytes | None]
-    def __init__(self, *, Size: int = ..., apUnknown: list[bytes | None]) -> None: ...
 
 class SAFEARR_DISPATCH(Value):
-    Size: int
+    Size: int = ...
     apDispatch: list[bytes | None]
-    def __init__(self, *, Size: int = ..., apDispatch: list[bytes | None]) -> None: ...
 
 class SAFEARR_VARIANT(Value):
-    Size: int
+    Size: int = ...
     aVariant: list[Variant]
-    def __init__(self, *, Size: int = ..., aVariant: list[Variant]) -> None: ...
 
 class SAFEARR_BRECORD(Value):
-    Size: int
+    Size: int = ...
     aRecord: list[wireBRECORDStr | None]
-    def __init__(self, *, Size: int = ..., aRecord: list[wireBRECORDStr | None]) -> None: ...
 
 class SAFEARR_HAVEIID(Value):
-    Size: int
+    Size: int = ...
     apUnknown: list[bytes | None]
     iid: UUID
-    def __init__(self, *, Size: int = ..., apUnknown: list[bytes | None], iid: UUID) -> None: ...
 
 class BYTE_SIZEDARR(Value):
-    clSize: int
-    pData: bytes | None
-    def __init__(self, *, clSize: int = ..., pData: bytes | None = ...) -> None: ...
+    clSize: int = ...
+    pData: bytes | None = ...
 
 class WORD_SIZEDARR(Value):
-    clSize: int
-    pData: list[int] | None
-    def __init__(self, *, clSize: int = ..., pData: list[int] | None = ...) -> None: ...
+    clSize: int = ...
+    pData: list[int] | None = ...
 
 class DWORD_SIZEDARR(Value):
-    clSize: int
-    pData: list[int] | None
-    def __init__(self, *, clSize: int = ..., pData: list[int] | None = ...) -> None: ...
+    clSize: int = ...
+    pData: list[int] | None = ...
 
 class HYPER_SIZEDARR(Value):
-    clSize: int
-    pData: list[int] | None
-    def __init__(self, *, clSize: int = ..., pData: list[int] | None = ...) -> None: ...
+    clSize: int = ...
+    pData: list[int] | None = ...
 
 class SAFEARRAYUNION(Value):
     tag: int
@@ -154,228 +113,116 @@ class SAFEARRAYUNION(Value):
     ) -> None: ...
 
 class wireSAFEARRAYStr(Value):
-    cDims: int
-    fFeatures: int
-    cbElements: int
-    cLocks: int
+    cDims: int = ...
+    fFeatures: int = ...
+    cbElements: int = ...
+    cLocks: int = ...
     uArrayStructs: SAFEARRAYUNION
     rgsabound: list[SAFEARRAYBOUND]
-    def __init__(
-        self,
-        *,
-        cDims: int = ...,
-        fFeatures: int = ...,
-        cbElements: int = ...,
-        cLocks: int = ...,
-        uArrayStructs: SAFEARRAYUNION,
-        rgsabound: list[SAFEARRAYBOUND],
-    ) -> None: ...
 
 class RecordInfo(Value):
     libraryGuid: UUID
-    verMajor: int
+    verMajor: int = ...
     recGuid: UUID
-    verMinor: int
-    Lcid: int
-    def __init__(
-        self,
-        *,
-        libraryGuid: UUID,
-        verMajor: int = ...,
-        recGuid: UUID,
-        verMinor: int = ...,
-        Lcid: int = ...,
-    ) -> None: ...
+    verMinor: int = ...
+    Lcid: int = ...
 
 class DISPPARAMS(Value):
-    rgvarg: list[Variant] | None
-    rgdispidNamedArgs: list[int] | None
-    cArgs: int
-    cNamedArgs: int
-    def __init__(
-        self,
-        *,
-        rgvarg: list[Variant] | None = ...,
-        rgdispidNamedArgs: list[int] | None = ...,
-        cArgs: int = ...,
-        cNamedArgs: int = ...,
-    ) -> None: ...
+    rgvarg: list[Variant] | None = ...
+    rgdispidNamedArgs: list[int] | None = ...
+    cArgs: int = ...
+    cNamedArgs: int = ...
 
 class EXCEPINFO(Value):
-    wCode: int
-    wReserved: int
-    bstrSource: str | bytes | None
-    bstrDescription: str | bytes | None
-    bstrHelpFile: str | bytes | None
-    dwHelpContext: int
-    pvReserved: int
-    pfnDeferredFillIn: int
-    scode: int
-    def __init__(
-        self,
-        *,
-        wCode: int = ...,
-        wReserved: int = ...,
-        bstrSource: str | bytes | None = ...,
-        bstrDescription: str | bytes | None = ...,
-        bstrHelpFile: str | bytes | None = ...,
-        dwHelpContext: int = ...,
-        pvReserved: int = ...,
-        pfnDeferredFillIn: int = ...,
-        scode: int = ...,
-    ) -> None: ...
+    wCode: int = ...
+    wReserved: int = ...
+    bstrSource: str | bytes | None = ...
+    bstrDescription: str | bytes | None = ...
+    bstrHelpFile: str | bytes | None = ...
+    dwHelpContext: int = ...
+    pvReserved: int = ...
+    pfnDeferredFillIn: int = ...
+    scode: int = ...
 
 class TYPEDESC(Value):
     _tdUnion: TYPEDESC_tdUnion
-    vt: int
-    def __init__(self, *, _tdUnion: TYPEDESC_tdUnion, vt: int = ...) -> None: ...
+    vt: int = ...
 
 class ARRAYDESC(Value):
     tdescElem: TYPEDESC
-    cDims: int
+    cDims: int = ...
     rgbounds: list[SAFEARRAYBOUND]
-    def __init__(
-        self, *, tdescElem: TYPEDESC, cDims: int = ..., rgbounds: list[SAFEARRAYBOUND]
-    ) -> None: ...
 
 class PARAMDESCEX(Value):
-    cBytes: int
-    varDefaultValue: Variant
-    def __init__(self, *, cBytes: int = ..., varDefaultValue: Variant = ...) -> None: ...
+    cBytes: int = ...
+    varDefaultValue: Variant = ...
 
 class PARAMDESC(Value):
-    pparamdescex: PARAMDESCEX | None
-    wParamFlags: int
-    def __init__(
-        self, *, pparamdescex: PARAMDESCEX | None = ..., wParamFlags: int = ...
-    ) -> None: ...
+    pparamdescex: PARAMDESCEX | None = ...
+    wParamFlags: int = ...
 
 class ELEMDESC(Value):
     tdesc: TYPEDESC
     paramdesc: PARAMDESC
-    def __init__(self, *, tdesc: TYPEDESC, paramdesc: PARAMDESC) -> None: ...
 
 class FUNCDESC(Value):
-    memid: int
-    lReserved1: list[int] | None
-    lprgelemdescParam: list[ELEMDESC] | None
-    funckind: int
-    invkind: int
-    callconv: int
-    cParams: int
-    cParamsOpt: int
-    oVft: int
-    cReserved2: int
+    memid: int = ...
+    lReserved1: list[int] | None = ...
+    lprgelemdescParam: list[ELEMDESC] | None = ...
+    funckind: int = ...
+    invkind: int = ...
+    callconv: int = ...
+    cParams: int = ...
+    cParamsOpt: int = ...
+    oVft: int = ...
+    cReserved2: int = ...
     elemdescFunc: ELEMDESC
-    wFuncFlags: int
-    def __init__(
-        self,
-        *,
-        memid: int = ...,
-        lReserved1: list[int] | None = ...,
-        lprgelemdescParam: list[ELEMDESC] | None = ...,
-        funckind: int = ...,
-        invkind: int = ...,
-        callconv: int = ...,
-        cParams: int = ...,
-        cParamsOpt: int = ...,
-        oVft: int = ...,
-        cReserved2: int = ...,
-        elemdescFunc: ELEMDESC,
-        wFuncFlags: int = ...,
-    ) -> None: ...
+    wFuncFlags: int = ...
 
 class VARDESC(Value):
-    memid: int
-    lpstrReserved: str | None
+    memid: int = ...
+    lpstrReserved: str | None = ...
     _vdUnion: VARDESC_vdUnion
     elemdescVar: ELEMDESC
-    wVarFlags: int
-    varkind: int
-    def __init__(
-        self,
-        *,
-        memid: int = ...,
-        lpstrReserved: str | None = ...,
-        _vdUnion: VARDESC_vdUnion,
-        elemdescVar: ELEMDESC,
-        wVarFlags: int = ...,
-        varkind: int = ...,
-    ) -> None: ...
+    wVarFlags: int = ...
+    varkind: int = ...
 
 class TYPEATTR(Value):
     guid: UUID
-    lcid: int
-    dwReserved1: int
-    dwReserved2: int
-    dwReserved3: int
-    lpstrReserved4: str | None
-    cbSizeInstance: int
-    typekind: int
-    cFuncs: int
-    cVars: int
-    cImplTypes: int
-    cbSizeVft: int
-    cbAlignment: int
-    wTypeFlags: int
-    wMajorVerNum: int
-    wMinorVerNum: int
+    lcid: int = ...
+    dwReserved1: int = ...
+    dwReserved2: int = ...
+    dwReserved3: int = ...
+    lpstrReserved4: str | None = ...
+    cbSizeInstance: int = ...
+    typekind: int = ...
+    cFuncs: int = ...
+    cVars: int = ...
+    cImplTypes: int = ...
+    cbSizeVft: int = ...
+    cbAlignment: int = ...
+    wTypeFlags: int = ...
+    wMajorVerNum: int = ...
+    wMinorVerNum: int = ...
     tdescAlias: TYPEDESC
-    dwReserved5: int
-    wReserved6: int
-    def __init__(
-        self,
-        *,
-        guid: UUID,
-        lcid: int = ...,
-        dwReserved1: int = ...,
-        dwReserved2: int = ...,
-        dwReserved3: int = ...,
-        lpstrReserved4: str | None = ...,
-        cbSizeInstance: int = ...,
-        typekind: int = ...,
-        cFuncs: int = ...,
-        cVars: int = ...,
-        cImplTypes: int = ...,
-        cbSizeVft: int = ...,
-        cbAlignment: int = ...,
-        wTypeFlags: int = ...,
-        wMajorVerNum: int = ...,
-        wMinorVerNum: int = ...,
-        tdescAlias: TYPEDESC,
-        dwReserved5: int = ...,
-        wReserved6: int = ...,
-    ) -> None: ...
+    dwReserved5: int = ...
+    wReserved6: int = ...
 
 class TLIBATTR(Value):
     guid: UUID
-    lcid: int
-    syskind: int
-    wMajorVerNum: int
-    wMinorVerNum: int
-    wLibFlags: int
-    def __init__(
-        self,
-        *,
-        guid: UUID,
-        lcid: int = ...,
-        syskind: int = ...,
-        wMajorVerNum: int = ...,
-        wMinorVerNum: int = ...,
-        wLibFlags: int = ...,
-    ) -> None: ...
+    lcid: int = ...
+    syskind: int = ...
+    wMajorVerNum: int = ...
+    wMinorVerNum: int = ...
+    wLibFlags: int = ...
 
 class CUSTDATAITEM(Value):
     guid: UUID
-    varValue: Variant
-    def __init__(self, *, guid: UUID, varValue: Variant = ...) -> None: ...
+    varValue: Variant = ...
 
 class CUSTDATA(Value):
-    cCustData: int
-    prgCustData: list[CUSTDATAITEM] | None
-    def __init__(
-        self, *, cCustData: int = ..., prgCustData: list[CUSTDATAITEM] | None = ...
-    ) -> None: ...
+    cCustData: int = ...
+    prgCustData: list[CUSTDATAITEM] | None = ...
 
 class wireVARIANTStr_varUnion(Value):
     tag: int
@@ -422,25 +269,21 @@ class VARDESC_vdUnion(Value):
 
 class IDispatch_GetTypeInfoCountRequest(OperationRequest[IDispatch_GetTypeInfoCountResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IDispatch_GetTypeInfoCountResponse(Value):
     orpcthat: ORPCTHAT
     pctinfo: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pctinfo: int, result: int) -> None: ...
 
 class IDispatch_GetTypeInfoRequest(OperationRequest[IDispatch_GetTypeInfoResponse]):
     orpcthis: ORPCTHIS
     iTInfo: int
     lcid: int
-    def __init__(self, *, orpcthis: ORPCTHIS, iTInfo: int, lcid: int) -> None: ...
 
 class IDispatch_GetTypeInfoResponse(Value):
     orpcthat: ORPCTHAT
-    ppTInfo: bytes | None
+    ppTInfo: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTInfo: bytes | None = ..., result: int) -> None: ...
 
 class IDispatch_GetIDsOfNamesRequest(OperationRequest[IDispatch_GetIDsOfNamesResponse]):
     orpcthis: ORPCTHIS
@@ -448,15 +291,11 @@ class IDispatch_GetIDsOfNamesRequest(OperationRequest[IDispatch_GetIDsOfNamesRes
     rgszNames: list[str | None]
     cNames: int
     lcid: int
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, riid: UUID, rgszNames: list[str | None], cNames: int, lcid: int
-    ) -> None: ...
 
 class IDispatch_GetIDsOfNamesResponse(Value):
     orpcthat: ORPCTHAT
     rgDispId: list[int]
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, rgDispId: list[int], result: int) -> None: ...
 
 class IDispatch_InvokeRequest(OperationRequest[IDispatch_InvokeResponse]):
     orpcthis: ORPCTHIS
@@ -468,19 +307,6 @@ class IDispatch_InvokeRequest(OperationRequest[IDispatch_InvokeResponse]):
     cVarRef: int
     rgVarRefIdx: list[int]
     rgVarRef: list[Variant]
-    def __init__(
-        self,
-        *,
-        orpcthis: ORPCTHIS,
-        dispIdMember: int,
-        riid: UUID,
-        lcid: int,
-        dwFlags: int,
-        pDispParams: DISPPARAMS,
-        cVarRef: int,
-        rgVarRefIdx: list[int],
-        rgVarRef: list[Variant],
-    ) -> None: ...
 
 class IDispatch_InvokeResponse(Value):
     orpcthat: ORPCTHAT
@@ -489,21 +315,10 @@ class IDispatch_InvokeResponse(Value):
     pArgErr: int
     rgVarRef: list[Variant]
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pVarResult: Variant,
-        pExcepInfo: EXCEPINFO,
-        pArgErr: int,
-        rgVarRef: list[Variant],
-        result: int,
-    ) -> None: ...
 
 class IEnumVARIANT_NextRequest(OperationRequest[IEnumVARIANT_NextResponse]):
     orpcthis: ORPCTHIS
     celt: int
-    def __init__(self, *, orpcthis: ORPCTHIS, celt: int) -> None: ...
 
 class IEnumVARIANT_NextResponse(Value):
     orpcthat: ORPCTHAT
@@ -511,136 +326,97 @@ class IEnumVARIANT_NextResponse(Value):
     pCeltFetched: int
     result: int
     celt: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, rgVar: list[Variant], pCeltFetched: int, result: int, celt: int
-    ) -> None: ...
 
 class IEnumVARIANT_SkipRequest(OperationRequest[IEnumVARIANT_SkipResponse]):
     orpcthis: ORPCTHIS
     celt: int
-    def __init__(self, *, orpcthis: ORPCTHIS, celt: int) -> None: ...
 
 class IEnumVARIANT_SkipResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IEnumVARIANT_ResetRequest(OperationRequest[IEnumVARIANT_ResetResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IEnumVARIANT_ResetResponse(Value):
     orpcthat: ORPCTHAT
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...
 
 class IEnumVARIANT_CloneRequest(OperationRequest[IEnumVARIANT_CloneResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class IEnumVARIANT_CloneResponse(Value):
     orpcthat: ORPCTHAT
-    ppEnum: bytes | None
+    ppEnum: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppEnum: bytes | None = ..., result: int) -> None: ...
 
 class ITypeComp_BindRequest(OperationRequest[ITypeComp_BindResponse]):
     orpcthis: ORPCTHIS
     szName: str
     lHashVal: int
     wFlags: int
-    def __init__(self, *, orpcthis: ORPCTHIS, szName: str, lHashVal: int, wFlags: int) -> None: ...
 
 class ITypeComp_BindResponse(Value):
     orpcthat: ORPCTHAT
-    ppTInfo: bytes | None
+    ppTInfo: bytes | None = ...
     pDescKind: int
-    ppFuncDesc: FUNCDESC | None
-    ppVarDesc: VARDESC | None
-    ppTypeComp: bytes | None
+    ppFuncDesc: FUNCDESC | None = ...
+    ppVarDesc: VARDESC | None = ...
+    ppTypeComp: bytes | None = ...
     pReserved: int
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        ppTInfo: bytes | None = ...,
-        pDescKind: int,
-        ppFuncDesc: FUNCDESC | None = ...,
-        ppVarDesc: VARDESC | None = ...,
-        ppTypeComp: bytes | None = ...,
-        pReserved: int,
-        result: int,
-    ) -> None: ...
 
 class ITypeComp_BindTypeRequest(OperationRequest[ITypeComp_BindTypeResponse]):
     orpcthis: ORPCTHIS
     szName: str
     lHashVal: int
-    def __init__(self, *, orpcthis: ORPCTHIS, szName: str, lHashVal: int) -> None: ...
 
 class ITypeComp_BindTypeResponse(Value):
     orpcthat: ORPCTHAT
-    ppTInfo: bytes | None
+    ppTInfo: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTInfo: bytes | None = ..., result: int) -> None: ...
 
 class ITypeInfo_GetTypeAttrRequest(OperationRequest[ITypeInfo_GetTypeAttrResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeInfo_GetTypeAttrResponse(Value):
     orpcthat: ORPCTHAT
-    ppTypeAttr: TYPEATTR | None
+    ppTypeAttr: TYPEATTR | None = ...
     pReserved: int
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppTypeAttr: TYPEATTR | None = ..., pReserved: int, result: int
-    ) -> None: ...
 
 class ITypeInfo_GetTypeCompRequest(OperationRequest[ITypeInfo_GetTypeCompResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeInfo_GetTypeCompResponse(Value):
     orpcthat: ORPCTHAT
-    ppTComp: bytes | None
+    ppTComp: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTComp: bytes | None = ..., result: int) -> None: ...
 
 class ITypeInfo_GetFuncDescRequest(OperationRequest[ITypeInfo_GetFuncDescResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo_GetFuncDescResponse(Value):
     orpcthat: ORPCTHAT
-    ppFuncDesc: FUNCDESC | None
+    ppFuncDesc: FUNCDESC | None = ...
     pReserved: int
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppFuncDesc: FUNCDESC | None = ..., pReserved: int, result: int
-    ) -> None: ...
 
 class ITypeInfo_GetVarDescRequest(OperationRequest[ITypeInfo_GetVarDescResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo_GetVarDescResponse(Value):
     orpcthat: ORPCTHAT
-    ppVarDesc: VARDESC | None
+    ppVarDesc: VARDESC | None = ...
     pReserved: int
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppVarDesc: VARDESC | None = ..., pReserved: int, result: int
-    ) -> None: ...
 
 class ITypeInfo_GetNamesRequest(OperationRequest[ITypeInfo_GetNamesResponse]):
     orpcthis: ORPCTHIS
     memid: int
     cMaxNames: int
-    def __init__(self, *, orpcthis: ORPCTHIS, memid: int, cMaxNames: int) -> None: ...
 
 class ITypeInfo_GetNamesResponse(Value):
     orpcthat: ORPCTHAT
@@ -648,158 +424,106 @@ class ITypeInfo_GetNamesResponse(Value):
     pcNames: int
     result: int
     cMaxNames: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        rgBstrNames: list[str | bytes | None],
-        pcNames: int,
-        result: int,
-        cMaxNames: int,
-    ) -> None: ...
 
 class ITypeInfo_GetRefTypeOfImplTypeRequest(
     OperationRequest[ITypeInfo_GetRefTypeOfImplTypeResponse]
 ):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo_GetRefTypeOfImplTypeResponse(Value):
     orpcthat: ORPCTHAT
     pRefType: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pRefType: int, result: int) -> None: ...
 
 class ITypeInfo_GetImplTypeFlagsRequest(OperationRequest[ITypeInfo_GetImplTypeFlagsResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo_GetImplTypeFlagsResponse(Value):
     orpcthat: ORPCTHAT
     pImplTypeFlags: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pImplTypeFlags: int, result: int) -> None: ...
 
 class ITypeInfo_GetDocumentationRequest(OperationRequest[ITypeInfo_GetDocumentationResponse]):
     orpcthis: ORPCTHIS
     memid: int
     refPtrFlags: int
-    def __init__(self, *, orpcthis: ORPCTHIS, memid: int, refPtrFlags: int) -> None: ...
 
 class ITypeInfo_GetDocumentationResponse(Value):
     orpcthat: ORPCTHAT
-    pBstrName: str | bytes | None
-    pBstrDocString: str | bytes | None
+    pBstrName: str | bytes | None = ...
+    pBstrDocString: str | bytes | None = ...
     pdwHelpContext: int
-    pBstrHelpFile: str | bytes | None
+    pBstrHelpFile: str | bytes | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pBstrName: str | bytes | None = ...,
-        pBstrDocString: str | bytes | None = ...,
-        pdwHelpContext: int,
-        pBstrHelpFile: str | bytes | None = ...,
-        result: int,
-    ) -> None: ...
 
 class ITypeInfo_GetDllEntryRequest(OperationRequest[ITypeInfo_GetDllEntryResponse]):
     orpcthis: ORPCTHIS
     memid: int
     invKind: int
     refPtrFlags: int
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, memid: int, invKind: int, refPtrFlags: int
-    ) -> None: ...
 
 class ITypeInfo_GetDllEntryResponse(Value):
     orpcthat: ORPCTHAT
-    pBstrDllName: str | bytes | None
-    pBstrName: str | bytes | None
+    pBstrDllName: str | bytes | None = ...
+    pBstrName: str | bytes | None = ...
     pwOrdinal: int
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pBstrDllName: str | bytes | None = ...,
-        pBstrName: str | bytes | None = ...,
-        pwOrdinal: int,
-        result: int,
-    ) -> None: ...
 
 class ITypeInfo_GetRefTypeInfoRequest(OperationRequest[ITypeInfo_GetRefTypeInfoResponse]):
     orpcthis: ORPCTHIS
     hRefType: int
-    def __init__(self, *, orpcthis: ORPCTHIS, hRefType: int) -> None: ...
 
 class ITypeInfo_GetRefTypeInfoResponse(Value):
     orpcthat: ORPCTHAT
-    ppTInfo: bytes | None
+    ppTInfo: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTInfo: bytes | None = ..., result: int) -> None: ...
 
 class ITypeInfo_CreateInstanceRequest(OperationRequest[ITypeInfo_CreateInstanceResponse]):
     orpcthis: ORPCTHIS
     riid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, riid: UUID) -> None: ...
 
 class ITypeInfo_CreateInstanceResponse(Value):
     orpcthat: ORPCTHAT
-    ppvObj: bytes | None
+    ppvObj: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppvObj: bytes | None = ..., result: int) -> None: ...
 
 class ITypeInfo_GetMopsRequest(OperationRequest[ITypeInfo_GetMopsResponse]):
     orpcthis: ORPCTHIS
     memid: int
-    def __init__(self, *, orpcthis: ORPCTHIS, memid: int) -> None: ...
 
 class ITypeInfo_GetMopsResponse(Value):
     orpcthat: ORPCTHAT
-    pBstrMops: str | bytes | None
+    pBstrMops: str | bytes | None = ...
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, pBstrMops: str | bytes | None = ..., result: int
-    ) -> None: ...
 
 class ITypeInfo_GetContainingTypeLibRequest(
     OperationRequest[ITypeInfo_GetContainingTypeLibResponse]
 ):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeInfo_GetContainingTypeLibResponse(Value):
     orpcthat: ORPCTHAT
-    ppTLib: bytes | None
+    ppTLib: bytes | None = ...
     pIndex: int
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppTLib: bytes | None = ..., pIndex: int, result: int
-    ) -> None: ...
 
 class ITypeInfo2_GetTypeKindRequest(OperationRequest[ITypeInfo2_GetTypeKindResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeInfo2_GetTypeKindResponse(Value):
     orpcthat: ORPCTHAT
     pTypeKind: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pTypeKind: int, result: int) -> None: ...
 
 class ITypeInfo2_GetTypeFlagsRequest(OperationRequest[ITypeInfo2_GetTypeFlagsResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeInfo2_GetTypeFlagsResponse(Value):
     orpcthat: ORPCTHAT
     pTypeFlags: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pTypeFlags: int, result: int) -> None: ...
 
 class ITypeInfo2_GetFuncIndexOfMemIdRequest(
     OperationRequest[ITypeInfo2_GetFuncIndexOfMemIdResponse]
@@ -807,74 +531,60 @@ class ITypeInfo2_GetFuncIndexOfMemIdRequest(
     orpcthis: ORPCTHIS
     memid: int
     invKind: int
-    def __init__(self, *, orpcthis: ORPCTHIS, memid: int, invKind: int) -> None: ...
 
 class ITypeInfo2_GetFuncIndexOfMemIdResponse(Value):
     orpcthat: ORPCTHAT
     pFuncIndex: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pFuncIndex: int, result: int) -> None: ...
 
 class ITypeInfo2_GetVarIndexOfMemIdRequest(OperationRequest[ITypeInfo2_GetVarIndexOfMemIdResponse]):
     orpcthis: ORPCTHIS
     memid: int
-    def __init__(self, *, orpcthis: ORPCTHIS, memid: int) -> None: ...
 
 class ITypeInfo2_GetVarIndexOfMemIdResponse(Value):
     orpcthat: ORPCTHAT
     pVarIndex: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarIndex: int, result: int) -> None: ...
 
 class ITypeInfo2_GetCustDataRequest(OperationRequest[ITypeInfo2_GetCustDataResponse]):
     orpcthis: ORPCTHIS
     guid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, guid: UUID) -> None: ...
 
 class ITypeInfo2_GetCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pVarVal: Variant
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarVal: Variant, result: int) -> None: ...
 
 class ITypeInfo2_GetFuncCustDataRequest(OperationRequest[ITypeInfo2_GetFuncCustDataResponse]):
     orpcthis: ORPCTHIS
     index: int
     guid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int, guid: UUID) -> None: ...
 
 class ITypeInfo2_GetFuncCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pVarVal: Variant
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarVal: Variant, result: int) -> None: ...
 
 class ITypeInfo2_GetParamCustDataRequest(OperationRequest[ITypeInfo2_GetParamCustDataResponse]):
     orpcthis: ORPCTHIS
     indexFunc: int
     indexParam: int
     guid: UUID
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, indexFunc: int, indexParam: int, guid: UUID
-    ) -> None: ...
 
 class ITypeInfo2_GetParamCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pVarVal: Variant
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarVal: Variant, result: int) -> None: ...
 
 class ITypeInfo2_GetVarCustDataRequest(OperationRequest[ITypeInfo2_GetVarCustDataResponse]):
     orpcthis: ORPCTHIS
     index: int
     guid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int, guid: UUID) -> None: ...
 
 class ITypeInfo2_GetVarCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pVarVal: Variant
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarVal: Variant, result: int) -> None: ...
 
 class ITypeInfo2_GetImplTypeCustDataRequest(
     OperationRequest[ITypeInfo2_GetImplTypeCustDataResponse]
@@ -882,57 +592,41 @@ class ITypeInfo2_GetImplTypeCustDataRequest(
     orpcthis: ORPCTHIS
     index: int
     guid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int, guid: UUID) -> None: ...
 
 class ITypeInfo2_GetImplTypeCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pVarVal: Variant
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarVal: Variant, result: int) -> None: ...
 
 class ITypeInfo2_GetDocumentation2Request(OperationRequest[ITypeInfo2_GetDocumentation2Response]):
     orpcthis: ORPCTHIS
     memid: int
     lcid: int
     refPtrFlags: int
-    def __init__(self, *, orpcthis: ORPCTHIS, memid: int, lcid: int, refPtrFlags: int) -> None: ...
 
 class ITypeInfo2_GetDocumentation2Response(Value):
     orpcthat: ORPCTHAT
-    pbstrHelpString: str | bytes | None
+    pbstrHelpString: str | bytes | None = ...
     pdwHelpStringContext: int
-    pbstrHelpStringDll: str | bytes | None
+    pbstrHelpStringDll: str | bytes | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pbstrHelpString: str | bytes | None = ...,
-        pdwHelpStringContext: int,
-        pbstrHelpStringDll: str | bytes | None = ...,
-        result: int,
-    ) -> None: ...
 
 class ITypeInfo2_GetAllCustDataRequest(OperationRequest[ITypeInfo2_GetAllCustDataResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeInfo2_GetAllCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pCustData: CUSTDATA
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pCustData: CUSTDATA, result: int) -> None: ...
 
 class ITypeInfo2_GetAllFuncCustDataRequest(OperationRequest[ITypeInfo2_GetAllFuncCustDataResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo2_GetAllFuncCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pCustData: CUSTDATA
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pCustData: CUSTDATA, result: int) -> None: ...
 
 class ITypeInfo2_GetAllParamCustDataRequest(
     OperationRequest[ITypeInfo2_GetAllParamCustDataResponse]
@@ -940,228 +634,157 @@ class ITypeInfo2_GetAllParamCustDataRequest(
     orpcthis: ORPCTHIS
     indexFunc: int
     indexParam: int
-    def __init__(self, *, orpcthis: ORPCTHIS, indexFunc: int, indexParam: int) -> None: ...
 
 class ITypeInfo2_GetAllParamCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pCustData: CUSTDATA
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pCustData: CUSTDATA, result: int) -> None: ...
 
 class ITypeInfo2_GetAllVarCustDataRequest(OperationRequest[ITypeInfo2_GetAllVarCustDataResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo2_GetAllVarCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pCustData: CUSTDATA
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pCustData: CUSTDATA, result: int) -> None: ...
 
 class ITypeInfo2_GetAllImplTypeCustDataRequest(
     OperationRequest[ITypeInfo2_GetAllImplTypeCustDataResponse]
 ):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeInfo2_GetAllImplTypeCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pCustData: CUSTDATA
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pCustData: CUSTDATA, result: int) -> None: ...
 
 class ITypeLib_GetTypeInfoCountRequest(OperationRequest[ITypeLib_GetTypeInfoCountResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeLib_GetTypeInfoCountResponse(Value):
     orpcthat: ORPCTHAT
     pcTInfo: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pcTInfo: int, result: int) -> None: ...
 
 class ITypeLib_GetTypeInfoRequest(OperationRequest[ITypeLib_GetTypeInfoResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeLib_GetTypeInfoResponse(Value):
     orpcthat: ORPCTHAT
-    ppTInfo: bytes | None
+    ppTInfo: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTInfo: bytes | None = ..., result: int) -> None: ...
 
 class ITypeLib_GetTypeInfoTypeRequest(OperationRequest[ITypeLib_GetTypeInfoTypeResponse]):
     orpcthis: ORPCTHIS
     index: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int) -> None: ...
 
 class ITypeLib_GetTypeInfoTypeResponse(Value):
     orpcthat: ORPCTHAT
     pTKind: int
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pTKind: int, result: int) -> None: ...
 
 class ITypeLib_GetTypeInfoOfGuidRequest(OperationRequest[ITypeLib_GetTypeInfoOfGuidResponse]):
     orpcthis: ORPCTHIS
     guid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, guid: UUID) -> None: ...
 
 class ITypeLib_GetTypeInfoOfGuidResponse(Value):
     orpcthat: ORPCTHAT
-    ppTInfo: bytes | None
+    ppTInfo: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTInfo: bytes | None = ..., result: int) -> None: ...
 
 class ITypeLib_GetLibAttrRequest(OperationRequest[ITypeLib_GetLibAttrResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeLib_GetLibAttrResponse(Value):
     orpcthat: ORPCTHAT
-    ppTLibAttr: TLIBATTR | None
+    ppTLibAttr: TLIBATTR | None = ...
     pReserved: int
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, ppTLibAttr: TLIBATTR | None = ..., pReserved: int, result: int
-    ) -> None: ...
 
 class ITypeLib_GetTypeCompRequest(OperationRequest[ITypeLib_GetTypeCompResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeLib_GetTypeCompResponse(Value):
     orpcthat: ORPCTHAT
-    ppTComp: bytes | None
+    ppTComp: bytes | None = ...
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, ppTComp: bytes | None = ..., result: int) -> None: ...
 
 class ITypeLib_GetDocumentationRequest(OperationRequest[ITypeLib_GetDocumentationResponse]):
     orpcthis: ORPCTHIS
     index: int
     refPtrFlags: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int, refPtrFlags: int) -> None: ...
 
 class ITypeLib_GetDocumentationResponse(Value):
     orpcthat: ORPCTHAT
-    pBstrName: str | bytes | None
-    pBstrDocString: str | bytes | None
+    pBstrName: str | bytes | None = ...
+    pBstrDocString: str | bytes | None = ...
     pdwHelpContext: int
-    pBstrHelpFile: str | bytes | None
+    pBstrHelpFile: str | bytes | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pBstrName: str | bytes | None = ...,
-        pBstrDocString: str | bytes | None = ...,
-        pdwHelpContext: int,
-        pBstrHelpFile: str | bytes | None = ...,
-        result: int,
-    ) -> None: ...
 
 class ITypeLib_IsNameRequest(OperationRequest[ITypeLib_IsNameResponse]):
     orpcthis: ORPCTHIS
     szNameBuf: str
     lHashVal: int
-    def __init__(self, *, orpcthis: ORPCTHIS, szNameBuf: str, lHashVal: int) -> None: ...
 
 class ITypeLib_IsNameResponse(Value):
     orpcthat: ORPCTHAT
     pfName: int
-    pBstrNameInLibrary: str | bytes | None
+    pBstrNameInLibrary: str | bytes | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pfName: int,
-        pBstrNameInLibrary: str | bytes | None = ...,
-        result: int,
-    ) -> None: ...
 
 class ITypeLib_FindNameRequest(OperationRequest[ITypeLib_FindNameResponse]):
     orpcthis: ORPCTHIS
     szNameBuf: str
     lHashVal: int
     pcFound: int
-    def __init__(
-        self, *, orpcthis: ORPCTHIS, szNameBuf: str, lHashVal: int, pcFound: int
-    ) -> None: ...
 
 class ITypeLib_FindNameResponse(Value):
     orpcthat: ORPCTHAT
     ppTInfo: list[bytes | None]
     rgMemId: list[int]
     pcFound: int
-    pBstrNameInLibrary: str | bytes | None
+    pBstrNameInLibrary: str | bytes | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        ppTInfo: list[bytes | None],
-        rgMemId: list[int],
-        pcFound: int,
-        pBstrNameInLibrary: str | bytes | None = ...,
-        result: int,
-    ) -> None: ...
 
 class ITypeLib2_GetCustDataRequest(OperationRequest[ITypeLib2_GetCustDataResponse]):
     orpcthis: ORPCTHIS
     guid: UUID
-    def __init__(self, *, orpcthis: ORPCTHIS, guid: UUID) -> None: ...
 
 class ITypeLib2_GetCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pVarVal: Variant
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pVarVal: Variant, result: int) -> None: ...
 
 class ITypeLib2_GetLibStatisticsRequest(OperationRequest[ITypeLib2_GetLibStatisticsResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeLib2_GetLibStatisticsResponse(Value):
     orpcthat: ORPCTHAT
     pcUniqueNames: int
     pcchUniqueNames: int
     result: int
-    def __init__(
-        self, *, orpcthat: ORPCTHAT, pcUniqueNames: int, pcchUniqueNames: int, result: int
-    ) -> None: ...
 
 class ITypeLib2_GetDocumentation2Request(OperationRequest[ITypeLib2_GetDocumentation2Response]):
     orpcthis: ORPCTHIS
     index: int
     lcid: int
     refPtrFlags: int
-    def __init__(self, *, orpcthis: ORPCTHIS, index: int, lcid: int, refPtrFlags: int) -> None: ...
 
 class ITypeLib2_GetDocumentation2Response(Value):
     orpcthat: ORPCTHAT
-    pbstrHelpString: str | bytes | None
+    pbstrHelpString: str | bytes | None = ...
     pdwHelpStringContext: int
-    pbstrHelpStringDll: str | bytes | None
+    pbstrHelpStringDll: str | bytes | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        orpcthat: ORPCTHAT,
-        pbstrHelpString: str | bytes | None = ...,
-        pdwHelpStringContext: int,
-        pbstrHelpStringDll: str | bytes | None = ...,
-        result: int,
-    ) -> None: ...
 
 class ITypeLib2_GetAllCustDataRequest(OperationRequest[ITypeLib2_GetAllCustDataResponse]):
     orpcthis: ORPCTHIS
-    def __init__(self, *, orpcthis: ORPCTHIS) -> None: ...
 
 class ITypeLib2_GetAllCustDataResponse(Value):
     orpcthat: ORPCTHAT
     pCustData: CUSTDATA
     result: int
-    def __init__(self, *, orpcthat: ORPCTHAT, pCustData: CUSTDATA, result: int) -> None: ...

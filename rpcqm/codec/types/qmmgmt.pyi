@@ -16,9 +16,8 @@ class MgmtObjectType(IntEnum):
     MGMT_SESSION = 3
 
 class MGMT_OBJECT(Value):
-    type: int
+    type: int = ...
     u: MGMT_OBJECT_u
-    def __init__(self, *, type: int = ..., u: MGMT_OBJECT_u) -> None: ...
 
 class MGMT_OBJECT_u(Value):
     tag: int
@@ -30,20 +29,14 @@ class R_QMMgmtGetInfoRequest(OperationRequest[R_QMMgmtGetInfoResponse]):
     cp: int
     aProp: list[int]
     apVar: list[PROPVARIANT]
-    def __init__(
-        self, *, pObjectFormat: MGMT_OBJECT, cp: int, aProp: list[int], apVar: list[PROPVARIANT]
-    ) -> None: ...
 
 class R_QMMgmtGetInfoResponse(Value):
     apVar: list[PROPVARIANT]
     result: int
-    def __init__(self, *, apVar: list[PROPVARIANT], result: int) -> None: ...
 
 class R_QMMgmtActionRequest(OperationRequest[R_QMMgmtActionResponse]):
     pObjectFormat: MGMT_OBJECT
     lpwszAction: str
-    def __init__(self, *, pObjectFormat: MGMT_OBJECT, lpwszAction: str) -> None: ...
 
 class R_QMMgmtActionResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...

@@ -21,25 +21,16 @@ class SectionType(IntEnum):
     stSrmpSecondSection = 4
 
 class SectionBuffer(Value):
-    SectionBufferType: int
-    SectionSizeAlloc: int
-    SectionSize: int
-    pSectionBuffer: bytes | None
-    def __init__(
-        self,
-        *,
-        SectionBufferType: int = ...,
-        SectionSizeAlloc: int = ...,
-        SectionSize: int = ...,
-        pSectionBuffer: bytes | None = ...,
-    ) -> None: ...
+    SectionBufferType: int = ...
+    SectionSizeAlloc: int = ...
+    SectionSize: int = ...
+    pSectionBuffer: bytes | None = ...
 
 class R_GetServerPortRequest(OperationRequest[R_GetServerPortResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_GetServerPortResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_OpenQueueRequest(OperationRequest[R_OpenQueueResponse]):
     pQueueFormat: QUEUE_FORMAT
@@ -51,58 +42,36 @@ class R_OpenQueueRequest(OperationRequest[R_OpenQueueResponse]):
     Minor: int
     BuildNumber: int
     fWorkgroup: int
-    def __init__(
-        self,
-        *,
-        pQueueFormat: QUEUE_FORMAT,
-        dwAccess: int,
-        dwShareMode: int,
-        pClientId: UUID,
-        fNonRoutingServer: int,
-        Major: int,
-        Minor: int,
-        BuildNumber: int,
-        fWorkgroup: int,
-    ) -> None: ...
 
 class R_OpenQueueResponse(Value):
     pphContext: bytes
-    def __init__(self, *, pphContext: bytes) -> None: ...
 
 class R_CloseQueueRequest(OperationRequest[R_CloseQueueResponse]):
     pphContext: Any
-    def __init__(self, *, pphContext: Any) -> None: ...
 
 class R_CloseQueueResponse(Value):
     pphContext: bytes
     result: int
-    def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
 class R_CreateCursorRequest(OperationRequest[R_CreateCursorResponse]):
     phContext: Any
-    def __init__(self, *, phContext: Any) -> None: ...
 
 class R_CreateCursorResponse(Value):
     phCursor: int
     result: int
-    def __init__(self, *, phCursor: int, result: int) -> None: ...
 
 class R_CloseCursorRequest(OperationRequest[R_CloseCursorResponse]):
     phContext: Any
     hCursor: int
-    def __init__(self, *, phContext: Any, hCursor: int) -> None: ...
 
 class R_CloseCursorResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_PurgeQueueRequest(OperationRequest[R_PurgeQueueResponse]):
     phContext: Any
-    def __init__(self, *, phContext: Any) -> None: ...
 
 class R_PurgeQueueResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_StartReceiveRequest(OperationRequest[R_StartReceiveResponse]):
     phContext: Any
@@ -113,66 +82,37 @@ class R_StartReceiveRequest(OperationRequest[R_StartReceiveResponse]):
     dwRequestId: int
     dwMaxBodySize: int
     dwMaxCompoundMessageSize: int
-    def __init__(
-        self,
-        *,
-        phContext: Any,
-        LookupId: int,
-        hCursor: int,
-        ulAction: int,
-        ulTimeout: int,
-        dwRequestId: int,
-        dwMaxBodySize: int,
-        dwMaxCompoundMessageSize: int,
-    ) -> None: ...
 
 class R_StartReceiveResponse(Value):
     pdwArriveTime: int
     pSequenceId: int
     pdwNumberOfSections: int
-    ppPacketSections: list[SectionBuffer] | None
+    ppPacketSections: list[SectionBuffer] | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        pdwArriveTime: int,
-        pSequenceId: int,
-        pdwNumberOfSections: int,
-        ppPacketSections: list[SectionBuffer] | None = ...,
-        result: int,
-    ) -> None: ...
 
 class R_CancelReceiveRequest(OperationRequest[R_CancelReceiveResponse]):
     phContext: Any
     dwRequestId: int
-    def __init__(self, *, phContext: Any, dwRequestId: int) -> None: ...
 
 class R_CancelReceiveResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_EndReceiveRequest(OperationRequest[R_EndReceiveResponse]):
     phContext: Any
     dwAck: int
     dwRequestId: int
-    def __init__(self, *, phContext: Any, dwAck: int, dwRequestId: int) -> None: ...
 
 class R_EndReceiveResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_MoveMessageRequest(OperationRequest[R_MoveMessageResponse]):
     phContextFrom: Any
     ullContextTo: int
     LookupId: int
     pTransactionId: XACTUOW
-    def __init__(
-        self, *, phContextFrom: Any, ullContextTo: int, LookupId: int, pTransactionId: XACTUOW
-    ) -> None: ...
 
 class R_MoveMessageResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_OpenQueueForMoveRequest(OperationRequest[R_OpenQueueForMoveResponse]):
     pQueueFormat: QUEUE_FORMAT
@@ -184,42 +124,19 @@ class R_OpenQueueForMoveRequest(OperationRequest[R_OpenQueueForMoveResponse]):
     Minor: int
     BuildNumber: int
     fWorkgroup: int
-    def __init__(
-        self,
-        *,
-        pQueueFormat: QUEUE_FORMAT,
-        dwAccess: int,
-        dwShareMode: int,
-        pClientId: UUID,
-        fNonRoutingServer: int,
-        Major: int,
-        Minor: int,
-        BuildNumber: int,
-        fWorkgroup: int,
-    ) -> None: ...
 
 class R_OpenQueueForMoveResponse(Value):
     pMoveContext: int
     pphContext: bytes
-    def __init__(self, *, pMoveContext: int, pphContext: bytes) -> None: ...
 
 class R_QMEnlistRemoteTransactionRequest(OperationRequest[R_QMEnlistRemoteTransactionResponse]):
     pTransactionId: XACTUOW
     cbPropagationToken: int
     pbPropagationToken: bytes
     pQueueFormat: QUEUE_FORMAT
-    def __init__(
-        self,
-        *,
-        pTransactionId: XACTUOW,
-        cbPropagationToken: int,
-        pbPropagationToken: bytes,
-        pQueueFormat: QUEUE_FORMAT,
-    ) -> None: ...
 
 class R_QMEnlistRemoteTransactionResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_StartTransactionalReceiveRequest(OperationRequest[R_StartTransactionalReceiveResponse]):
     phContext: Any
@@ -231,52 +148,26 @@ class R_StartTransactionalReceiveRequest(OperationRequest[R_StartTransactionalRe
     dwMaxBodySize: int
     dwMaxCompoundMessageSize: int
     pTransactionId: XACTUOW
-    def __init__(
-        self,
-        *,
-        phContext: Any,
-        LookupId: int,
-        hCursor: int,
-        ulAction: int,
-        ulTimeout: int,
-        dwRequestId: int,
-        dwMaxBodySize: int,
-        dwMaxCompoundMessageSize: int,
-        pTransactionId: XACTUOW,
-    ) -> None: ...
 
 class R_StartTransactionalReceiveResponse(Value):
     pdwArriveTime: int
     pSequenceId: int
     pdwNumberOfSections: int
-    ppPacketSections: list[SectionBuffer] | None
+    ppPacketSections: list[SectionBuffer] | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        pdwArriveTime: int,
-        pSequenceId: int,
-        pdwNumberOfSections: int,
-        ppPacketSections: list[SectionBuffer] | None = ...,
-        result: int,
-    ) -> None: ...
 
 class R_SetUserAcknowledgementClassRequest(OperationRequest[R_SetUserAcknowledgementClassResponse]):
     phContext: Any
     LookupId: int
     usClass: int
-    def __init__(self, *, phContext: Any, LookupId: int, usClass: int) -> None: ...
 
 class R_SetUserAcknowledgementClassResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_EndTransactionalReceiveRequest(OperationRequest[R_EndTransactionalReceiveResponse]):
     phContext: Any
     dwAck: int
     dwRequestId: int
-    def __init__(self, *, phContext: Any, dwAck: int, dwRequestId: int) -> None: ...
 
 class R_EndTransactionalReceiveResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...

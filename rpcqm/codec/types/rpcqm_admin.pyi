@@ -4,421 +4,269 @@ from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, PROPVARIANT, QUEUE_FORMAT
 
 class ACCOUNT(Value):
-    pwszName: str | None
-    pwszSid: str | None
+    pwszName: str | None = ...
+    pwszSid: str | None = ...
     Groups: CALPWSTR
-    def __init__(
-        self, *, pwszName: str | None = ..., pwszSid: str | None = ..., Groups: CALPWSTR
-    ) -> None: ...
 
 class TRAIL_EVENT(Value):
-    Time: int
-    LookupId: int
-    Happening: int
-    pwszQueue: str | None
-    pwszDetail: str | None
-    def __init__(
-        self,
-        *,
-        Time: int = ...,
-        LookupId: int = ...,
-        Happening: int = ...,
-        pwszQueue: str | None = ...,
-        pwszDetail: str | None = ...,
-    ) -> None: ...
+    Time: int = ...
+    LookupId: int = ...
+    Happening: int = ...
+    pwszQueue: str | None = ...
+    pwszDetail: str | None = ...
 
 class PLACE(Value):
-    LookupId: int
-    Arrived: int
-    State: int
-    pwszQueue: str | None
-    pwszLabel: str | None
-    def __init__(
-        self,
-        *,
-        LookupId: int = ...,
-        Arrived: int = ...,
-        State: int = ...,
-        pwszQueue: str | None = ...,
-        pwszLabel: str | None = ...,
-    ) -> None: ...
+    LookupId: int = ...
+    Arrived: int = ...
+    State: int = ...
+    pwszQueue: str | None = ...
+    pwszLabel: str | None = ...
 
 class PUBLIC_QUEUE(Value):
-    pwszPathName: str | None
-    pwszFormatName: str | None
-    pwszLabel: str | None
-    fHere: int
-    fFixed: int
-    def __init__(
-        self,
-        *,
-        pwszPathName: str | None = ...,
-        pwszFormatName: str | None = ...,
-        pwszLabel: str | None = ...,
-        fHere: int = ...,
-        fFixed: int = ...,
-    ) -> None: ...
+    pwszPathName: str | None = ...
+    pwszFormatName: str | None = ...
+    pwszLabel: str | None = ...
+    fHere: int = ...
+    fFixed: int = ...
 
 class QUEUE_STATUS(Value):
-    pwszName: str | None
-    Messages: int
-    Bytes: int
-    Entered: int
-    Left: int
-    Oldest: int
-    OpenHandles: int
-    WaitingReaders: int
-    fOpenToAll: int
-    def __init__(
-        self,
-        *,
-        pwszName: str | None = ...,
-        Messages: int = ...,
-        Bytes: int = ...,
-        Entered: int = ...,
-        Left: int = ...,
-        Oldest: int = ...,
-        OpenHandles: int = ...,
-        WaitingReaders: int = ...,
-        fOpenToAll: int = ...,
-    ) -> None: ...
+    pwszName: str | None = ...
+    Messages: int = ...
+    Bytes: int = ...
+    Entered: int = ...
+    Left: int = ...
+    Oldest: int = ...
+    OpenHandles: int = ...
+    WaitingReaders: int = ...
+    fOpenToAll: int = ...
 
 class TOKEN(Value):
-    pwszName: str | None
-    pwszAccount: str | None
-    Rights: int
-    fAllQueues: int
+    pwszName: str | None = ...
+    pwszAccount: str | None = ...
+    Rights: int = ...
+    fAllQueues: int = ...
     Queues: CALPWSTR
-    Created: int
-    Expires: int
-    def __init__(
-        self,
-        *,
-        pwszName: str | None = ...,
-        pwszAccount: str | None = ...,
-        Rights: int = ...,
-        fAllQueues: int = ...,
-        Queues: CALPWSTR,
-        Created: int = ...,
-        Expires: int = ...,
-    ) -> None: ...
+    Created: int = ...
+    Expires: int = ...
 
 class R_AddAccountRequest(OperationRequest[R_AddAccountResponse]):
     pwszName: str
     NtHash: bytes
     pGroups: CALPWSTR
-    def __init__(self, *, pwszName: str, NtHash: bytes, pGroups: CALPWSTR) -> None: ...
 
 class R_AddAccountResponse(Value):
-    ppwszSid: str | None
+    ppwszSid: str | None = ...
     result: int
-    def __init__(self, *, ppwszSid: str | None = ..., result: int) -> None: ...
 
 class R_SetAccountPasswordRequest(OperationRequest[R_SetAccountPasswordResponse]):
     pwszName: str
     NtHash: bytes
-    def __init__(self, *, pwszName: str, NtHash: bytes) -> None: ...
 
 class R_SetAccountPasswordResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_RemoveAccountRequest(OperationRequest[R_RemoveAccountResponse]):
     pwszName: str
-    def __init__(self, *, pwszName: str) -> None: ...
 
 class R_RemoveAccountResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_ListAccountsRequest(OperationRequest[R_ListAccountsResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_ListAccountsResponse(Value):
     pcAccounts: int
-    ppAccounts: list[ACCOUNT] | None
+    ppAccounts: list[ACCOUNT] | None = ...
     result: int
-    def __init__(
-        self, *, pcAccounts: int, ppAccounts: list[ACCOUNT] | None = ..., result: int
-    ) -> None: ...
 
 class R_MakeBackupRequest(OperationRequest[R_MakeBackupResponse]):
     pwszDirectory: str
-    def __init__(self, *, pwszDirectory: str) -> None: ...
 
 class R_MakeBackupResponse(Value):
-    ppwszProblem: str | None
+    ppwszProblem: str | None = ...
     result: int
-    def __init__(self, *, ppwszProblem: str | None = ..., result: int) -> None: ...
 
 class R_CompactRequest(OperationRequest[R_CompactResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_CompactResponse(Value):
     pBytesBefore: int
     pBytesAfter: int
     result: int
-    def __init__(self, *, pBytesBefore: int, pBytesAfter: int, result: int) -> None: ...
 
 class R_SetEventTrailRequest(OperationRequest[R_SetEventTrailResponse]):
     pQueueFormat: QUEUE_FORMAT
     fOn: int
-    def __init__(self, *, pQueueFormat: QUEUE_FORMAT, fOn: int) -> None: ...
 
 class R_SetEventTrailResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_GetEventTrailStateRequest(OperationRequest[R_GetEventTrailStateResponse]):
     pQueueFormat: QUEUE_FORMAT
-    def __init__(self, *, pQueueFormat: QUEUE_FORMAT) -> None: ...
 
 class R_GetEventTrailStateResponse(Value):
     pfOn: int
     result: int
-    def __init__(self, *, pfOn: int, result: int) -> None: ...
 
 class R_GetEventTrailRequest(OperationRequest[R_GetEventTrailResponse]):
     pMessageId: OBJECTID
-    def __init__(self, *, pMessageId: OBJECTID) -> None: ...
 
 class R_GetEventTrailResponse(Value):
     pcEvents: int
-    ppEvents: list[TRAIL_EVENT] | None
+    ppEvents: list[TRAIL_EVENT] | None = ...
     result: int
-    def __init__(
-        self, *, pcEvents: int, ppEvents: list[TRAIL_EVENT] | None = ..., result: int
-    ) -> None: ...
 
 class R_ImportMessageRequest(OperationRequest[R_ImportMessageResponse]):
     pQueueFormat: QUEUE_FORMAT
     cbPacket: int
     pPacket: bytes
-    def __init__(self, *, pQueueFormat: QUEUE_FORMAT, cbPacket: int, pPacket: bytes) -> None: ...
 
 class R_ImportMessageResponse(Value):
     pLookupId: int
     result: int
-    def __init__(self, *, pLookupId: int, result: int) -> None: ...
 
 class R_FindMessageRequest(OperationRequest[R_FindMessageResponse]):
     pMessageId: OBJECTID
-    def __init__(self, *, pMessageId: OBJECTID) -> None: ...
 
 class R_FindMessageResponse(Value):
     pcPlaces: int
-    ppPlaces: list[PLACE] | None
+    ppPlaces: list[PLACE] | None = ...
     result: int
-    def __init__(
-        self, *, pcPlaces: int, ppPlaces: list[PLACE] | None = ..., result: int
-    ) -> None: ...
 
 class R_ListPublicQueuesRequest(OperationRequest[R_ListPublicQueuesResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_ListPublicQueuesResponse(Value):
     pcQueues: int
-    ppQueues: list[PUBLIC_QUEUE] | None
+    ppQueues: list[PUBLIC_QUEUE] | None = ...
     result: int
-    def __init__(
-        self, *, pcQueues: int, ppQueues: list[PUBLIC_QUEUE] | None = ..., result: int
-    ) -> None: ...
 
 class R_CreatePublicQueueRequest(OperationRequest[R_CreatePublicQueueResponse]):
     pwszPathName: str
     SDSize: int
-    pSecurityDescriptor: bytes | None
+    pSecurityDescriptor: bytes | None = ...
     cp: int
     aProp: list[int]
     apVar: list[PROPVARIANT]
-    def __init__(
-        self,
-        *,
-        pwszPathName: str,
-        SDSize: int,
-        pSecurityDescriptor: bytes | None = ...,
-        cp: int,
-        aProp: list[int],
-        apVar: list[PROPVARIANT],
-    ) -> None: ...
 
 class R_CreatePublicQueueResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_ListOutgoingQueuesRequest(OperationRequest[R_ListOutgoingQueuesResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_ListOutgoingQueuesResponse(Value):
     pNames: CALPWSTR
     result: int
-    def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...
 
 class R_ListExposedQueuesRequest(OperationRequest[R_ListExposedQueuesResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_ListExposedQueuesResponse(Value):
     pNames: CALPWSTR
     result: int
-    def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...
 
 class R_GetMachineSecurityRequest(OperationRequest[R_GetMachineSecurityResponse]):
     RequestedInformation: int
-    def __init__(self, *, RequestedInformation: int) -> None: ...
 
 class R_GetMachineSecurityResponse(Value):
     pcbDescriptor: int
-    ppDescriptor: bytes | None
+    ppDescriptor: bytes | None = ...
     result: int
-    def __init__(
-        self, *, pcbDescriptor: int, ppDescriptor: bytes | None = ..., result: int
-    ) -> None: ...
 
 class R_SetMachineSecurityRequest(OperationRequest[R_SetMachineSecurityResponse]):
     SecurityInformation: int
     cbDescriptor: int
     pDescriptor: bytes
-    def __init__(
-        self, *, SecurityInformation: int, cbDescriptor: int, pDescriptor: bytes
-    ) -> None: ...
 
 class R_SetMachineSecurityResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_GetQueueStatusRequest(OperationRequest[R_GetQueueStatusResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_GetQueueStatusResponse(Value):
     pNow: int
     pStarted: int
     pcQueues: int
-    ppQueues: list[QUEUE_STATUS] | None
+    ppQueues: list[QUEUE_STATUS] | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        pNow: int,
-        pStarted: int,
-        pcQueues: int,
-        ppQueues: list[QUEUE_STATUS] | None = ...,
-        result: int,
-    ) -> None: ...
 
 class R_MakeBackupWithSecretsRequest(OperationRequest[R_MakeBackupWithSecretsResponse]):
     pwszDirectory: str
-    def __init__(self, *, pwszDirectory: str) -> None: ...
 
 class R_MakeBackupWithSecretsResponse(Value):
-    ppwszProblem: str | None
+    ppwszProblem: str | None = ...
     result: int
-    def __init__(self, *, ppwszProblem: str | None = ..., result: int) -> None: ...
 
 class R_SetMaxDeliveriesRequest(OperationRequest[R_SetMaxDeliveriesResponse]):
     pQueueFormat: QUEUE_FORMAT
     MaxDeliveries: int
     pwszSubqueue: str
-    def __init__(
-        self, *, pQueueFormat: QUEUE_FORMAT, MaxDeliveries: int, pwszSubqueue: str
-    ) -> None: ...
 
 class R_SetMaxDeliveriesResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_GetMaxDeliveriesRequest(OperationRequest[R_GetMaxDeliveriesResponse]):
     pQueueFormat: QUEUE_FORMAT
-    def __init__(self, *, pQueueFormat: QUEUE_FORMAT) -> None: ...
 
 class R_GetMaxDeliveriesResponse(Value):
     pMaxDeliveries: int
-    ppwszSubqueue: str | None
+    ppwszSubqueue: str | None = ...
     result: int
-    def __init__(
-        self, *, pMaxDeliveries: int, ppwszSubqueue: str | None = ..., result: int
-    ) -> None: ...
 
 class R_CreateTokenRequest(OperationRequest[R_CreateTokenResponse]):
     pwszName: str
     pwszAccount: str
     Rights: int
-    pQueues: CALPWSTR | None
+    pQueues: CALPWSTR | None = ...
     Life: int
-    def __init__(
-        self,
-        *,
-        pwszName: str,
-        pwszAccount: str,
-        Rights: int,
-        pQueues: CALPWSTR | None = ...,
-        Life: int,
-    ) -> None: ...
 
 class R_CreateTokenResponse(Value):
-    ppwszToken: str | None
+    ppwszToken: str | None = ...
     result: int
-    def __init__(self, *, ppwszToken: str | None = ..., result: int) -> None: ...
 
 class R_ListTokensRequest(OperationRequest[R_ListTokensResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_ListTokensResponse(Value):
     pcTokens: int
-    ppTokens: list[TOKEN] | None
+    ppTokens: list[TOKEN] | None = ...
     result: int
-    def __init__(
-        self, *, pcTokens: int, ppTokens: list[TOKEN] | None = ..., result: int
-    ) -> None: ...
 
 class R_DeleteTokenRequest(OperationRequest[R_DeleteTokenResponse]):
     pwszName: str
-    def __init__(self, *, pwszName: str) -> None: ...
 
 class R_DeleteTokenResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...
 
 class R_GetOverviewRequest(OperationRequest[R_GetOverviewResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_GetOverviewResponse(Value):
-    ppwszOverview: str | None
+    ppwszOverview: str | None = ...
     result: int
-    def __init__(self, *, ppwszOverview: str | None = ..., result: int) -> None: ...
 
 class R_CreateLogonRequest(OperationRequest[R_CreateLogonResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_CreateLogonResponse(Value):
-    ppwszToken: str | None
-    ppwszPage: str | None
+    ppwszToken: str | None = ...
+    ppwszPage: str | None = ...
     result: int
-    def __init__(
-        self, *, ppwszToken: str | None = ..., ppwszPage: str | None = ..., result: int
-    ) -> None: ...
 
 class R_GetInFlightRequest(OperationRequest[R_GetInFlightResponse]):
-    def __init__(self) -> None: ...
+    pass
 
 class R_GetInFlightResponse(Value):
-    ppwszInFlight: str | None
+    ppwszInFlight: str | None = ...
     result: int
-    def __init__(self, *, ppwszInFlight: str | None = ..., result: int) -> None: ...
 
 class R_ResendDeadLetterRequest(OperationRequest[R_ResendDeadLetterResponse]):
     pQueueFormat: QUEUE_FORMAT
     LookupId: int
-    pTo: QUEUE_FORMAT | None
+    pTo: QUEUE_FORMAT | None = ...
     TimeToBeReceived: int
-    def __init__(
-        self,
-        *,
-        pQueueFormat: QUEUE_FORMAT,
-        LookupId: int,
-        pTo: QUEUE_FORMAT | None = ...,
-        TimeToBeReceived: int,
-    ) -> None: ...
 
 class R_ResendDeadLetterResponse(Value):
     result: int
-    def __init__(self, *, result: int) -> None: ...

@@ -9,67 +9,32 @@ from rpcqm.codec.types.mqmq import OBJECTID
 MOST_TOLD: Final = 1000
 
 class WAY_EVENT(Value):
-    Time: int
-    LookupId: int
-    Happening: int
-    pwszQueue: str | None
-    pwszDetail: str | None
-    pwszMachine: str | None
-    def __init__(
-        self,
-        *,
-        Time: int = ...,
-        LookupId: int = ...,
-        Happening: int = ...,
-        pwszQueue: str | None = ...,
-        pwszDetail: str | None = ...,
-        pwszMachine: str | None = ...,
-    ) -> None: ...
+    Time: int = ...
+    LookupId: int = ...
+    Happening: int = ...
+    pwszQueue: str | None = ...
+    pwszDetail: str | None = ...
+    pwszMachine: str | None = ...
 
 class WAY_PLACE(Value):
-    LookupId: int
-    Arrived: int
-    Sent: int
-    State: int
-    Hops: int
-    pwszQueue: str | None
-    pwszLabel: str | None
-    pwszDestination: str | None
-    pwszDead: str | None
-    def __init__(
-        self,
-        *,
-        LookupId: int = ...,
-        Arrived: int = ...,
-        Sent: int = ...,
-        State: int = ...,
-        Hops: int = ...,
-        pwszQueue: str | None = ...,
-        pwszLabel: str | None = ...,
-        pwszDestination: str | None = ...,
-        pwszDead: str | None = ...,
-    ) -> None: ...
+    LookupId: int = ...
+    Arrived: int = ...
+    Sent: int = ...
+    State: int = ...
+    Hops: int = ...
+    pwszQueue: str | None = ...
+    pwszLabel: str | None = ...
+    pwszDestination: str | None = ...
+    pwszDead: str | None = ...
 
 class R_GetWayRequest(OperationRequest[R_GetWayResponse]):
     pMessageId: OBJECTID
-    def __init__(self, *, pMessageId: OBJECTID) -> None: ...
 
 class R_GetWayResponse(Value):
     pQueueManager: UUID
-    ppwszName: str | None
+    ppwszName: str | None = ...
     pcEvents: int
-    ppEvents: list[WAY_EVENT] | None
+    ppEvents: list[WAY_EVENT] | None = ...
     pcPlaces: int
-    ppPlaces: list[WAY_PLACE] | None
+    ppPlaces: list[WAY_PLACE] | None = ...
     result: int
-    def __init__(
-        self,
-        *,
-        pQueueManager: UUID,
-        ppwszName: str | None = ...,
-        pcEvents: int,
-        ppEvents: list[WAY_EVENT] | None = ...,
-        pcPlaces: int,
-        ppPlaces: list[WAY_PLACE] | None = ...,
-        result: int,
-    ) -> None: ...

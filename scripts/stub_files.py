@@ -201,7 +201,9 @@ class _Stub:
 
 def _class(name: str, base: str, typed: Iterable[tuple[str, str, bool]]) -> str:
     """A class with attributes; the constructor that takes them by keyword follows from `Value`."""
-    lines = [f"    {name}: {python}{' = ...' if default else ''}" for name, python, default in typed]
+    lines = [
+        f"    {each}: {python}{' = ...' if default else ''}" for each, python, default in typed
+    ]
     return "\n".join([f"class {name}({base}):", *(lines or ["    pass"])])
 
 

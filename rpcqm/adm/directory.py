@@ -10,6 +10,7 @@ from rpcqm.adm.directory_object import (
     DirectoryObject,
     DistributionList,
     Enterprise,
+    QueueAlias,
     RoutingLink,
     Site,
     User,
@@ -85,7 +86,8 @@ DIRECTORY_ATTRIBUTES: dict[type[DirectoryObject], tuple[str, ...]] = {
     ),
     Queue: QUEUE_ATTRIBUTES,
     User: ("identifier", "security_identifier", "certificate_digest_list", "certificates"),
-    DistributionList: ("identifier", "name", "format_names"),
+    DistributionList: ("identifier", "name", "format_names", "full_path", "directory_path"),
+    QueueAlias: ("identifier", "name", "format_name", "full_path", "directory_path"),
 }
 """The directory attributes of every kind of object."""
 
@@ -103,6 +105,7 @@ class DirectoryContents:
     queues: list[Queue] = field(default_factory=list)
     users: list[User] = field(default_factory=list)
     distribution_lists: list[DistributionList] = field(default_factory=list)
+    queue_aliases: list[QueueAlias] = field(default_factory=list)
 
     def of(self, kind: type[T]) -> Iterator[T]:
         """The objects of one kind, in the order of the directory."""
@@ -114,6 +117,7 @@ class DirectoryContents:
             self.queues,
             self.users,
             self.distribution_lists,
+            self.queue_aliases,
         )
         for elements in everything:
             for element in elements:

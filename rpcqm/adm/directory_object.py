@@ -73,3 +73,15 @@ class DistributionList(DirectoryObject):
 
     name: str = ""
     format_names: list[str] = field(default_factory=list)
+    full_path: str = ""
+    directory_path: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class QueueAlias(DirectoryObject):
+    """What a path in the directory stands for: the format name of a queue ([MS-MQDSSM] 2.3)."""
+
+    name: str = ""
+    format_name: str = ""
+    full_path: str = ""
+    directory_path: str = ""

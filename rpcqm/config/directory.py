@@ -30,7 +30,12 @@
     identifier = "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b"
     members = ['DIRECT=OS:server1\\private$\\orders']
 
-Sites, links and users need no identifier: one follows from their names.
+    [[queue_alias]]
+    name = "shop"
+    format_name = 'DIRECT=OS:server1\\private$\\orders'
+    full_path = "CN=shop,OU=aliases,DC=example,DC=org"
+
+Sites, links, users and aliases need no identifier: one follows from their names.
 """
 
 from pathlib import Path

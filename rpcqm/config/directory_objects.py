@@ -11,6 +11,7 @@ from rpcqm.adm.directory_object import (
     DirectoryObject,
     DistributionList,
     Enterprise,
+    QueueAlias,
     RoutingLink,
     Site,
     User,
@@ -125,6 +126,7 @@ class DirectoryObjectReader:
             ("queue", "path"),
             ("user", "sid"),
             ("distribution_list", "name"),
+            ("queue_alias", "name"),
             *((name, "identifier") for name in TABLES),
         ):
             seen: set[object] = set()
@@ -200,8 +202,14 @@ class DirectoryObjectReader:
         contents.queues = [_queue(row, machines) for row in self._rows["queue"]]
         contents.users = [_user(row) for row in self._rows["user"]]
         contents.distribution_lists = [
-            DistributionList(row["identifier"], row["name"], row["members"])
+            DistributionList(row["identifier"], row["name"], row["members"], **_place(row))
             for row in self._rows["distribution_list"]
+        ]
+        contents.queue_aliases = [
+            QueueAlias(
+                _identifier("queue_alias", row), row["name"], row["format_name"], **_place(row)
+            )
+            for row in self._rows["queue_alias"]
         ]
         return contents
 
@@ -214,6 +222,11 @@ def _identifier(table: str, row: Row, *names: str) -> UUID:
     """The identifier given, else one that follows from names."""
     text = ":".join([table, *(names or (row["name"],))]).casefold()
     return row.get("identifier") or uuid5(_NAMESPACE, text)
+
+
+def _place(row: Row) -> Row:
+    """Where Active Directory has an object, as far as the file says it."""
+    return {key: row.get(key, "") for key in ("full_path", "directory_path")}
 
 
 def _chosen(elements: Mapping[str, T], row: Row, key: str) -> Iterator[T]:
@@ -287,8 +300,7 @@ def _queue(row: Row, machines: dict[str, QueueManager]) -> Queue:
         transactional=row.get("transactional", False),
         security=row.get("sddl", b""),
         base_priority=row.get("base_priority", 0),
-        full_path=row.get("full_path", ""),
-        directory_path=row.get("directory_path", ""),
+        **_place(row),
         queue_type=QueueType.PUBLIC,
         queue_manager=machine,
         unsaid=_NOT_IN_FILES[Queue],

@@ -11,12 +11,19 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName, QueueKind
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
-from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
+from rpcqm.codec.types.mqvalues import FormatNameType, QueuePrivacyLevel
 from rpcqm.config.values import Entry, each, text, truth, whole_within
 
 MAXIMUM_COST = 999_999
 """The dearest routing link ([MS-MQDMPR] 3.1.1.8)."""
 
+_OF_ONE_QUEUE = frozenset(
+    {
+        FormatNameType.QUEUE_FORMAT_TYPE_DIRECT,
+        FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
+        FormatNameType.QUEUE_FORMAT_TYPE_PRIVATE,
+    }
+)
 _PRIVACY = {
     "none": QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE,
     "optional": QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL,
@@ -53,6 +60,14 @@ def _format_name(value: object) -> str:
         return str(FormatName.parse(text(value)))
     except MQError:
         raise ValueError from None
+
+
+def _alias_of(value: object) -> str:
+    """The name of one queue: of those that [MS-MQDSSM] 2.3 has, a direct, a public or a private."""
+    name = _format_name(value)
+    if FormatName.parse(name).type not in _OF_ONE_QUEUE:
+        raise ValueError
+    return name
 
 
 def _privacy(value: object) -> QueuePrivacyLevel:
@@ -94,6 +109,11 @@ _NAMES = Entry(each(text), "a list of names")
 _SECONDS = Entry(whole_within(0, 0xFFFF_FFFF), "seconds from 0 to 4294967295")
 _KILOBYTES = Entry(whole_within(0, 0xFFFF_FFFF), "KiB from 0 to 4294967295")
 _KEY = Entry(_base64, "base64 of a public key")
+_PLACE = {
+    "full_path": Entry(text, "the distinguished name in Active Directory"),
+    "directory_path": Entry(_ldap_url, "an LDAP URL, LDAP://SERVER/NAME"),
+}
+"""Where Active Directory has an object that paths may name ([MC-MQAC] 3.12.6.1)."""
 
 TABLES: dict[str, dict[str, Entry]] = {
     "enterprise": {
@@ -149,8 +169,7 @@ TABLES: dict[str, dict[str, Entry]] = {
         "privacy": Entry(_privacy, "one of none, optional, body"),
         "base_priority": Entry(whole_within(-0x8000, 0x7FFF), "a number from -32768 to 32767"),
         "sddl": Entry(_descriptor, "a security descriptor in SDDL"),
-        "full_path": Entry(text, "the distinguished name of the queue in Active Directory"),
-        "directory_path": Entry(_ldap_url, "an LDAP URL, LDAP://SERVER/NAME"),
+        **_PLACE,
     },
     "user": {
         "name": _NAME,
@@ -162,6 +181,15 @@ TABLES: dict[str, dict[str, Entry]] = {
         "name": _NAME,
         "identifier": _OWN_GUID,
         "members": Entry(each(_format_name), "a list of format names", required=True),
+        **_PLACE,
+    },
+    "queue_alias": {
+        "name": _NAME,
+        "identifier": _GUID,
+        "format_name": Entry(
+            _alias_of, "the name of a queue, DIRECT=…, PUBLIC=… or PRIVATE=…", required=True
+        ),
+        **_PLACE,
     },
 }
 """Every table of the file, with its keys; `enterprise` is one table, the others are lists."""

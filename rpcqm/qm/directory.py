@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import NoReturn
 from uuid import UUID
 
-from rpcqm.adm.directory import equals
-from rpcqm.adm.directory_object import DistributionList, Enterprise
+from rpcqm.adm.directory import AttributeFilter, equals
+from rpcqm.adm.directory_object import DistributionList, Enterprise, QueueAlias
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
@@ -127,24 +127,35 @@ class Directory(DirectoryAccess):
     def find_directory_path(self, path: str) -> FormatName:
         """What a path in the directory, LDAP://…, names ([MC-MQAC] 3.12.6.1).
 
-        It is the path or the distinguished name of a public queue, or <GUID=…> of a queue or a
+        It is the path, the distinguished name or <GUID=…> of a public queue, a queue alias or a
         distribution list (G287). Raises MQ_ERROR_QUEUE_NOT_FOUND.
         """
         scheme, _, rest = path.partition("//")
+        name = rest if "=" in rest.partition("/")[0] else rest.partition("/")[2]
         if scheme.upper() == "LDAP:" and rest and not self._queue_manager.directory_offline:
-            name = rest if "=" in rest.partition("/")[0] else rest.partition("/")[2]
-            filters = [equals("directory_path", path), equals("full_path", name)]
+            filters = [equals("directory_path", path)]
+            if name:  # most objects of a file have no full path, and are not meant by none
+                filters.append(equals("full_path", name))
             filters += [equals("identifier", guid) for guid in _guid_in(name)]
             for wanted in filters:
-                queue = self.read_directory(Queue, [wanted])[1]
-                if queue is not None:
-                    return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, queue.identifier)
-            for guid in _guid_in(name):
-                found = self.read_directory(DistributionList, [equals("identifier", guid)])[1]
+                found = self._recipient(wanted)
                 if found is not None:
-                    value = DistributionListName(found.identifier, None)
-                    return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_DL, value)
+                    return found
         raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, path)
+
+    def _recipient(self, wanted: AttributeFilter) -> FormatName | None:
+        """The name of the queue, what the alias names, or the name of the list that is wanted."""
+        queue = self.read_directory(Queue, [wanted])[1]
+        if queue is not None:
+            return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, queue.identifier)
+        alias = self.read_directory(QueueAlias, [wanted])[1]
+        if alias is not None:
+            return FormatName.parse(alias.format_name)
+        several = self.read_directory(DistributionList, [wanted])[1]
+        if several is None:
+            return None
+        value = DistributionListName(several.identifier, None)
+        return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_DL, value)
 
     def destination_queue_manager(self, format_name: FormatName) -> UUID | None:
         """The owner of the queue that a name means; None if the directory does not know it."""

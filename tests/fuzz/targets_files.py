@@ -225,6 +225,9 @@ sid = "S-1-5-21-1-2-3-1001"
 name = "all"
 identifier = "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b"
 members = ['DIRECT=OS:a\\\\private$\\\\orders']
+[[queue_alias]]
+name = "shop"
+format_name = 'DIRECT=OS:a\\\\private$\\\\orders'
 """
 
 

@@ -77,6 +77,11 @@ members = ['DIRECT=OS:other\private$\a', 'PUBLIC={OWN_QUEUE}', 'DL={INNER_LIST}'
 name = "inner"
 identifier = "{INNER_LIST}"
 members = ['DIRECT=OS:OTHER\private$\A', 'PUBLIC={THEIR_QUEUE}', 'DL={LIST}']
+
+[[queue_alias]]
+name = "shop"
+format_name = 'DIRECT=OS:other\private$\a'
+full_path = "CN=shop"
 """
 
 

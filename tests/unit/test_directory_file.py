@@ -68,6 +68,9 @@ def test_queues_and_lists_are_named_by_their_identifiers(tmp_path: Path) -> None
     assert theirs.queue_manager.identifier == SERVER
     assert own.queue_type is QueueType.PUBLIC
     assert contents.distribution_lists[0].identifier == LIST
+    (alias,) = contents.queue_aliases
+    assert (alias.name, alias.format_name) == ("shop", r"DIRECT=OS:other\private$\a")
+    assert (alias.full_path, alias.directory_path) == ("CN=shop", "")
 
 
 def test_identifiers_that_are_not_given_follow_from_names(tmp_path: Path) -> None:
@@ -128,6 +131,11 @@ def test_identifiers_that_are_not_given_follow_from_names(tmp_path: Path) -> Non
             f'[[distribution_list]]\nname = "a"\nidentifier = "{LIST}"\n'
             f"members = ['DL={OWN_QUEUE}']\n",
             f"4: `distribution_list.members` names DL={OWN_QUEUE}, which is not in this file.",
+        ),
+        (
+            f'[[queue_alias]]\nname = "a"\nformat_name = "DL={LIST}"\n',
+            "3: `queue_alias.format_name` is the name of a queue, DIRECT=…, PUBLIC=… or PRIVATE=…, "
+            f"not 'DL={LIST}'.",
         ),
         (
             f"[[queue]]\npath = 'x\\q'\nidentifier = \"{LIST}\"\nprivacy = []\n"

@@ -29,6 +29,9 @@ DIRECTORY = """
 name = "here"
 identifier = "aaaaaaaa-0000-0000-0000-000000000003"
 [[queue]]
+path = "here\\\\unplaced"
+identifier = "aaaaaaaa-0000-0000-0000-000000000004"
+[[queue]]
 path = "here\\\\invoices"
 identifier = "aaaaaaaa-0000-0000-0000-000000000001"
 directory_path = "LDAP://server/CN=invoices,CN=msmq"
@@ -38,8 +41,17 @@ sddl = "D:(A;;GA;;;WD)"
 name = "all"
 identifier = "aaaaaaaa-0000-0000-0000-000000000002"
 members = ["PUBLIC=aaaaaaaa-0000-0000-0000-000000000001"]
+directory_path = "LDAP://server/CN=all,OU=lists"
+full_path = "CN=all,OU=lists,CN=here"
+[[queue_alias]]
+name = "shop"
+identifier = "aaaaaaaa-0000-0000-0000-000000000005"
+format_name = 'DIRECT=OS:.\\private$\\orders'
+directory_path = "LDAP://server/CN=shop,OU=aliases"
+full_path = "CN=shop,OU=aliases,CN=here"
 """
 PUBLIC = "PUBLIC=aaaaaaaa-0000-0000-0000-000000000001"
+EVERYBODY = "DL=aaaaaaaa-0000-0000-0000-000000000002"
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +180,14 @@ def test_a_path_name_of_no_queue_is_refused(objects: Objects, path: str, status:
         ("LDAP://CN=invoices,CN=msmq,CN=here", PUBLIC),
         ("LDAP://any/CN=invoices,CN=msmq,CN=here", PUBLIC),
         ("LDAP://<GUID=aaaaaaaa000000000000000000000001>", PUBLIC),
-        (
-            "LDAP://<GUID={aaaaaaaa-0000-0000-0000-000000000002}>",
-            "DL=aaaaaaaa-0000-0000-0000-000000000002",
-        ),
+        ("LDAP://<GUID={aaaaaaaa-0000-0000-0000-000000000002}>", EVERYBODY),
+        ("LDAP://server/CN=all,OU=lists", EVERYBODY),
+        ("LDAP://any/CN=all,OU=lists,CN=here", EVERYBODY),
+        ("LDAP://<GUID=aaaaaaaa-0000-0000-0000-000000000005>", DIRECT),
+        ("LDAP://server/CN=shop,OU=aliases", DIRECT),
+        ("LDAP://CN=shop,OU=aliases,CN=here", DIRECT),
+        ("LDAP://server", None),
+        ("LDAP://server/", None),
         ("LDAP://CN=nobody", None),
         ("CN=invoices,CN=msmq,CN=here", None),
     ],

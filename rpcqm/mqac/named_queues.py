@@ -9,7 +9,7 @@ class NamedQueues(Owned):
     """An object that names one or several queues: an MSMQQueueInfo, an MSMQDestination."""
 
     def resolved_format_names(self) -> tuple[FormatName, ...]:
-        """What it names, looked up if only a path name is known; raises MQError."""
+        """What it names, looked up if only a path name is known; () for nothing, or MQError."""
         raise NotImplementedError
 
 

@@ -145,7 +145,9 @@ class MSMQQueueInfo(NamedQueues):
         return format_name_of_path(self._machine, str(path))
 
     def resolved_format_names(self) -> tuple[FormatName, ...]:
-        return self._update_format_name()
+        """What it names, () while it names nothing, as an MSMQDestination; raises MQError."""
+        is_named = self._format_name is not None or bool(self.queue.pathname)
+        return self._update_format_name() if is_named else ()
 
     def _single_name(self) -> FormatName:
         """The name of one queue that has properties; MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION."""

@@ -325,6 +325,9 @@ def test_the_queues_for_answers_are_told_to_receivers(
         assert objects.get(shown, "FormatName") == RESPONSE
     objects.com.call(message, f"{kind}_{name}", None)
     assert objects.get(message, name) is None
+    objects.com.call(message, f"{kind}_{name}", info)
+    objects.com.call(message, f"{kind}_{name}", objects.create(clsids.MSMQ_QUEUE_INFO, interface))
+    assert objects.get(message, name) is None
 
 
 @pytest.mark.conformance(

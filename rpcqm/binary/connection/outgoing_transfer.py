@@ -156,7 +156,7 @@ class OutgoingTransfer:
         self._opened()
 
     def _resolved(self, outcome: Completion[list[NextHop]]) -> None:
-        """[MS-MQQB] 3.1.5.2.1: without an address the queue needs validation."""
+        """[MS-MQQB] 3.1.5.2.1: what waits and has no address to go to needs validation."""
         self._busy = False
         if self.stopped:
             return
@@ -166,7 +166,8 @@ class OutgoingTransfer:
             by_name = self._protocol.is_direct(self.name)
             no_data = ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE
             self._record(ConnectionStatus.DNS_FAILURE if by_name else no_data)
-            self._set_state(OutgoingQueueState.NEED_VALIDATION)
+            if self.has_messages:
+                self._set_state(OutgoingQueueState.NEED_VALIDATION)
             self._unresolved += 1
             self._retry_later(self._unresolved)
             return

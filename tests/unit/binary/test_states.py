@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
@@ -55,6 +56,25 @@ def test_a_queue_whose_address_is_unknown_needs_validation(pair: Exchanging) -> 
     pair.alice.send(UNKNOWN, b"content")
     pair.settle(1)
     assert seen == ["NeedValidation"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.1")
+def test_a_queue_from_which_nothing_is_to_be_sent_needs_no_validation(
+    pair: Exchanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages are purged while somebody looks for the address."""
+    seen, found = states_of(pair), Completion[tuple[str, ...]]()
+    monkeypatch.setattr(pair.alice, "resolve", lambda host, senders: found)
+    pair.alice.send(ORDERS, b"content")
+    pair.alice.engine.queues.purge_queue(pair.alice.outgoing(ORDERS))
+    pair.settle(1)
+    found.fail(OSError("no such host"))
+    pair.settle(1)
+    assert seen == []
+    monkeypatch.undo()
+    pair.alice.send(ORDERS, b"more")
+    pair.settle(1)
+    assert seen == ["Waiting", "Connected"]
 
 
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")

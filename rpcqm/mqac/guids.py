@@ -1,6 +1,9 @@
 """GUIDs as clients of COM write them."""
 
+import re
 from uuid import UUID
+
+_GUID = re.compile("[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def braced(identifier: object) -> str:
@@ -9,10 +12,7 @@ def braced(identifier: object) -> str:
 
 
 def guid_of(given: str) -> UUID | None:
-    """The GUID of a text with or without braces; None where it is none."""
+    """The GUID of a text with or without braces; None where it is none, whatever UUID takes."""
     if given[:1] == "{" and given[-1:] == "}":
         given = given[1:-1]
-    try:
-        return UUID(given)
-    except ValueError:
-        return None
+    return UUID(given) if _GUID.fullmatch(given) else None

@@ -113,7 +113,9 @@ def test_a_machine_is_found_by_its_name_and_by_its_identifier(objects: Objects) 
     unknown = HResult.MQ_ERROR_MACHINE_NOT_FOUND
     assert refusal(objects, made, "MachineIdOfMachineName", "nobody") is unknown
     assert refusal(objects, made, "MachineNameOfMachineId", str(OWN_QUEUE)) is unknown
-    assert refusal(objects, made, "MachineNameOfMachineId", "x") is HResult.E_INVALIDARG
+    odd = (f"urn:uuid:{ROUTER}", ROUTER.hex, f"{{{ROUTER}", str(ROUTER).replace("22", "2_", 1))
+    for wrong in ("x", *odd):
+        assert refusal(objects, made, "MachineNameOfMachineId", wrong) is HResult.E_INVALIDARG
 
 
 @point(

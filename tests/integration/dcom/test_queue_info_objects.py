@@ -99,8 +99,9 @@ class Property:
 
 
 GUID = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
+NO_GUID = "{00000000-0000-0000-0000-000000000000}"
 PROPERTIES = [
-    Property("ServiceTypeGuid", 8, 9, GUID, "{00000000-0000-0000-0000-000000000000}"),
+    Property("ServiceTypeGuid", 8, 9, GUID, NO_GUID),
     Property("Label", 10, 11, "höst 𝄞", "", "label"),
     Property("PrivLevel", 17, 18, 2, 0, "privacy"),
     Property("Journal", 19, 20, 1, 0, "journal"),
@@ -174,6 +175,8 @@ def test_what_nobody_sets_is_told_as_qmcomm_tells_it(objects: Objects) -> None:
 def test_a_queue_of_the_system_has_no_properties_of_an_application(objects: Objects) -> None:
     info = by_name(objects, f"MACHINE={WORKSTATION};DEADLETTER")
     assert objects.get(info, "QueueGuid") is None
+    assert objects.get(info, "ServiceTypeGuid") == NO_GUID
+    assert objects.get(info, "Label") == ""
     assert objects.get(info, "Quota") == -1 == objects.get(info, "JournalQuota")
     assert objects.get(info, "PrivLevel") == 1
     assert objects.get(info, "Journal") == 0 == objects.get(info, "Authenticate")
@@ -201,13 +204,14 @@ def test_a_name_leads_to_the_other(objects: Objects) -> None:
     assert objects.get(other, "FormatName") == r"DIRECT=OS:WORKSTATION\private$\orders"
 
 
-@point("12-PathName", "15-FormatName", "34-Open")
+@point("12-PathName", "15-FormatName", "34-Open", "8-ServiceTypeGuid")
 def test_an_object_that_names_nothing_can_do_nothing(objects: Objects) -> None:
     info = by_name(objects, "")
     nothing = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
     for operation, arguments in (
         ("get_PathName", ()),
         ("get_Label", ()),
+        ("get_ServiceTypeGuid", ()),
         ("Open", (1, 0)),
         ("Refresh", ()),
         ("Update", ()),
@@ -319,12 +323,31 @@ def test_a_queue_is_opened_in_the_ways_that_there_are(objects: Objects) -> None:
     for access in (1, 2, 32):
         opened = objects.com.call(info, "Open", access, 0)
         assert (objects.get(opened, "Access"), objects.get(opened, "ShareMode")) == (access, 0)
-    for access, share in ((2, 1), (4, 0), (0, 0), (130, 0), (1, 2)):
+    for access, share in ((2, 1), (4, 0), (0, 0), (128, 0), (130, 0), (3, 0), (33, 0), (1, 2)):
         status = refusal(objects, info, "Open", access, share)
         assert status is HResult.MQ_ERROR_INVALID_PARAMETER
     assert refusal(objects, objects.queue_info(new_path()), "Open", 1, 0) is (
         HResult.MQ_ERROR_QUEUE_NOT_FOUND
     )
+
+
+@point("34-Open")
+@pytest.mark.conformance("MQAC-element-MQACCESS")
+def test_a_queue_is_open_for_what_its_access_says(objects: Objects) -> None:
+    _, info = made(objects)
+    receiving, sending, peeking = (objects.com.call(info, "Open", each, 0) for each in (1, 2, 32))
+    denied = HResult.MQ_ERROR_ACCESS_DENIED
+    for queue in (receiving, peeking):
+        assert refusal(objects, objects.message(), "Send", queue, None) is denied
+    objects.send(objects.message(), sending)
+    now = number(0)
+    arguments = {"Peek": (NO, NO, now, NO), "Receive": (None, NO, NO, now, NO)}
+    for queue, read in ((sending, "Peek"), (sending, "Receive"), (peeking, "Receive")):
+        assert refusal(objects, queue, read, *arguments[read]) is denied
+    for queue, read in ((peeking, "Peek"), (receiving, "Peek"), (receiving, "Receive")):
+        objects.com.call(queue, read, *arguments[read])
+    gone = refusal(objects, peeking, "Peek", *arguments["Peek"])
+    assert gone is HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
 
 # Public queues

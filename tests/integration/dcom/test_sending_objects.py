@@ -12,7 +12,7 @@ from rpcqm.codec.automation.values import MISSING, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
-from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
+from rpcqm.codec.types.mqvalues import MQMSG_DEADLETTER, MQMSG_JOURNAL, VARENUM, QueueAccessType
 from tests.support import clsids
 from tests.support.com_objects import (
     ADMINISTRATOR,
@@ -414,6 +414,56 @@ def test_a_message_that_nobody_receives_in_time_is_reported(objects: Objects) ->
     report = objects.received()
     assert objects.get(report, "Class") == 0xC002
     assert objects.get(report, "CorrelationId") == objects.get(message, "Id")
+
+
+def is_dead(objects: Objects, message: Reference, name: str = "DEADLETTER") -> bool:
+    """Whether a dead-letter queue of the system has a message."""
+    queue = FormatName.parse(rf"DIRECT=OS:.\system$;{name}")
+    with objects.client.open_reader(queue, peek_only=True) as reader:
+        found = [octets(each.identifier.encode()) for each in reader.browse()]
+    return objects.get(message, "Id") in found
+
+
+def short_lived(objects: Objects, journal: int = MQMSG_DEADLETTER, seconds: int = 1) -> Reference:
+    message = objects.message()
+    objects.put(message, "MaxTimeToReceive", seconds)
+    objects.put(message, "Journal", journal)
+    return message
+
+
+@pytest.mark.conformance("MQAC-event-time_to_be_received_expiration")
+@pytest.mark.parametrize(
+    ("path", "transaction", "name"),
+    [(QUEUE, None, "DEADLETTER"), (STREAM, number(3), "DEADXACT")],
+    ids=["plain", "transactional"],
+)
+def test_what_nobody_receives_in_time_is_a_dead_letter_if_it_asks_for_that(
+    objects: Objects, path: str, transaction: Variant | None, name: str
+) -> None:
+    target = objects.destination("DIRECT=OS:" + path)
+    kept, lost = short_lived(objects), short_lived(objects, MQMSG_JOURNAL)
+    for message in (lost, kept):
+        objects.send(message, target, transaction)
+    until(lambda: is_dead(objects, kept, name))
+    assert objects.bodies(path) == []
+    assert not is_dead(objects, lost, name)
+
+
+@pytest.mark.conformance("MQAC-event-time_to_be_received_expiration")
+def test_what_a_transaction_holds_expires_when_that_is_aborted(objects: Objects) -> None:
+    held, other = short_lived(objects, seconds=3), short_lived(objects, seconds=3)
+    objects.send(held, objects.destination("DIRECT=OS:" + STREAM), number(3))
+    dispenser = objects.create(clsids.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3")
+    transaction = objects.com.call(dispenser, "BeginTransaction")
+    queue = objects.open(QueueAccessType.RECEIVE_ACCESS, STREAM)
+    within = Variant(VARENUM.VT_DISPATCH, transaction)
+    objects.com.call(queue, "Receive", within, None, None, number(0), None)
+    objects.send(other, objects.destination())
+    until(lambda: is_dead(objects, other))
+    assert not is_dead(objects, held, "DEADXACT")
+    objects.com.call(transaction, "Abort", None, None)
+    until(lambda: is_dead(objects, held, "DEADXACT"))
+    assert objects.bodies(STREAM) == []
 
 
 @pytest.mark.conformance("MQAC-coclass-MSMQEvent")

@@ -78,6 +78,21 @@ def test_a_sender_may_be_anonymous_where_anonymous_may_send(
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+def test_a_queue_manager_that_says_so_is_everyone_where_the_operator_believes_it(
+    victim: Victim, stranger: Stranger, setting: str
+) -> None:
+    name = victim.create("of-all", "--sddl", "O:BAD:(A;;GA;;;BA)(A;;0x4;;;WD)")
+    claim: dict[str, Any] = {
+        "sender_identifier_type": SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER,
+        "sender_identifier": stranger.guid.bytes_le,
+    }
+    stranger.send(name, body=b"a queue manager", **claim)
+    stranger.send(name, body=b"nobody")
+    victim.await_all(stranger)
+    assert victim.bodies(name) == ([b"a queue manager"] if setting == "claimed" else [])
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
 def test_a_damaged_sid_is_denied_and_the_session_goes_on(
     victim: Victim, stranger: Stranger
 ) -> None:

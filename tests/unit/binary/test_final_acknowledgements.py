@@ -3,10 +3,15 @@
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel, QueueShareMode
 from tests.support.binary_network import Node, Simulation
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 from tests.support.queue_manager import MEMORY
@@ -55,7 +60,7 @@ def purge_what_somebody_holds(pair: Exchanging) -> None:
     pair.settle()
 
 
-@pytest.mark.conformance("MQQB-rule-3.1.7.2.2")
+@pytest.mark.conformance("MQQB-rule-3.1.7.2.2", "MQAC-event-time_to_be_received_expiration")
 @pytest.mark.parametrize("happen", [expire, purge_what_somebody_holds])
 def test_what_a_restart_removes_is_told_to_its_source(
     pair: Exchanging, happen: Callable[[Exchanging], None]
@@ -65,6 +70,62 @@ def test_what_a_restart_removes_is_told_to_its_source(
     happen(pair)
     pair.bob.start()
     pair.settle(20)
+    assert pair.bob.bodies("stream") == pair.bob.bodies(DEAD) == []
+    assert pair.alice.bodies(DEAD) == [b"1"]
+    assert pair.alice.unsent == 0
+
+
+def finals(travelled: list[bytes]) -> list[int]:
+    """The classes of the final acknowledgements among what has travelled."""
+    found = [data for data in travelled if identify_packet(data) is PacketKind.FINAL_ACK]
+    return [int(PacketMessage(data).message_class) for data in found]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.2.2")
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ("positive_journaling_requested", [0x4000]),
+        ("negative_journaling_requested", [0x4000]),
+        ("final_ack_required", [0x4000]),
+        ("", []),
+    ],
+)
+def test_a_source_is_told_of_the_end_of_its_message_if_it_asks_for_that(
+    pair: Exchanging, wish: str, told: list[int]
+) -> None:
+    asked: dict[str, Any] = {wish: True} if wish else {}
+    pair.send(STREAM, transactional=True, **asked)
+    pair.settle(20)
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    pair.bob.receive("stream")
+    pair.settle(20)
+    assert finals(travelled) == told
+    assert pair.alice.unsent == 0
+
+
+REFUSALS: dict[MessageClass, dict[str, object]] = {
+    MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE: {"authentication": True},
+    MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION: {
+        "privacy_level": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY
+    },
+    MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED: {
+        "security": parse_sddl("O:BAD:(A;;GA;;;BA)").encode()
+    },
+}
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+@pytest.mark.parametrize("reason", REFUSALS, ids=lambda reason: reason.name)
+def test_a_source_is_told_at_once_what_is_refused(pair: Exchanging, reason: MessageClass) -> None:
+    for name, value in REFUSALS[reason].items():
+        setattr(pair.stream, name, value)
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    send(pair)
+    pair.settle(20)
+    assert finals(travelled) == [reason]
     assert pair.bob.bodies("stream") == []
     assert pair.alice.bodies(DEAD) == [b"1"]
     assert pair.alice.unsent == 0

@@ -19,6 +19,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
+from rpcqm.binary.caches import AgingCache
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.packet.enums import (
     HashAlgorithm,
@@ -294,6 +295,33 @@ def test_a_certificate_is_believed_for_twenty_minutes_and_read_again_soon_after(
         assert len(believed) == kept
 
 
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(
+            name, size, id=name, marks=pytest.mark.conformance(f"MQQB-timer-{name}_cleanup")
+        )
+        for name, size in (
+            ("receive_symmetric_key_cache", 127),
+            ("send_symmetric_key_cache", 53),
+            ("send_base_symmetric_key_cache", 53),
+            ("user_cert_cache", 53),
+        )
+    ],
+)
+def test_a_cache_takes_so_many_entries_and_gives_up_half_of_them_for_one_more(
+    pair: Pair, name: str, size: int
+) -> None:
+    cache: AgingCache[object, object] = getattr(pair.bob.protocol.security, name)
+    for number in range(size):
+        cache.add(number, number)
+    assert len(cache) == size
+    cache.add(size, size)
+    assert len(cache) == size - size // 2 + 1
+    assert cache.get(size // 2 - 1) is None
+    assert cache.get(size // 2) == size // 2
+
+
 def test_whoever_records_either_side_has_the_body_in_clear(pair: Pair) -> None:
     pair.bob.keys = OwnKeys(encryption_key=encryption_key())
     pair.bob.restart()
@@ -354,6 +382,21 @@ def test_an_encrypted_body_for_which_there_is_no_key_is_refused(pair: Pair) -> N
     pair.send(private_name(pair.bob), privacy_level=PrivacyLevel.ADVANCED)
     assert pair.arrived == []
     assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+def test_what_cannot_be_decrypted_is_refused_for_that_whoever_has_signed_it(
+    simulation: Simulation,
+) -> None:
+    """The signature is that of the body in clear (G542)."""
+    bobs = directory()
+    bobs.users.clear()
+    pair = Pair(simulation, bobs)
+    pair.sign()
+    pair.bob.engine.settings.send_insecure_nacks = True
+    pair.send(private_name(pair.bob), sid=SID, privacy_level=PrivacyLevel.ADVANCED)
+    assert pair.arrived == []
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION]
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.7.1.5", "MQQB-rule-3.1.7.1.5.1")

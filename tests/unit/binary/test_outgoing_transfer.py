@@ -199,6 +199,15 @@ def test_an_acknowledged_message_goes_to_the_source_journal(
     assert pair.alice.unsent == 0
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.4")
+def test_a_message_that_asks_for_no_journal_leaves_no_copy(pair: Exchanging) -> None:
+    pair.alice.send(ORDERS, b"content")
+    pair.settle(20)
+    assert pair.bob.bodies("orders") == [b"content"]
+    assert pair.alice.bodies("system$;journal") == []
+    assert pair.alice.unsent == 0
+
+
 def test_messages_of_higher_priority_go_first(pair: Exchanging) -> None:
     pair.bob.kill()
     for priority in (0, 7, 3):

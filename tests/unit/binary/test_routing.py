@@ -161,7 +161,11 @@ def test_a_site_gate_is_a_routing_server_among_the_gates_of_its_site() -> None:
 
 
 @pytest.mark.conformance(
-    "MQBR-rule-3.1.5.3", "MQBR-rule-3.1.5.7", "MQBR-rule-3.1.3.1", "MQBR-element-RoutingTable"
+    "MQBR-rule-3.1.5.2",
+    "MQBR-rule-3.1.5.3",
+    "MQBR-rule-3.1.5.7",
+    "MQBR-rule-3.1.3.1",
+    "MQBR-element-RoutingTable",
 )
 def test_site_gates_take_the_cheapest_way() -> None:
     enterprise = Enterprise()

@@ -11,7 +11,7 @@ from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import PacketKind, final_ack, order_ack
-from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.base import SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody, SessionAckPacket
 from rpcqm.codec.packet.message import build_user_message
@@ -160,6 +160,33 @@ def test_an_acknowledgement_that_is_nearly_due_rides_on_a_message() -> None:
     assert pair.initiator.received[-1][1] == packet(3)
     pair.clock.advance(60_000)
     assert pair.acceptor.session.is_open
+
+
+@pytest.mark.conformance("MQQB-event-construction_of_a_usermessage_packet")
+def test_what_rides_along_says_what_has_come_and_gone_and_rides_once() -> None:
+    pair = Pair(BinarySettings(window_size=40)).open()
+    for number, recoverable in ((1, False), (2, True), (3, True)):
+        pair.initiator.session.send(packet(number, recoverable), number)
+    pair.settle()
+    session, sent = pair.acceptor.session, pair.acceptor.sent
+    session.send(packet(4), 4)
+    pair.settle()
+    pair.clock.advance(376)
+    session.send(packet(5, True), 5)
+    header = SessionHeader.decode(sent[0], len(sent[0]) - SESSION_HEADER_SIZE)
+    assert header == SessionHeader(3, 1, 0b11, 2, 1, 40)
+    pair.settle()
+    assert pair.initiator.acknowledged == [1, 2, 3]
+    session.send(packet(6), 6)
+    assert len(sent[0]) == len(packet(6))
+    pair.settle()
+    for number in range(7, 26):  # one less than half a window
+        pair.initiator.session.send(packet(number), number)
+    pair.settle()
+    assert pair.initiator.acknowledged == [1, 2, 3]
+    pair.initiator.session.send(packet(26), 26)
+    pair.settle()
+    assert pair.initiator.acknowledged == [1, 2, 3, *range(7, 27)]
 
 
 @pytest.mark.conformance("MQQB-packet-OrderAck", "MQQB-packet-FinalAck")

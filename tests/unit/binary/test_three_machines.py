@@ -299,3 +299,39 @@ def test_each_hop_of_a_traced_message_is_reported(simulation: Simulation) -> Non
     label = f"{ALICE.hex[:4].upper()}:{identifier:08X}:01 received by {str(ALICE).upper()} at "
     assert sum(each.label.startswith(label) for each in found) == 3
     assert found[0].label.endswith(" PM Sun,Jun 15 25")
+
+
+def end_on_the_router(simulation: Simulation, transactional: bool) -> list[list[bytes]]:
+    """The dead letters of Alice and of the router, whose messages to Bob come too late."""
+    alice, router, bob = simulation.nodes.values()
+    bob.create("inbox", transactional=transactional)
+    name = private_name(bob, "inbox")
+    bob.kill()
+    wishes: dict[str, Any] = {"time_to_reach_queue": 30, "negative_journaling_requested": True}
+    alice.send(name, b"late", transactional=transactional, **wishes)
+    simulation.advance(120_000)
+    assert alice.unsent == router.unsent == 0
+    dead = "system$;deadxact" if transactional else "system$;deadletter"
+    return [node.bodies(dead) for node in (alice, router)]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.2")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_what_expires_on_a_router_is_kept_there_unless_its_source_has_it_still(
+    simulation: Simulation, transactional: bool
+) -> None:
+    """A transactional message stays at its source until its order is acknowledged (G541)."""
+    kept = [[b"late"], []] if transactional else [[], [b"late"]]
+    assert end_on_the_router(simulation, transactional) == kept
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.4")
+def test_only_the_source_keeps_a_copy_of_what_was_delivered(simulation: Simulation) -> None:
+    """Not each router that it has passed (G541)."""
+    alice, router, bob = simulation.nodes.values()
+    bob.create()
+    alice.send(private_name(bob, "orders"), b"hello", positive_journaling_requested=True)
+    simulation.advance(60_000)
+    assert bob.bodies() == [b"hello"]
+    journals = [node.bodies("system$;journal") for node in (alice, router, bob)]
+    assert journals == [[b"hello"], [], []]

@@ -69,11 +69,14 @@ def test_without_a_suitable_queue_the_system_keeps_it(
     assert qm.bodies(systems(qm, False)) == [b"a"]
 
 
-def test_what_could_not_leave_goes_there_too(qm: RunningQueueManager) -> None:
-    chosen = qm.create(r"private$\chosen")
-    send(qm, keep_sending(qm, r"DIRECT=OS:other\q"), b"a")
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.2")
+@pytest.mark.parametrize("transactional", [True, False])
+def test_what_could_not_leave_goes_there_too(qm: RunningQueueManager, transactional: bool) -> None:
+    chosen = qm.create(r"private$\chosen", transactional=transactional)
+    send(qm, keep_sending(qm, r"DIRECT=OS:other\q"), b"a", transactional)
     qm.advance(2_000)
     assert qm.bodies(chosen) == [b"a"]
+    assert qm.bodies(systems(qm, transactional)) == []
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.7")

@@ -7,7 +7,6 @@ in reverse; both orders are understood.
 from collections.abc import Callable
 
 from Cryptodome.Hash import MD2, MD4
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -18,6 +17,7 @@ from rpcqm.codec.packet.enums import HashAlgorithm, MessageAuthenticationLevel
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.signature import signed_properties
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.security.verifying_keys import verifying_key
 
 _HASHES: dict[int, hashes.HashAlgorithm] = {
     HashAlgorithm.MD5: hashes.MD5(),
@@ -61,10 +61,7 @@ def verified_level(packet: PacketMessage) -> MessageAuthenticationLevel | None:
 
 
 def _public_key(certificate: bytes) -> RSAPublicKey | None:
-    try:
-        key = x509.load_der_x509_certificate(certificate).public_key()
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
-        return None
+    key = verifying_key(certificate)
     return key if isinstance(key, RSAPublicKey) else None
 
 

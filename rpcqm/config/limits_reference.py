@@ -791,17 +791,17 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
-        "srmp.key_bits",
-        "the signature proves nothing, and hinders nothing",
+        "signatures.key_bits",
+        "a message over HTTP counts as unsigned, one at port 1801 as wrongly signed",
         "Key of the certificate that comes with a signature.",
-        "rpcqm.srmp.signature:KEY_BITS",
+        "rpcqm.codec.security.verifying_keys:KEY_BITS",
         "bits",
     ),
     Bound(
-        "srmp.exponent_bits",
-        "the signature proves nothing, and hinders nothing",
+        "signatures.exponent_bits",
+        "a message over HTTP counts as unsigned, one at port 1801 as wrongly signed",
         "Public exponent of an RSA key that comes with a signature.",
-        "rpcqm.srmp.signature:EXPONENT_BITS",
+        "rpcqm.codec.security.verifying_keys:EXPONENT_BITS",
         "bits",
     ),
     # Files that were made elsewhere (G104).

@@ -7,10 +7,8 @@ holds digests of the attachments. No other part of the envelope is covered by it
 import enum
 import hashlib
 import hmac
-from typing import TypeGuard
 from uuid import UUID
 
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.dsa import DSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -19,18 +17,13 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA1
 
 from rpcqm.codec.packet.enums import HashAlgorithm
+from rpcqm.codec.security.verifying_keys import VerifyingKey, verifying_key
 from rpcqm.srmp.elements import Envelope, Reference, Signature
 from rpcqm.srmp.writing import signed_info
 from rpcqm.srmp.xml import SIGNATURE
 
-PublicKey = DSAPublicKey | RSAPublicKey
-
 DSA_METHOD, RSA_METHOD = f"{SIGNATURE}dsa", f"{SIGNATURE}rsa-sha1"
 _DIGESTS = {f"{SIGNATURE}sha1": "sha1", f"{SIGNATURE}md5": "md5"}
-KEY_BITS = 4_096
-"""Longer keys take tens of milliseconds, in which nothing else is done."""
-EXPONENT_BITS = 64
-"""Everybody's exponent has 17 bits; OpenSSL takes none beyond 64 with keys beyond 3,072."""
 _BODY, _EXTENSION = "cid:body@", "cid:extension@"
 
 
@@ -66,7 +59,7 @@ def check(
     envelope: Envelope,
     body: bytes | None,
     extension: bytes | None,
-    certificate: bytes | PublicKey | None = None,
+    certificate: bytes | VerifyingKey | None = None,
 ) -> SignatureResult:
     """Whether the attachments are those that were signed, and by the owner of a certificate.
 
@@ -101,26 +94,11 @@ def _covers(signature: Signature, attachments: dict[str, bytes | None]) -> bool:
     return bool(signature.references) and not missing
 
 
-def _public_key(certificate: bytes | PublicKey | None) -> PublicKey | None:
-    if not isinstance(certificate, bytes):
-        return certificate
-    try:
-        key = x509.load_der_x509_certificate(certificate).public_key()
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
-        # What is no certificate that we understand tells no key.
-        return None
-    return key if _is_cheap(key) else None
+def _public_key(certificate: bytes | VerifyingKey | None) -> VerifyingKey | None:
+    return verifying_key(certificate) if isinstance(certificate, bytes) else certificate
 
 
-def _is_cheap(key: object) -> TypeGuard[PublicKey]:
-    """Whether any stranger may have a signature checked by it; others say nothing (G190)."""
-    if isinstance(key, RSAPublicKey):
-        exponent = key.public_numbers().e.bit_length()
-        return key.key_size <= KEY_BITS and exponent <= EXPONENT_BITS
-    return isinstance(key, DSAPublicKey) and key.key_size <= KEY_BITS
-
-
-def _verifies(key: PublicKey, value: bytes, data: bytes) -> bool:
+def _verifies(key: VerifyingKey, value: bytes, data: bytes) -> bool:
     """The key decides which algorithm it is: the text has DSA, its sample the size of RSA."""
     try:
         if isinstance(key, DSAPublicKey):

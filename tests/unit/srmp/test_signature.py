@@ -13,15 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA1
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.security.verifying_keys import EXPONENT_BITS, KEY_BITS
 from rpcqm.srmp.elements import Envelope, Reference, Signature, SrmpRequest
 from rpcqm.srmp.reading import read_envelope, read_request
-from rpcqm.srmp.signature import (
-    DSA_METHOD,
-    EXPONENT_BITS,
-    KEY_BITS,
-    SignatureResult,
-    check,
-)
+from rpcqm.srmp.signature import DSA_METHOD, SignatureResult, check
 from rpcqm.srmp.writing import signed_info, write_envelope
 from rpcqm.srmp.xml import SIGNATURE
 from tests.support.certificates import certificate_for, certificate_of
@@ -296,8 +291,8 @@ def test_what_is_signed_depends_on_nothing_around_it() -> None:
         read_envelope(minimal(msmq() + signature))
 
 
-@pytest.mark.bound("srmp.key_bits")
-@pytest.mark.bound("srmp.exponent_bits")
+@pytest.mark.bound("signatures.key_bits")
+@pytest.mark.bound("signatures.exponent_bits")
 @pytest.mark.parametrize(
     ("bits", "exponent", "expected"),
     [

@@ -24,7 +24,7 @@ def decode_attributes(record: bytes) -> dict[str, object]:
     """The attributes of a record; DecodeError when it is damaged."""
     try:
         return {name: _value(plain) for name, plain in json.loads(record).items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DecodeError(f"damaged record of a directory object: {error!r}") from error
 
 

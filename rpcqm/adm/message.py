@@ -108,7 +108,7 @@ class Message:
     `source_address` is the address that it arrived from, "" when it was sent here (G125).
     `application_deadletter_queue` is a path name, or "". Only messages sent here have one.
     `sender` is the SID of the caller who has sent it here, where its packet does not say it and it
-    names queues that the queue manager writes to; else "".
+    names queues that the queue manager writes to, that of Anonymous for an imported one; else "".
     No header carries any of these, so that they lie behind the packet in the store.
     `xml_signature` is for the copies of a message to several queues that travel by HTTP, until
     they are made.

@@ -68,6 +68,8 @@ _ENUMS: dict[str, type[Enum]] = {
     "state": OutgoingQueueState,
 }
 _GUIDS = frozenset({"identifier", "type"})
+_LEAST, _MOST = -(1 << 31), 1 << 32
+"""Numbers of attributes are 32 bits, with a sign or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +112,22 @@ def decode_queue(queue_id: int, data: bytes) -> QueueRecord:
         queue.queue_id = queue_id
         if isinstance(queue, OutgoingQueue):
             queue.origin = str(record.get("origin", ""))
-        queue.max_deliveries = int(record.get("max_deliveries", 0))
+        queue.max_deliveries = _number(record, "max_deliveries")
         queue.poison_subqueue = str(record.get("poison_subqueue", queue.poison_subqueue))
         return QueueRecord(
             queue,
-            record.get("journal_id", 0),
-            record.get("parent_id", 0),
-            record.get("subqueue_name", ""),
+            _number(record, "journal_id"),
+            _number(record, "parent_id"),
+            str(record.get("subqueue_name", "")),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DecodeError(f"damaged record of the queue {queue_id}: {error!r}") from error
+
+
+def _number(record: dict[str, Any], name: str) -> int:
+    """A number of a record that may lack it; raises TypeError, ValueError."""
+    number: int = _checked(name, record.get(name, 0), int)
+    return number
 
 
 def encode_queue_manager(queue_manager: QueueManager) -> bytes:
@@ -132,7 +140,7 @@ def decode_queue_manager(data: bytes, queue_manager: QueueManager) -> None:
     record = _load(data)
     try:
         _restore(queue_manager, QUEUE_MANAGER_ATTRIBUTES, record)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DecodeError(f"damaged record of the queue manager: {error!r}") from error
 
 
@@ -147,7 +155,7 @@ def _load(data: bytes) -> dict[str, Any]:
     try:
         record = json.loads(data.decode("utf-8", "surrogatepass"))
         version = record["version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DecodeError(f"damaged record: {error!r}") from error
     if version != VERSION:
         raise DecodeError(f"a record of version {version}, which is not known here")
@@ -176,6 +184,15 @@ def _restore(element: Queue | QueueManager, names: tuple[str, ...], record: dict
             value = UUID(value)
         elif name in _ENUMS:
             value = _ENUMS[name](value)
-        elif kinds[name] in (int, bool) and type(value) is not kinds[name]:
-            raise TypeError(f"{name} is {value!r}")
+        elif kinds[name] in (int, bool, str):
+            value = _checked(name, value, kinds[name])
         setattr(element, name, value)
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    """A value of a kind; raises TypeError, or ValueError for a number that is too large."""
+    if type(value) is not kind:
+        raise TypeError(f"{name} is {value!r}")
+    if kind is int and not _LEAST <= value < _MOST:
+        raise ValueError(f"{name} is {value}")
+    return value

@@ -27,6 +27,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
+from rpcqm.base.errors import DecodeError
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
 from rpcqm.qm.access import AccessControl
@@ -407,13 +408,17 @@ def _kind(element: DirectoryObject) -> type[DirectoryObject]:
 
 
 def _read_records(store: Store) -> dict[type[DirectoryObject], dict[UUID, dict[str, object]]]:
-    """What was created or changed here before, by kind and identifier."""
+    """What was created or changed here before, by kind and identifier; raises DecodeError."""
     found: dict[type[DirectoryObject], dict[UUID, dict[str, object]]] = {
         kind: {} for kind in DIRECTORY_ATTRIBUTES
     }
     for key, record in store.records(Family.META, _PREFIX):
         name, _, identifier = key[len(_PREFIX) :].partition(b":")
-        found[KINDS[name.decode()]][UUID(bytes=identifier)] = decode_attributes(record)
+        try:
+            kept = found[KINDS[name.decode()]]
+            kept[UUID(bytes=identifier)] = decode_attributes(record)
+        except (KeyError, ValueError) as error:
+            raise DecodeError(f"damaged record of a directory object: {error!r}") from error
     return found
 
 

@@ -12,8 +12,10 @@ from rpcqm.adm.records import (
     decode_queue_manager,
 )
 from rpcqm.base.clock import Clock
+from rpcqm.base.errors import DecodeError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.default_security import migrate
 from rpcqm.qm.directory import Directory
@@ -53,6 +55,7 @@ class Initialization:
     _directory: Directory
     _positions: Positions
     _name_in_paths: str = field(default="", init=False)
+    _descriptors: set[bytes] = field(default_factory=set, init=False)
 
     def load(self) -> None:
         """Bring back the queue manager and its queues ([MS-MQDMPR] 3.1.3)."""
@@ -78,6 +81,7 @@ class Initialization:
         record = self._store.get(Family.META, QUEUE_MANAGER_KEY)
         if record is not None:
             decode_queue_manager(record, queue_manager)
+            self._check_descriptor(queue_manager.security)
         queue_manager.srmp_http_support = settings.srmp_http_support
         queue_manager.hardened_security = settings.hardened_security
         if record is None:
@@ -132,17 +136,27 @@ class Initialization:
             self._load_queue(record)
 
     def _load_queue(self, record: QueueRecord) -> None:
+        """Raises DecodeError or MQError for a record that no queue manager has written."""
         queues = self._registry
         queue = record.queue
+        self._check_descriptor(queue.security)
         if not isinstance(queue, OutgoingQueue):
             self._name_in_paths = PathName.parse(queue.pathname).computer
             queues.name_here(queue, PathName.parse(queue.pathname))
         if record.journal_id:
             queue.journal_queue_reference = journal_for(queue, record.journal_id)
         if record.parent_id:
-            queue.parent = self._queue_manager.queue_collection[record.parent_id]
+            queue.parent = self._queue_manager.queue_collection.get(record.parent_id)
+            if queue.parent is None or queue.parent.parent is not None:
+                raise DecodeError(f"the queue {queue.queue_id} is a part of no queue")
             queue.subqueue_name = record.subqueue_name
         queues.register(queue)
+
+    def _check_descriptor(self, security: bytes) -> None:
+        """Raise DecodeError for octets that are no descriptor; most queues have the same."""
+        if security and security not in self._descriptors:
+            SecurityDescriptor.decode(security)
+            self._descriptors.add(security)
 
     def _note_name(self) -> None:
         """Say once that the computer has another name: the path names of queues follow it.

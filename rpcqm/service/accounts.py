@@ -19,7 +19,7 @@ from pathlib import Path
 import rpcqm.rpc.security.logon_throttle
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
 from rpcqm.base.identity import (
     ADMINISTRATOR_IDENTIFIER,
     ANONYMOUS,
@@ -31,11 +31,11 @@ from rpcqm.base.identity import (
 )
 from rpcqm.codec.security.permissions import WELL_KNOWN
 from rpcqm.qm.sender_rights import identity_of
+from rpcqm.store.backup import ACCOUNTS_NAME
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
-FILE_NAME = "accounts"
 MACHINE_SID_KEY = b"machine SID"
 NEXT_IDENTIFIER_KEY = b"next account identifier"
 RECORD_PREFIX = b"account:"
@@ -78,8 +78,13 @@ class _Record:
 
     @classmethod
     def decode(cls, value: bytes) -> "_Record":
-        fields = json.loads(value)
-        return cls(fields["name"], fields["rid"], tuple(fields["groups"]))
+        """Read a record; raises DecodeError if it is damaged."""
+        try:
+            fields = json.loads(value)
+            groups = tuple(map(str, fields["groups"]))
+            return cls(str(fields["name"]), int(fields["rid"]), groups)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise DecodeError(f"damaged record of an account: {error!r}") from error
 
     def encode(self) -> bytes:
         fields = {"name": self.name, "rid": self.relative_identifier, "groups": self.groups}
@@ -117,7 +122,7 @@ class Accounts:
         open of it ends (G403)."""
         self.throttle = rpcqm.rpc.security.logon_throttle.GuessThrottle(self._clock)
         self._own_uid = os.getuid() if own_uid is None else own_uid
-        self.user_file = directory / FILE_NAME
+        self.user_file = directory / ACCOUNTS_NAME
         self._records = {
             folded_name(record.name): record
             for _, value in store.records(Family.META, RECORD_PREFIX)
@@ -307,7 +312,7 @@ class Accounts:
         """S-1-5-21 and three random numbers, drawn once ([MS-DTYP] 2.4.2.4)."""
         known = self._store.get(Family.META, MACHINE_SID_KEY)
         if known is not None:
-            return known.decode()
+            return known.decode("ascii", "replace")
         drawn = "S-1-5-21-" + "-".join(str(secrets.randbits(32)) for _ in range(3))
         with self._store.transaction("machine SID") as transaction:
             transaction.put(Family.META, MACHINE_SID_KEY, drawn.encode())
@@ -315,7 +320,10 @@ class Accounts:
 
     def _number(self, key: bytes, default: int) -> int:
         value = self._store.get(Family.META, key)
-        return default if value is None else int(value)
+        try:
+            return default if value is None else int(value)
+        except ValueError as error:
+            raise DecodeError(f"damaged record of a number: {error}") from error
 
     def _write_credentials(self) -> None:
         """Replace the file as a whole; MQError when the disk refuses."""

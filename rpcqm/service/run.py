@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rpcqm.base import log
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.service.notify import ALIVE, READY, STATUS, STOPPING, notify, reloading, watchdog_seconds
 from rpcqm.service.queue_manager_service import QueueManagerService
+from rpcqm.service.start_error import StartError
 
 PRIVATE = 0o077
 COLLECTION_THRESHOLDS = (2_000, 1, 5_000)
@@ -67,7 +69,7 @@ async def _serve(
     service = QueueManagerService(configuration, capture=capture)
     reloads = _Reloads(service, load)
     loop.add_signal_handler(signal.SIGHUP, reloads.ask)
-    await service.start()
+    await _started(service, configuration.data_dir)
     signs = loop.create_task(_give_signs_of_life())
     try:
         _settle_memory()
@@ -86,6 +88,16 @@ async def _serve(
         notify(STOPPING)
         await service.stop()
         _log.info("stopped", templated=service.templated)
+
+
+async def _started(service: QueueManagerService, data_dir: Path) -> None:
+    """Start a queue manager; StartError also for data that none has written so (G521)."""
+    try:
+        await service.start()
+    except (DecodeError, MQError, UnicodeDecodeError) as error:
+        raise StartError(
+            f"The data in {data_dir} cannot be used, {error}: restore a backup that is whole."
+        ) from error
 
 
 class _Reloads:

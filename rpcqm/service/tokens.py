@@ -9,12 +9,13 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
 from rpcqm.base.identity import ALL_RIGHTS, Identity, TokenRight, TokenScope, folded_name
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.token_scopes import scope_key
@@ -61,19 +62,26 @@ class Token:
 
     @classmethod
     def decode(cls, value: bytes) -> "Token":
-        fields = json.loads(value)
+        """Read a record; raises DecodeError if it is damaged."""
+        try:
+            return cls._of(json.loads(value))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise DecodeError(f"damaged record of a token: {error!r}") from error
+
+    @classmethod
+    def _of(cls, fields: Mapping[str, Any]) -> "Token":
         queues, keys = fields["queues"], fields["keys"]
         return cls(
-            fields["name"],
-            fields["id"],
+            str(fields["name"]),
+            str(fields["id"]),
             bytes.fromhex(fields["digest"]),
-            fields["account"],
-            fields["sid"],
+            str(fields["account"]),
+            str(fields["sid"]),
             frozenset(map(TokenRight, fields["rights"])),
             None if queues is None else tuple(queues),
             None if keys is None else frozenset(keys),
-            fields["created"],
-            fields["expires"],
+            int(fields["created"]),
+            int(fields["expires"]),
         )
 
     def encode(self) -> bytes:

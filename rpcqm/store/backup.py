@@ -21,6 +21,12 @@ CONFIGURATION_NAME = "configuration"
 """The directory of a backup with the configuration, and the files that it names."""
 CONFIGURATION_FILE = "rpcqm.toml"
 
+ACCOUNTS_NAME = "accounts"
+"""The file of accounts, of a data directory and of a backup."""
+
+_FILES = frozenset({NOTE_NAME, ACCOUNTS_NAME})
+_DIRECTORIES = frozenset({DATABASE_NAME, CONFIGURATION_NAME})
+
 MAXIMUM_NOTE = 65_536
 """Bytes that are read of a file that may not be a note at all; a note has some hundred."""
 DEEPEST = 2
@@ -112,7 +118,7 @@ def _is_plausible(note: Mapping[str, object]) -> bool:
     texts = (note.get("queue_manager", ""), note.get("made", ""))
     count = note.get("messages", 0)
     return all(isinstance(text, str) and text.isprintable() for text in texts) and (
-        isinstance(count, int) and 0 <= count < 1 << 64
+        type(count) is int and 0 <= count < 1 << 64
     )
 
 
@@ -173,6 +179,7 @@ def _refuse_used(directory: Path) -> None:
 
 def _check_members(backup: Path, directory: Path) -> None:
     """Refuse foreign files, and a backup that has no room, before anything is written."""
+    _refuse_foreign(backup)
     needed = 0
     for number, status in enumerate(_members(backup, 1), 1):
         needed += status.st_size
@@ -181,6 +188,14 @@ def _check_members(backup: Path, directory: Path) -> None:
     room = next(above for above in (directory, *directory.absolute().parents) if above.is_dir())
     if needed > (free := shutil.disk_usage(room).free):
         raise StoreError(f"{backup} takes {needed:,} bytes, but only {free:,} are free.")
+
+
+def _refuse_foreign(backup: Path) -> None:
+    """Refuse what no backup has: in a data directory, names of files have a meaning (G521)."""
+    for path in backup.iterdir():
+        known = _DIRECTORIES if path.is_dir() else _FILES
+        if path.name not in known:
+            raise StoreError(f"{path} is no part of a backup: move it away.")
 
 
 def _members(directory: Path, depth: int) -> Iterator[os.stat_result]:

@@ -28,7 +28,7 @@ from rocksdict import ColumnFamily as FamilyHandle
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
 from rpcqm.store.log_repair import repair_logs
-from rpcqm.store.records import SYNCED_KEY, SYNCED_NUMBER, Family
+from rpcqm.store.records import MOST, SYNCED_KEY, SYNCED_NUMBER, Family
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 
 DATABASE_NAME = "messages"
@@ -113,8 +113,18 @@ class Database:
         self._synced = WriteOptions()
         self._synced.sync = True
         self._unsynced = WriteOptions()
-        number = self.get(Family.META, SYNCED_KEY)
-        self._synced_writes = SYNCED_NUMBER.unpack(number)[0] if number else 0
+        self._synced_writes = self._last_synced()
+
+    def _last_synced(self) -> int:
+        """The number of the last synced write; raises StoreError for one that cannot be."""
+        octets = self.get(Family.META, SYNCED_KEY)
+        if octets is None:
+            return 0
+        number = SYNCED_NUMBER.unpack(octets)[0] if len(octets) == SYNCED_NUMBER.size else MOST
+        if number >= MOST:
+            self.close()
+            raise StoreError(f"The database in {self.path} is damaged: restore a backup.")
+        return int(number)
 
     def _drop_torn_config(self) -> None:
         """Delete the binding's own note of its mode if it is torn: it is made anew when opening."""

@@ -23,6 +23,7 @@ from rpcqm.store.log_repair import repair_logs
 from rpcqm.store.migration import FORMAT, check_format, read_format
 from rpcqm.store.records import (
     COUNTER,
+    MOST,
     POSITION,
     POSITION_KEY,
     QUEUE_ID,
@@ -218,6 +219,6 @@ class _Check:
             value = self._database.get(Family.META, counter.key)
             if value is None or len(value) == COUNTER.size:
                 counter.resume(value)
-                if counter.next > self._largest.get(counter.name, 0):
+                if MOST > counter.next > self._largest.get(counter.name, 0):
                     continue
             self._found(StoreProblemKind.COUNTER_BEHIND, f"counter {counter.name}")

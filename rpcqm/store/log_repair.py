@@ -31,7 +31,12 @@ from rpcqm.store.records import SYNCED_KEY, SYNCED_NUMBER
 
 _log = get_logger("store")
 
-_LOG_NAME = re.compile(r"(\d+)\.log")
+_LOG_NAME = re.compile(r"([0-9]{1,20})\.log")
+_MANIFEST_NAME = re.compile(rb"/?(MANIFEST-[0-9]{1,20})\n?")
+"""What CURRENT says; a file that somebody else has made may lead anywhere (G521)."""
+_LONGEST_CURRENT = 64
+_MOST_LOGS = 0xFFFF_FFFF
+"""The largest number of a log that its pieces have room for."""
 _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _OLDEST_LOG = 2, 3, 4, 9, 10
 _COMPARATOR, _FAMILY, _FAMILY_NAME, _LARGEST_FAMILY, _IDENTITY = 1, 200, 201, 203, 8193
 """Tags of the fields of an edit (VersionEdit of RocksDB)."""
@@ -55,21 +60,26 @@ def repair_logs(database: Path) -> None:
 
 
 def _current_manifest(database: Path) -> Path | None:
+    """The manifest; None if there is none: RocksDB tells what is wrong when it opens it."""
     try:
-        path = database / (database / "CURRENT").read_text().strip()
-    except (
-        FileNotFoundError,
-        UnicodeDecodeError,
-    ):  # RocksDB tells what is wrong when it opens the database
+        with (database / "CURRENT").open("rb") as file:
+            named = _MANIFEST_NAME.fullmatch(file.read(_LONGEST_CURRENT))
+    except FileNotFoundError:
         return None
-    return path if path.name.startswith("MANIFEST-") and path.is_file() else None
+    path = None if named is None else database / named[1].decode("ascii")
+    return path if path is not None and path.is_file() else None
 
 
 def _logs(database: Path, oldest: int) -> list[tuple[int, Path]]:
-    """Numbers and paths of the logs that are still needed, in order."""
+    """Numbers and paths of the logs that are still needed, in order.
+
+    Raises StoreError for a number that no log has.
+    """
     found = [(_LOG_NAME.fullmatch(path.name), path) for path in database.iterdir()]
-    logs = [(int(match[1]), path) for match, path in found if match is not None]
-    return sorted(log for log in logs if log[0] >= oldest)
+    logs = sorted((int(match[1]), path) for match, path in found if match is not None)
+    if logs and logs[-1][0] > _MOST_LOGS:
+        raise StoreError(f"The log {logs[-1][1]} has a number that no log gets to.")
+    return [log for log in logs if log[0] >= oldest]
 
 
 @dataclass(slots=True)

@@ -76,6 +76,8 @@ STAGED_KEY = struct.Struct(">16sI")
 STAGED = struct.Struct("<IIQQ")
 """kind, queue id, serial, size; then the queue manager's own bytes."""
 COUNTER = struct.Struct("<Q")
+MOST = 1 << 62
+"""No counter gets so far, nor do synced writes: more is damage, and would not fit one day."""
 
 STAGED_OPERATION = 0
 STAGED_MESSAGE = 1

@@ -28,6 +28,7 @@ from rpcqm.store.backup import (
     read_note,
     restore_backup,
 )
+from rpcqm.store.database import DATABASE_NAME
 from rpcqm.store.errors import StoreError
 from rpcqm.store.restored import MAXIMUM_MARK, RESTORED_NAME, Records
 from tests.support.stores import Turns
@@ -153,7 +154,7 @@ def test_of_the_mark_of_restored_data_only_so_much_tells_it_from_others(tmp_path
 
 @pytest.mark.bound("backup.levels")
 def test_directories_of_a_backup_have_a_greatest_depth(tmp_path: Path) -> None:
-    deepest = tmp_path.joinpath("backup", *"a" * (DEEPEST - 1))
+    deepest = tmp_path.joinpath("backup", *[DATABASE_NAME] * (DEEPEST - 1))
     deepest.mkdir(parents=True)
     (tmp_path / "backup" / NOTE_NAME).write_text("{}", "utf-8")
     with pytest.raises(StoreError) as refused:

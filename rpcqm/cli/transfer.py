@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import contextlib
 import os
-import shutil
 import sys
 import tempfile
 from collections import deque
@@ -41,9 +40,10 @@ docs/export-format.md describes. In a directory the file is named after the queu
 like `%20` for all but letters and digits of ASCII and `_.-~$`."""
 IMPORT_DETAILS = """\
 Messages come back as they were, with their identifiers and times; nobody is sent an
-acknowledgement. Who sent a message, and whether that was proved, is what the file says. The
-whole file is read first, so that nothing of a damaged one is imported; when the queue manager
-refuses a message, the command says how many are in the queue."""
+acknowledgement. Who sent a message, and whether that was proved, is what the file says: what
+follows when it is received is written by the right of anonymous. The whole file is read first, so
+that nothing of a damaged one is imported; when the queue manager refuses a message, the command
+says how many are in the queue."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -161,23 +161,35 @@ def _importing(queue: str) -> str:
 
 @contextlib.contextmanager
 def _checked(name: str) -> Iterator[BinaryIO]:
-    """Open a file of messages at its beginning, after it was read to its end without a mistake."""
+    """Open a file of messages at its beginning, after it was read to its end without a mistake.
+
+    What comes by a pipe is kept as it is read, so that what is no file of messages fills no disk.
+    """
     with _input(name) as given, tempfile.TemporaryFile() as kept:
-        file = given if given.seekable() else _kept(given, kept)
-        start = file.tell()
+        file, start = (given, given.tell()) if given.seekable() else (kept, 0)
         try:
-            _check(ExportReader(file))
+            _check(ExportReader(given if file is given else _Keeping(given, kept)))
             file.seek(start)
             yield file
         except DecodeError as error:
             raise CommandError(f"Cannot import {visible(name)}: {error}.") from error
 
 
-def _kept(given: BinaryIO, kept: BinaryIO) -> BinaryIO:
-    """Copy the octets of a pipe to a file that no other user can open."""
-    shutil.copyfileobj(given, kept)
-    kept.seek(0)
-    return kept
+class _Keeping:
+    """Reads a pipe, and keeps what it has read in a file that no other user can open."""
+
+    def __init__(self, given: BinaryIO, kept: BinaryIO) -> None:
+        self._given, self._kept = given, kept
+
+    def read(self, size: int) -> bytes:
+        octets = self._given.read(size)
+        try:
+            self._kept.write(octets)
+        except OSError as error:
+            raise CommandError(
+                f"What comes cannot be kept while it is checked, {reason(error)}: name the file."
+            ) from error
+        return octets
 
 
 def _check(reader: ExportReader) -> None:

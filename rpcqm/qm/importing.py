@@ -6,7 +6,8 @@ from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.codec.packet.patch import set_time_to_reach_queue
+from rpcqm.base.identity import ANONYMOUS_LOGON
+from rpcqm.codec.packet.patch import set_time_to_reach_queue, without_session_header
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.quotas import Quotas
@@ -20,7 +21,9 @@ def import_message(
 
     It has arrived once already, so nobody is sent an acknowledgement of that, no copy goes to
     the journal, and its time to reach a queue is over. Its time to be received goes on from when
-    it was sent. Raises MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
+    it was sent. What follows from it later is written by the right of Anonymous (G525).
+
+    Raises MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
     MQ_ERROR_TRANSACTION_USAGE for one of the other kind than the queue, and what an enqueue
     refuses for lack of room.
     """
@@ -37,10 +40,13 @@ def import_message(
 
 
 def _message(packet: bytes) -> Message:
+    """The message of a packet; whoever has made the file is nobody, whatever it says (G525)."""
     try:
         UserMessage(packet).validate()
     except DecodeError as error:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(error)) from error
-    arrived = bytearray(packet)
+    arrived = bytearray(without_session_header(packet))
     set_time_to_reach_queue(arrived, NEVER)
-    return Message(bytes(arrived))
+    message = Message(bytes(arrived))
+    message.sender = ANONYMOUS_LOGON
+    return message

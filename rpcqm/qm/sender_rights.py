@@ -68,14 +68,14 @@ class SenderRights:
 
         Of one that was sent here its queue manager knows who the caller was. Who has signed one of
         elsewhere is its account (G113); what was signed of one that came by HTTP is not the queue
-        that it names (G165).
+        that it names (G165). Who has made one that was imported is not known (G525).
         """
+        if message.sender:
+            return self.account_of(message.sender)
         if message.source_address or not is_source(self._queue_manager, message):
             attributes = message.attributes
             proved = attributes.authentication_level and not attributes.is_srmp
             return self._by_packet(message) if proved else ANONYMOUS
-        if message.sender:
-            return self.account_of(message.sender)
         return self._by_packet(message)
 
     def _by_packet(self, message: Message) -> Identity:

@@ -4,7 +4,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.packet.base import LARGEST_KEPT_PACKET
@@ -58,6 +58,12 @@ class ExportWriter:
         self._file.flush()
 
 
+class Octets(Protocol):
+    """What a file of messages is read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class ExportReader:
     """Reads a file of ExportWriter; `note` is its description of the queue.
 
@@ -65,7 +71,7 @@ class ExportReader:
     that was cut off.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Octets) -> None:
         self._file = file
         magic, version, size = _OPENING.unpack(self._take(_OPENING.size, "the beginning"))
         if magic != MAGIC:

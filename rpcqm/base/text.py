@@ -45,6 +45,13 @@ def wide_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def whole(text: str) -> str:
+    """The text with a mark for each half of a surrogate pair, which no text in UTF-8 can have."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def folded(text: str) -> str:
     """The form in which names of queues are compared, wherever that is done (G182).
 

@@ -240,7 +240,7 @@ def run_change(arguments: argparse.Namespace) -> int:
         changed = arguments.change(descriptor, sid, mask, words)
         _require_a_way_back(changed, subject)
         await subject.write(client, changed)
-        print(_sentence(arguments.who, changed, sid, words))
+        print(visible(_sentence(arguments.who, changed, sid, words)))
         if arguments.change is granted and sid not in _ALL.values():
             _print_what_all_may(changed, subject)
         still = _still_allowed(changed, mask, words) if arguments.change is denied else 0
@@ -256,8 +256,9 @@ def _print_what_all_may(descriptor: SecurityDescriptor, subject: Subject) -> Non
     for entry in permissions(descriptor, words):
         who = next((word for word, sid in _ALL.items() if sid == entry.sid), None)
         if who is not None and (still := entry.allowed & ~entry.denied):
-            revoke = subject.grant.replace(" grant", " revoke")
-            print(f"{who} may still: {words_of(still, words)}; `{revoke} {who}` ends that.")
+            revoke = subject.grant.replace(" grant", " revoke", 1)
+            told = f"{who} may still: {words_of(still, words)}; `{revoke} {who}` ends that."
+            print(visible(told))
 
 
 def run_owner(arguments: argparse.Namespace) -> int:
@@ -267,7 +268,7 @@ def run_owner(arguments: argparse.Namespace) -> int:
     async def work(client: "QueueManagerClient") -> None:
         owner = await _sid(client, arguments.who)
         await subject.write(client, SecurityDescriptor(owner=owner))
-        print(f"The owner of {subject.name} is {arguments.who} now.")
+        print(visible(f"The owner of {subject.name} is {arguments.who} now."))
 
     return with_server(arguments, f"change the owner of {subject.name}", work)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import MQError
+from rpcqm.base.text import whole
 from rpcqm.cli.errors import CommandError, reason
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _variables(message: "ReceivedMessage", queue: str, transaction: str) -> dict
         "RPCQM_ABORT_COUNT": message.abort_count,
         "RPCQM_RESPONSE_QUEUE": message.response_queue or "",
     }
-    return {name: str(value).replace("\0", "") for name, value in values.items()}
+    return {name: whole(str(value)).replace("\0", "") for name, value in values.items()}
 
 
 def _outcome(status: int) -> str:

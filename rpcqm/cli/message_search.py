@@ -208,7 +208,8 @@ def _sentence(place: FoundMessage) -> str:
     since = f", since {time_text(place.arrived)}" if place.arrived else ""
     where = f"{place.queue}, lookup id {place.lookup_identifier}{since}"
     if is_format_name(place.queue):
-        return f"It is on its way to {where}; `rpcqm explain '{place.queue}'` tells how that goes."
+        explain = f"rpcqm explain {shlex.quote(place.queue)}"
+        return f"It is on its way to {where}; `{explain}` tells how that goes."
     if ";dead" in place.queue.casefold():
         lookup = place.lookup_identifier
         return f"It is in {where}; `rpcqm dead-letter inspect {lookup}` tells why."

@@ -1,6 +1,7 @@
 """`rpcqm migrate`: queues and permissions of a Windows computer."""
 
 import argparse
+import shlex
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -402,7 +403,8 @@ async def _apply(client: "QueueManagerClient", plan: Plan) -> None:
     except MQError as error:
         if error.status is not HResult.MQ_ERROR_ACCESS_DENIED:
             raise
-        short = plan.path.queue if plan.path.kind is QueueKind.PRIVATE else plan.path
+        private = plan.path.kind is QueueKind.PRIVATE
+        short = shlex.quote(plan.path.queue if private else str(plan.path))
         raise CommandError(
             f"{plan.path} has permissions that do not let you change it ({error.status.name}); "
             f"`rpcqm queue acl grant {short} administrators full`, and migrate again."

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
-from rpcqm.base.text import iso_time
+from rpcqm.base.text import iso_time, visible
 from rpcqm.cli import acl, deliveries, outgoing, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
@@ -163,7 +163,7 @@ def run_create(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         await client.queues.create(path, _settings(arguments), arguments.sddl)
-        print(path)
+        print(visible(str(path)))
 
     return with_server(arguments, f"create {path}", work)
 

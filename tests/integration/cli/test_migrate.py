@@ -1,6 +1,8 @@
 """`rpcqm migrate windows`: what PowerShell printed on Windows becomes queues here."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -218,6 +220,22 @@ def test_a_queue_that_hides_itself_stops_no_other(
     run("queue", "acl", "grant", "orders", "administrators", "full")
     migrate(str(changed), "--apply")
     assert shown(run, "orders")["label"] == "other"
+
+
+def test_the_command_that_takes_a_queue_over_is_one_word_for_its_name(
+    migrate: Callable[..., Outcome], run: Command, refused: Command, tmp_path: Path
+) -> None:
+    """Its name stands in a file that somebody else has made."""
+    name = "a b&reboot'$(x)"
+    run("queue", "create", rf".\private$\{name}", "--sddl", "O:BAD:(A;;0x20020;;;WD)")
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps({"QueueName": rf"private$\{name}", "Label": "other"}))
+    sentence = refused("migrate", "windows", str(changed), "--apply").errors
+    (command,) = re.findall("`(rpcqm queue acl grant [^`]*)`", sentence)
+    grant = f"rpcqm queue acl grant {shlex.quote(name)} administrators full"
+    assert command == grant
+    run("queue", "acl", "grant", name, "administrators", "full")
+    run("queue", "delete", name)
 
 
 def test_accounts_of_two_domains_are_not_one(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.client import mq
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.cli.conftest import Command
 
@@ -118,3 +119,14 @@ def test_the_answer_to_a_message_is_received_by_its_correlation(
     assert attempt("receive", queue, "--correlation-id", question).status == 4
     assert attempt("receive", queue, "--correlation-id", question, "--all").status == 2
     assert held(attempt, queue) == [("question", 0)]
+
+
+def test_a_label_that_no_environment_can_have_reaches_the_command_as_far_as_it_can(
+    queue_manager: PrivateQueueManager, run: Command, attempt: Command, queue: str, tmp_path: Path
+) -> None:
+    """Half of a character of UTF-16, from whoever may send, would keep its message for ever."""
+    with mq.open(queue, queue_manager) as opened:
+        opened.send(b"one", label="a\ud800b")
+    run("receive", queue, "--exec", f'printf %s "$RPCQM_LABEL" > {tmp_path}/label')
+    assert (tmp_path / "label").read_text("utf-8") == "a\N{REPLACEMENT CHARACTER}b"
+    assert held(attempt, queue) == []

@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +30,8 @@ STRANGE = {
     "tag": "\U000e0041",
 }
 TEXT = "a" + "b".join(STRANGE.values()) + "c"
+NAME = TEXT.replace("\r", "")
+"""What a queue may be called; a carriage return is in no name."""
 CONFIGURATION = "[storage]\nreserve = 1\n"
 
 
@@ -42,6 +46,9 @@ def queue_manager(recorded: Path) -> Iterator[PrivateQueueManager]:
     options = ("--capture", str(recorded))
     with private_queue_manager(options, CONFIGURATION) as queue_manager:
         queue_manager.run("queue", "create", "orders", "--label", TEXT)
+        queue_manager.run("queue", "create", NAME)
+        queue_manager.run("queue", "set", NAME, "--trail")
+        queue_manager.run("send", NAME, "--body", "x")
         with mq.open("orders", queue_manager) as queue:
             queue.send(TEXT, label=TEXT)
         yield queue_manager
@@ -102,12 +109,25 @@ def test_the_whole_text_of_a_body_goes_to_a_file(
         ("queue", "list"),
         ("queue", "show", "orders"),
         ("queue", "show", "orders", "--json"),
+        ("queue", "show", NAME),
+        ("queue", "show", NAME, "--json"),
+        ("queue", "acl", "show", NAME),
+        ("queue", "acl", "grant", NAME, "guests", "send"),
+        ("queue", "acl", "owner", NAME, "administrators"),
+        ("queue", "create", f"{NAME}2"),
+        ("peek", NAME, "--format", "json"),
+        ("status",),
+        ("status", "--json"),
+        ("status", "--overview"),
+        ("top", "--once"),
+        ("doctor",),
+        ("doctor", "--json"),
     ],
 )
 def test_nothing_strange_is_printed(
     queue_manager: PrivateQueueManager, words: tuple[str, ...]
 ) -> None:
-    written = queue_manager.run(*words).stdout
+    written = queue_manager.run(*words, check=False).stdout
     assert strange(written) == set()
     assert written
 
@@ -165,3 +185,25 @@ def test_a_mistake_in_what_was_typed_is_quoted_without(queue_manager: PrivateQue
         outcome = queue_manager.run(*words, check=False)
         assert outcome.returncode in (1, 2)
         assert strange(outcome.stderr) == set()
+
+
+def test_a_command_that_is_told_is_one_word_for_each_name(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    """Who sends chooses the name of a queue elsewhere; who reads on copies the command."""
+    name = r"DIRECT=OS:nowhere.invalid\private$\a b&reboot'$(x)"
+    identifier = queue_manager.run("send", name, "--body", "x").stdout.strip()
+    told = queue_manager.run("explain", identifier).stdout
+    (command,) = re.findall("`(rpcqm explain [^`]*)`", told)
+    assert shlex.split(command) == ["rpcqm", "explain", name]
+
+
+def test_the_command_that_takes_a_right_back_is_for_the_same_queue(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    """Its name may be like the word of the command, and more than one word of a shell."""
+    name = "a grant b'$(x)"
+    queue_manager.run("queue", "create", name)
+    told = queue_manager.run("queue", "acl", "grant", name, "guests", "send").stdout
+    (command, *_) = re.findall("`(rpcqm queue acl [^`]*)`", told)
+    assert shlex.split(command)[:5] == ["rpcqm", "queue", "acl", "revoke", name]

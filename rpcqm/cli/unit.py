@@ -30,7 +30,7 @@ TimeoutStartSec=300
 LimitNOFILE=65536
 
 # Our own bounds come to about 1.5 GiB; where they fail the rest of the machine lives on.
-# There are less than ten threads.
+# There are under thirty threads, most of which resolve names of hosts.
 MemoryHigh=70%
 MemoryMax=80%
 TasksMax=64

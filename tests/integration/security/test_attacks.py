@@ -39,5 +39,6 @@ def test_every_attack_of_this_directory_is_in_the_table() -> None:
         "test_what_alice_sends_unchanged_is_served",
         "test_impackets_ntlm_v2_logs_on",
         "test_alice_reads_her_own_queue",
+        "test_a_request_in_pieces_is_carried_out",
     }
     assert made - controls - listed == set()

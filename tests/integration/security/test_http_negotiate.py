@@ -24,6 +24,7 @@ raw = pytest.importorskip("gssapi.raw")
 CONSOLE = ("--console-port", "0")
 WEB = "localhost"
 SPNEGO = "1.3.6.1.5.5.2"
+KERBEROS = "1.2.840.113554.1.2.2"
 NTLM = b"NTLMSSP\0\1\0\0\0\x97\x82\x08\xe2" + bytes(16)
 
 
@@ -165,7 +166,7 @@ def test_a_ticket_logs_on_as_its_account_and_the_server_proves_itself(
 
 
 def test_a_bare_token_of_kerberos_is_taken_too(plain: PrivateQueueManager, kdc: Kdc) -> None:
-    kerberos = Caller(kdc, mech="1.2.840.113554.1.2.2")
+    kerberos = Caller(kdc, mech=KERBEROS)
     told = ask(plain, kerberos.token())
     assert told.status == 200
     kerberos.context.step(told.token)
@@ -313,6 +314,81 @@ def test_a_connection_keeps_its_channel_when_the_certificate_is_renewed(
     finally:
         old.close()
         secure.reload(configured(kdc, *with_tls(files)))
+
+
+# What somebody has recorded.
+
+
+def der(tag: int, *parts: bytes) -> bytes:
+    """A value of ASN.1 in DER."""
+    content = b"".join(parts)
+    size = len(content)
+    octets = size.to_bytes(1 if size < 0x100 else 2, "big")
+    length = octets if size < 0x80 else bytes([0x80 | len(octets)]) + octets
+    return bytes([tag]) + length + content
+
+
+def framed(token: bytes) -> bytes:
+    """A token of Kerberos in the frame of SPNEGO (RFC 4178, 4.2.1)."""
+    mechanisms = der(0xA0, der(0x30, bytes.fromhex("06092a864886f712010202")))
+    first = der(0xA0, der(0x30, mechanisms, der(0xA2, der(0x04, token))))
+    return der(0x60, bytes.fromhex("06062b0601050502"), first)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (1, 1)], ids=str)
+def test_a_request_is_good_once_in_whatever_frame_it_comes(
+    plain: PrivateQueueManager, kdc: Kdc, order: tuple[int, int]
+) -> None:
+    token = Caller(kdc, mech=KERBEROS).token()
+    forms = token, framed(token)
+    assert [ask(plain, forms[each]).status for each in order] == [200, 401]
+
+
+def test_a_token_is_good_once_over_all_connections_of_its_channel(
+    secure: PrivateQueueManager, kdc: Kdc, files: tuple[Path, Path]
+) -> None:
+    """Who reads along at one end of TLS sends it again by a connection of his own."""
+    token = Caller(kdc).token(end_point(files))
+    assert [ask(secure, token, files).status for _ in range(2)] == [200, 401]
+
+
+def test_a_token_that_comes_twice_at_once_is_good_once(
+    plain: PrivateQueueManager, kdc: Kdc
+) -> None:
+    token = base64.b64encode(Caller(kdc).token()).decode()
+    address = plain.endpoint("console")
+    given = {"Host": f"localhost:{address[1]}", "Authorization": f"Negotiate {token}"}
+    made = [http.client.HTTPConnection(*address, timeout=PATIENCE) for _ in range(4)]
+    for each in made:
+        each.request("GET", "/api/v1/queues/orders", headers=given)
+    statuses = [each.getresponse().status for each in made]
+    for each in made:
+        each.close()
+    assert sorted(statuses) == [200, 401, 401, 401]
+
+
+def test_a_token_is_good_once_after_a_crash_too(kdc: Kdc) -> None:
+    with private_queue_manager(CONSOLE, configured(kdc), kdc.environment) as running:
+        add_alice(running)
+        token = Caller(kdc).token()
+        assert ask(running, token).status == 200
+        running.kill()
+        running.start()
+        assert ask(running, token).status == 401
+        assert refusals(running, "replay") == 1
+
+
+def test_what_cannot_be_recorded_is_refused(kdc: Kdc) -> None:
+    """Somebody has taken the place of the record."""
+    with private_queue_manager(CONSOLE, configured(kdc), kdc.environment) as running:
+        add_alice(running)
+        record = running.data_dir / "kerberos-requests"
+        record.unlink(missing_ok=True)
+        record.mkdir()
+        assert ask(running, Caller(kdc).token()).status == 401
+        assert running.log.count("a program could not log on") == 1
+        record.rmdir()
+        assert ask(running, Caller(kdc).token()).status == 200
 
 
 # What is no ticket.

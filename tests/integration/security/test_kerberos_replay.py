@@ -67,3 +67,22 @@ def test_keys_that_others_may_read_are_refused(kdc: Kdc, tmp_path: Path, mode: i
     keytab.chmod(mode)
     with pytest.raises(AuthenticationError, match="others than its owner"):
         security_providers(TestAccounts(tmp_path), keytab=keytab)
+
+
+def test_a_request_that_was_used_over_http_is_worth_nothing_at_rpc(
+    kdc: Kdc, tmp_path: Path
+) -> None:
+    """G307: with its frame and without it."""
+    gssapi = pytest.importorskip("gssapi")
+    kdc.add_service("HTTP/localhost")
+    accounts = TestAccounts(tmp_path)
+    credentials = gssapi.Credentials(usage="initiate", store={"ccache": kdc.log_on("alice")})
+    name = gssapi.Name("HTTP@localhost", gssapi.NameType.hostbased_service)
+    mech = gssapi.MechType.kerberos
+    client = gssapi.SecurityContext(name=name, creds=credentials, mech=mech, usage="initiate")
+    token = bytes(client.step() or b"")
+    kerberos.HttpKerberosProvider(accounts, kdc.keytab).accept(None).step(token)
+    provider = kerberos.KerberosProvider(accounts, kdc.keytab)
+    for request in (token, token[token.index(b"\x6e\x82") :]):
+        with pytest.raises(AuthenticationError):
+            provider.accept(PKT_PRIVACY).step(request)

@@ -173,3 +173,25 @@ def test_what_is_granted_and_refused_is_written_down(
         if each.get("who") == "bob" and str(each.get("object", "")).endswith(hers)
     ]
     assert events == [("access granted", True), ("access refused", True)] * 3
+
+
+def test_the_list_of_the_queue_manager_itself_stays_too(
+    machine: PrivateQueueManager, name: str
+) -> None:
+    """It is known by what it has written down."""
+
+    def made(number: int) -> int:
+        """Let bob make a queue; how often that was written down so far."""
+        with program(machine, "bob") as bob:
+            assert bob.ask("POST", "/queues", {"name": f"{name}-{number}"}).status == 201
+        told = [line for line in machine.log.splitlines() if '"access granted"' in line]
+        return sum("the queue manager" in line and '"bob"' in line for line in told)
+
+    assert made(0) == 0
+    with program(machine, "admin") as admin:
+        assert admin.ask("PUT", "/queue-manager/permissions", {"sddl": AUDIT}).status == 204
+    assert made(1) == 1
+    machine.run("machine", "acl", "grant", "guests", "create-queue")
+    assert made(2) == 2
+    machine.restart()
+    assert made(3) == 3

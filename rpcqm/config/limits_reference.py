@@ -804,6 +804,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.codec.security.verifying_keys:EXPONENT_BITS",
         "bits",
     ),
+    Bound(
+        "signatures.md2_octets",
+        "a message at port 1801 counts as wrongly signed",
+        "What a signature by the hash MD2 covers.",
+        "rpcqm.binary.signatures:MD2_OCTETS",
+        "octets",
+    ),
     # Files that were made elsewhere (G104).
     Bound(
         "file.list_items",

@@ -11,17 +11,19 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from Cryptodome.Hash import MD2
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from rpcqm.binary.signatures import sign
+from rpcqm.binary.signatures import MD2_OCTETS, sign
 from rpcqm.codec.packet.enums import (
     HashAlgorithm,
     MessageAuthenticationLevel,
     SenderIdentifierType,
 )
 from rpcqm.codec.packet.message import build_user_message, read_attributes
+from rpcqm.codec.packet.signature import signed_properties
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.verifying_keys import EXPONENT_BITS
@@ -159,6 +161,39 @@ def test_a_message_is_from_whom_the_directory_has_its_certificate(
         send(stranger, name, made())
         victim.await_all(stranger)
     assert victim.bodies(name) == ([b"signed"] if taken else [])
+
+
+def by_md2(key: rsa.RSAPrivateKey, data: bytes) -> bytes:
+    """A signature by MD2, which no library makes any more ([RFC8017] 9.2)."""
+    info = bytes.fromhex("3020300c06082a864886f70d020205000410") + MD2.new(data).digest()
+    size = key.key_size // 8
+    block = b"\0\1" + b"\xff" * (size - len(info) - 3) + b"\0" + info
+    numbers = key.private_numbers()
+    value = pow(int.from_bytes(block, "big"), numbers.d, numbers.public_numbers.n)
+    return value.to_bytes(size, "big")
+
+
+@pytest.mark.bound("signatures.md2_octets")
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_hash_that_takes_long_is_made_of_so_many_octets(victim: Victim, beyond: int) -> None:
+    name = victim.create("old", "--authenticate", "--sddl", SIGNED)
+    level, key = MessageAuthenticationLevel.SIG20, key_of("alice")
+    with Stranger(victim.address) as stranger:
+        packet = stranger.message(
+            name,
+            sender_certificate=certificate_of(key),
+            sender_identifier_type=SenderIdentifierType.SID,
+            sender_identifier=sid_bytes(ALICE),
+            hash_algorithm=HashAlgorithm.MD2,
+        )
+        others = len(signed_properties(UserMessage(packet), level))
+        message = replace(read_attributes(packet), body=bytes(MD2_OCTETS - others + beyond))
+        data = signed_properties(UserMessage(build_user_message(message)), level)
+        assert len(data) == MD2_OCTETS + beyond
+        message.signature = by_md2(key, data)
+        stranger.send_packet(build_user_message(message))
+        victim.await_all(stranger)
+    assert len(victim.bodies(name)) == 1 - beyond
 
 
 # Of clients.

@@ -37,7 +37,7 @@ _OLD_HASHES: dict[int, tuple[bytes, Callable[[bytes], bytes]]] = {
 }
 """Hashes that only this old protocol knows: the DigestInfo before the digest, and the digest."""
 MD2_OCTETS = 65_536
-"""MD2 takes a hundred times as long as other hashes, while nothing else is done (G520)."""
+"""MD2 takes sixty times as long as other hashes, while nothing else is done (G520)."""
 
 
 def verified_level(packet: PacketMessage) -> MessageAuthenticationLevel | None:

@@ -4,7 +4,7 @@ import base64
 import http.client
 import math
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -15,6 +15,7 @@ from Cryptodome.Hash import MD2
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from rpcqm.binary.signatures import MD2_OCTETS, sign
 from rpcqm.codec.packet.enums import (
@@ -136,7 +137,7 @@ def with_exponent(least: int) -> Shown:
     return Shown(certificate_of(key), key)
 
 
-MESSAGES = {
+MESSAGES: dict[str, tuple[Callable[[], Shown], bool]] = {
     "alice's own": (lambda: own("alice"), True),
     "by somebody else's key": (lambda: replace(own("alice"), key=key_of("mallory")), False),
     "of the same name, and nobody's": (lambda: own("mallory"), False),
@@ -243,7 +244,7 @@ class Issuer:
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
-SERVER, CLIENT = x509.ExtendedKeyUsageOID.SERVER_AUTH, x509.ExtendedKeyUsageOID.CLIENT_AUTH
+SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
 
 
 def issued(
@@ -288,7 +289,7 @@ def through_a_server() -> list[Issuer]:
     return [issued(middle), middle]
 
 
-SERVERS = {
+SERVERS: dict[str, tuple[Callable[[], list[Issuer]], bool]] = {
     "good": (lambda: [issued(authority())], True),
     "without a purpose": (lambda: [issued(authority(), usage=None)], True),
     "over": (lambda: [issued(authority(), end=NOW - timedelta(hours=1))], False),

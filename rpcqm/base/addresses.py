@@ -28,3 +28,43 @@ def owner_of_peer(peer: str) -> str:
     if whole != peer or ":" not in peer:
         return whole
     return owner_of(peer.rpartition(":")[0])
+
+
+def split_host(text: str) -> tuple[str, int | None]:
+    """A host in the form in which hosts are compared, and its port if one is written.
+
+    It is `name`, `name:8080`, `10.9.9.9`, `::1` or `[::1]:8080`. Raises ValueError for a port
+    that is none.
+    """
+    host, port = text, ""
+    if text.startswith("["):
+        host, _, rest = text.partition("]")
+        port = rest.removeprefix(":")
+        if rest and (port == rest or not port):
+            raise ValueError("no port")
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+        if not port:
+            raise ValueError("no port")
+    number = _port(port) if port else None
+    return compared_host(host), number
+
+
+def compared_host(host: str) -> str:
+    """In small letters, without brackets or the last dot; an IPv6 address in its shortest form."""
+    plain = host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
+    try:
+        return str(ipaddress.ip_address(plain))
+    except ValueError:  # a name
+        return plain
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) < 1 << 16:
+        raise ValueError("no port")
+    return int(text)
+
+
+def reachable(host: str) -> str:
+    """Where this machine reaches what listens at an address of its own."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

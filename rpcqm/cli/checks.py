@@ -18,6 +18,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
+from rpcqm.base.addresses import reachable
 from rpcqm.base.admission import room_for_connections
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.client.ready import ReadyFile
@@ -301,11 +302,6 @@ def _free_ports(configuration: Configuration) -> Iterator[CheckResult]:
 
 def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def reachable(host: str) -> str:
-    """Where this machine reaches what listens there."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
 def check_windows(patient: CheckedMachine) -> Iterator[CheckResult]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rpcqm.base.addresses import reachable
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level, reachable
+from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
 from rpcqm.cli.outgoing import NO_RECEIPTS
 
 SOON = timedelta(days=30)

@@ -321,25 +321,33 @@ def run_show(arguments: argparse.Namespace) -> int:
         sddl = None if descriptor is None else _sddl(descriptor)
         trail = await if_told(client.maintenance.has_trail(name))
         limit = await if_told(client.maintenance.max_deliveries(name))
+        told = (properties, descriptor, trail, limit)
+        hidden = [part for part, each in zip(_PARTS, told, strict=True) if each is None]
         if arguments.json:
             shown = _shown_to_programs(information, properties, sddl)
-            shown |= deliveries.for_programs(limit)
+            shown |= deliveries.for_programs(limit) | {"not_shown": hidden}
             print_json(shown if trail is None else shown | {"trail": trail})
         else:
             shown = _shown_to_people(information, properties, sddl)
             shown |= deliveries.for_people(limit)
-            shown |= _not_shown(properties, descriptor)
+            shown |= _not_shown(hidden)
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
     return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
 
 
-def _not_shown(
-    properties: QueueProperties | None, descriptor: SecurityDescriptor | None
-) -> dict[str, object]:
+_PARTS = {
+    "properties": "properties such as label and quotas",
+    "permissions": "permissions",
+    "trail": "the event trail",
+    "deliveries": "the limit of deliveries",
+}
+"""What may be hidden of a queue that is shown: words for programs, and words for people."""
+
+
+def _not_shown(hidden: list[str]) -> dict[str, object]:
     """What a queue has that the caller is not shown."""
-    hidden = {"properties such as label and quotas": properties, "permissions": descriptor}
-    lacking = " and ".join(name for name, told in hidden.items() if told is None)
+    lacking = " and ".join(_PARTS[part] for part in hidden)
     right = "your account may not see them, or the server does not tell them"
     return {"Not shown": f"{lacking}: {right}"} if lacking else {}
 
@@ -409,7 +417,8 @@ def _properties_for_people(properties: QueueProperties) -> dict[str, object]:
 
 
 def _content(count: int, size: int) -> str:
-    return f"{count:,} ({size_text(size)})"
+    """Messages and their size; a server that does not know the size of messages tells 0."""
+    return f"{count:,}" if count and not size else f"{count:,} ({size_text(size)})"
 
 
 def _quota_text(quota: int) -> str:

@@ -20,7 +20,7 @@ accounts, keys) and takes over what has changed, without dropping a connection. 
 directory, addresses and ports change at the next start only; the log names those that wait. If one
 of the files has a mistake, nothing changes."""
 
-NOT_OPTIONS = {"name"}
+NOT_OPTIONS = {"name", "aliases"}
 METAVARS = {"data_dir": "D", "host": "A", "ready_file": "F"}
 
 

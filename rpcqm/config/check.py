@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from rpcqm.config.aliases import aliases_in_directory
 from rpcqm.config.console_files import read_console_files
 from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
@@ -30,6 +31,7 @@ def check_file(file: Path) -> Configuration | None:
         *_srmp_mistakes(configuration.srmp),
         *_console_mistakes(configuration.console),
         *check_otel(configuration.otel),
+        *_alias_mistakes(configuration),
     ]
     if mistakes:
         raise ConfigurationError(mistakes)
@@ -55,6 +57,22 @@ def _console_mistakes(section: ConsoleSection) -> list[Mistake]:
     except ConfigurationError as error:
         return error.mistakes
     return []
+
+
+def _alias_mistakes(configuration: Configuration) -> list[Mistake]:
+    """The further names of this computer that other queue managers of the directory have."""
+    path = configuration.directory_file
+    if path is None or not configuration.aliases:
+        return []
+    try:
+        machines = load_directory(path).queue_managers
+    except ConfigurationError:
+        return []  # it was told with the file
+    taken = aliases_in_directory(configuration.aliases, configuration.name, machines)
+    return [
+        Mistake("aliases", f"{alias!r} is {name} in {path}, another queue manager.")
+        for alias, name in taken
+    ]
 
 
 def _mistakes(load: Callable[[Path], object], file: Path | None) -> list[Mistake]:

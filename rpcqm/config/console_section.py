@@ -38,7 +38,7 @@ class ConsoleSection:
         tuple[str, ...],
         About(
             "Names by which programs and pages may call this host, besides its addresses, "
-            "`localhost` and `name`.",
+            "`localhost`, `name` and `aliases`.",
             default="none",
             check=check_host,
         ),

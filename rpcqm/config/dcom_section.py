@@ -62,7 +62,7 @@ class DcomSection:
         tuple[str, ...],
         About(
             "Addresses and names under which clients reach this computer, besides those that it "
-            "knows itself.",
+            "knows itself and `aliases`.",
             default="none",
             check=check_host,
         ),

@@ -920,6 +920,13 @@ BOUNDS: tuple[Bound, ...] = (
         "objects",
     ),
     Bound(
+        "dcom.names_that_are_remembered",
+        "others are not told",
+        "Names by which clients have called this computer, and which its COM objects lack.",
+        "rpcqm.dcom.called_names:MOST_NAMES",
+        "names",
+    ),
+    Bound(
         "dcom.variant_nesting",
         "the call is refused with RPC_X_BAD_STUB_DATA",
         "VARIANTs that hold others, by reference or in arrays.",

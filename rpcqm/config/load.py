@@ -11,6 +11,7 @@ from typing import TypeVar
 from rpcqm.base.files import read_at_most
 from rpcqm.base.units import amount
 from rpcqm.config.about import PORTS
+from rpcqm.config.aliases import BINARY_PORT, ENDPOINT_MAPPER_PORT, aliases_of_peers
 from rpcqm.config.lists import ListReader, Place
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import Configuration, Setting, settings, tables
@@ -35,6 +36,8 @@ KEY = ("srmp", "key")
 CONSOLE_CERTIFICATE = ("console", "certificate")
 CONSOLE_KEY = ("console", "key")
 DCOM_ENABLED = ("dcom", "enabled")
+ALIASES = ("aliases",)
+PEERS = {("binary", "peers"): BINARY_PORT, ("remote", "peers"): ENDPOINT_MAPPER_PORT}
 EPM_PORT = ("epm_port",)
 DCOM_PORT = ("dcom_port",)
 
@@ -90,6 +93,7 @@ class _Values:
         self._check_ports()
         self._check_certificates()
         self._check_dcom()
+        self._check_aliases()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
         parts = {name: _made(table, self._of(name)) for name, table in tables().items()}
@@ -132,6 +136,17 @@ class _Values:
             if isinstance(port, int) and port < 0:
                 text = f"`dcom.enabled` needs `{path[0]}`, which is {port}."
                 self.mistakes.append(Mistake(self._where[path], text))
+
+    def _check_aliases(self) -> None:
+        """Another queue manager is not this one."""
+        aliases = self._values.get(ALIASES)
+        for path, port in PEERS.items():
+            peers = self._values.get(path)
+            if not isinstance(aliases, tuple) or not isinstance(peers, str):
+                continue
+            for alias, name in aliases_of_peers(aliases, peers, port):
+                text = f"`aliases` has {shown(alias)}, which is {name} by `{path[0]}.{path[1]}`."
+                self.mistakes.append(Mistake(self._where[ALIASES], text))
 
     def _of(self, *above: str) -> dict[str, object]:
         return {path[-1]: value for path, value in self._values.items() if path[:-1] == above}

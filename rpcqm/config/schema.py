@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, get_args, get_origin, get_type_hint
 
 from rpcqm.codec.names.path_name import COMPUTER_NAME
 from rpcqm.config.about import PORTS, About
+from rpcqm.config.aliases import check_alias
 from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.dcom_section import DcomSection
 from rpcqm.config.metrics_section import MetricsSection
@@ -406,6 +407,15 @@ class Configuration:
             form=COMPUTER_NAME,
         ),
     ] = field(default_factory=own_name)
+    aliases: Annotated[
+        tuple[str, ...],
+        About(
+            "Further names and addresses of this computer, by which others reach it and name its "
+            "queues: `HOST`, or `HOST:PORT` for URLs with a port that is mapped to here.",
+            default="none",
+            check=check_alias,
+        ),
+    ] = ()
     epm_port: Annotated[int, About("The endpoint mapper; Windows clients ask at 135.", PORTS)] = (
         1135
     )

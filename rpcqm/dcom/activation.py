@@ -32,6 +32,7 @@ from rpcqm.dcom.activation_properties import (
     unpack_request,
 )
 from rpcqm.dcom.bindings import Bindings
+from rpcqm.dcom.called_names import CalledNames
 from rpcqm.dcom.class_factory import ClassFactory
 from rpcqm.dcom.com_object import ComObject
 from rpcqm.dcom.exporter import ObjectExporter
@@ -78,11 +79,13 @@ class Activator:
         exporter: ObjectExporter,
         bindings: Bindings,
         check: CallerCheck,
+        called_names: CalledNames,
     ) -> None:
         self._coclasses = coclasses
         self._exporter = exporter
         self._bindings = bindings
         self._check = check
+        self._called_names = called_names
 
     def registered(self) -> list[RegisteredInterface]:
         policy = InterfacePolicy(check=self._check.check_level)
@@ -168,6 +171,7 @@ class Activator:
         status = activated.overall
         if status not in (0, CO_S_NOTALLINTERFACES):
             raise MQError(HResult(status), f"class {wanted.classId}")
+        self._called_names.note(call, asked.server_name)
         return self._reply(call, activated), status
 
     def _reply(self, call: Call, activated: Activated) -> bytes:
@@ -242,6 +246,7 @@ class Activator:
             "an activation was refused",
             peer=call.peer,
             identity=call.identity.name,
+            authentication_level=call.authentication_level.name,
             clsid=str(clsid),
             status=error.status.name,
         )

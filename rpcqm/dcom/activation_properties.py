@@ -21,6 +21,7 @@ from rpcqm.codec.types.dcom import (
     PropsOutInfo,
     ScmReplyInfoData,
     ScmRequestInfoData,
+    SecurityInfoData,
 )
 
 
@@ -37,6 +38,7 @@ ACTIVATION_CONTEXT_INFO = _well_known(0x1A5)
 INSTANCE_INFO = _well_known(0x1AD)
 SCM_REQUEST_INFO = _well_known(0x1AA)
 SERVER_LOCATION_INFO = _well_known(0x1A4)
+SECURITY_INFO = _well_known(0x1A6)
 SPECIAL_SYSTEM_PROPERTIES = _well_known(0x1B9)
 SCM_REPLY_INFO = _well_known(0x1B6)
 PROPS_OUT_INFO = CLSID_ACTIVATION_PROPERTIES_OUT
@@ -69,6 +71,8 @@ class ActivationRequest:
     instance: InstanceInfoData | None = None
     session: int = ANY_SESSION
     special_flags: int = 0
+    server_name: str = ""
+    """How the client has called this computer; "" if it does not say so."""
 
 
 def unpack_request(objref: bytes) -> ActivationRequest:
@@ -81,6 +85,7 @@ def unpack_request(objref: bytes) -> ActivationRequest:
         raise DecodeError(f"an activation without the property {error.args[0]}") from error
     request.context = found.get(ACTIVATION_CONTEXT_INFO)
     request.instance = found.get(INSTANCE_INFO)
+    request.server_name = _server_name(dict(properties).get(SECURITY_INFO))
     special = dict(properties).get(SPECIAL_SYSTEM_PROPERTIES)
     if special is not None:
         request.session, request.special_flags = _unpack_special(special)
@@ -89,6 +94,18 @@ def unpack_request(objref: bytes) -> ActivationRequest:
 
 def _named(properties: list[tuple[UUID, bytes]]) -> list[tuple[UUID, str, bytes]]:
     return [(clsid, _KNOWN[clsid], octets) for clsid, octets in properties if clsid in _KNOWN]
+
+
+def _server_name(security: bytes | None) -> str:
+    """The name in a SecurityInfoData; "" for one that cannot be read: it decides nothing."""
+    if security is None:
+        return ""
+    try:
+        found: SecurityInfoData = _unpack("SecurityInfoData", security)
+    except DecodeError:
+        return ""
+    server = found.pServerInfo
+    return "" if server is None else server.pwszName or ""
 
 
 def _unpack_special(octets: bytes) -> tuple[int, int]:

@@ -78,6 +78,10 @@ class Bindings:
         services = (SecurityBinding(each) for each in _SERVICES if each in offered)
         return DualStringArray(tuple(strings), tuple(services))
 
+    def has(self, name: str, reached: str) -> bool:
+        """Whether callers who have reached us at an address are told a name, in any case."""
+        return name.casefold() in (each.casefold() for each in self.hosts(reached))
+
     def hosts(self, reached: str) -> list[str]:
         """Addresses and names, each once: first the address that the caller has used.
 

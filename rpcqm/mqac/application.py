@@ -46,6 +46,8 @@ class MSMQApplication(Owned):
         Source: [MC-MQAC] 3.2.4.1.1 MachineIdOfMachineName (Opnum 7).
         """
         name = text(MachineName) or self._machine.queue_manager.computer_name
+        if self._machine.names.is_local(name):
+            return str(self._machine.queue_manager.identifier)
         for attribute in ("computer_name", "qualified_computer_name"):
             found = self._listed(equals(attribute, name))
             if found is not None:

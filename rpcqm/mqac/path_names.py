@@ -7,8 +7,6 @@ from rpcqm.codec.names.format_name import FormatName, SuffixType
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.mqac.machine import Machine
 
-_THIS_COMPUTER = "."
-
 
 def format_name_of_path(machine: Machine, text: str) -> FormatName:
     """Get Queue Format Name from Pathname ([MC-MQAC] 3.1.6.2).
@@ -23,7 +21,7 @@ def format_name_of_path(machine: Machine, text: str) -> FormatName:
         raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, text)
     if path.kind is QueueKind.PRIVATE:
         return FormatName.of_path(path)
-    if path.computer == _THIS_COMPUTER:
+    if machine.names.is_local(path.computer):
         path = replace(path, computer=machine.queue_manager.computer_name)
     name = machine.directory.find_path(str(path.parent))
     if name is None:

@@ -1,6 +1,6 @@
 """What needs somebody's attention, what is worst first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -38,8 +38,13 @@ class Attention:
     urgent: bool = False
 
 
-def attention_of(overview: "Overview", stuck: list[StuckQueue]) -> tuple[Attention, ...]:
-    """What an overview calls for; `stuck` are outgoing queues that have messages and no session."""
+def attention_of(
+    overview: "Overview", stuck: list[StuckQueue], com_names: Sequence[str] = ()
+) -> tuple[Attention, ...]:
+    """What an overview calls for; `stuck` are outgoing queues that have messages and no session.
+
+    `com_names` are names by which clients call COM objects that do not have them.
+    """
     found = [
         *_disk(overview),
         *_network(overview),
@@ -47,6 +52,7 @@ def attention_of(overview: "Overview", stuck: list[StuckQueue]) -> tuple[Attenti
         *_dead_letters(overview),
         *_old(overview),
         *_logons(overview),
+        *map(_com_name, com_names),
     ]
     return tuple(sorted(found, key=lambda each: not each.urgent))
 
@@ -111,6 +117,14 @@ def _logons(overview: "Overview") -> Iterator[Attention]:
     if overview.failed_logons >= FAILED_LOGONS:
         text = f"{overview.failed_logons} logons have failed within the last hour."
         yield Attention("failed_logons", text, "/accounts")
+
+
+def _com_name(name: str) -> Attention:
+    text = (
+        f"Clients of COM objects call this computer {name}, and may go no further than creating "
+        "objects: list that name in dcom.advertise."
+    )
+    return Attention("com_name", text, "/queue-manager")
 
 
 def _number(count: int, one: str, many: str) -> str:

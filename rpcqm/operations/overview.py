@@ -1,6 +1,6 @@
 """The queue manager at a glance: its totals, its last hour, and what needs attention first."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from rpcqm.base.admission import Admission
@@ -73,6 +73,8 @@ class OverviewOperations:
         self._started = started
         self._admission = admission
         self.history = History(engine)
+        self.com_names: Callable[[], Sequence[str]] = lambda: ()
+        """Names by which clients of COM objects call this computer, and which the objects lack."""
         self._totals: tuple[int, QueueTotals] | None = None
 
     def overview(self, identity: Identity) -> Completion[Overview]:
@@ -84,7 +86,7 @@ class OverviewOperations:
         """The same, for who may know it."""
         totals = await self._queue_totals()
         told = self._told(totals)
-        return replace(told, attention=attention_of(told, totals.stuck))
+        return replace(told, attention=attention_of(told, totals.stuck, self.com_names()))
 
     def _queue_totals(self) -> Completion[QueueTotals]:
         """The totals of all queues; those of many are told for a moment to all who ask."""

@@ -96,8 +96,8 @@ class QueueOperations:
     # Finding
 
     def find(self, name: FormatName) -> Queue:
-        """The queue, journal, subqueue or outgoing queue of a name."""
-        queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
+        """The outgoing queue of a name, or the queue, journal or subqueue here (G501)."""
+        queue = self._outgoing.find(name) or self._registry.find_by_format_name(name)
         if queue is None:
             raise no_such_queue(name)
         return queue

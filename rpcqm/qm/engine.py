@@ -1,6 +1,6 @@
 """Builds the queue manager: one object per subject, over one store and one clock."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -276,6 +276,11 @@ class QueueManagerEngine:
         ended.subscribe(OpenKind.QUEUE, self.opening.close_all)
         ended.subscribe(OpenKind.LEASE, self.leases.end_all)
         ended.subscribe(OpenKind.TRANSACTION, self.transactions.abort_all)
+
+    def use_aliases(self, aliases: Iterable[str]) -> None:
+        """Take other further names of this machine than before; what is open stays so (G500)."""
+        self.names.use_aliases(aliases)
+        self.registry.changes += 1  # names may lead to other queues now
 
     def watch_messages(self, watch: MessageWatch) -> None:
         """Tell somebody what becomes of messages, from now on."""

@@ -54,8 +54,11 @@ class Management:
     # Queues
 
     def find(self, name: FormatName) -> Queue:
-        """The queue here or the outgoing queue of a name, else MQ_ERROR_QUEUE_NOT_FOUND."""
-        queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
+        """The outgoing queue of a name or the queue here, else MQ_ERROR_QUEUE_NOT_FOUND.
+
+        Messages may still wait for a name that has become one of this machine (G501).
+        """
+        queue = self._outgoing.find(name) or self._registry.find_by_format_name(name)
         if queue is None:
             raise no_such_queue(name)
         return queue

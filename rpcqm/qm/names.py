@@ -5,8 +5,10 @@ In memory a queue is known by the part of its path name behind the computer, fol
 """
 
 import ipaddress
+from collections.abc import Iterable
 from functools import lru_cache
 
+from rpcqm.base.addresses import compared_host, split_host
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import DirectName
 from rpcqm.codec.names.path_name import PathName, QueueKind
@@ -14,7 +16,11 @@ from rpcqm.qm.settings import QueueManagerSettings
 
 
 class LocalNames:
-    """The names of this machine (G10): NetBIOS, qualified, `localhost`, `.` and its addresses."""
+    """The names of this machine (G10): NetBIOS, qualified, `localhost`, `.` and its addresses.
+
+    Others come to it by further names, as routers and clusters give it some (G500): this is the one
+    place that knows them all.
+    """
 
     def __init__(self, settings: QueueManagerSettings) -> None:
         self.http_ports = {"HTTP": settings.http_port, "HTTPS": settings.https_port}
@@ -22,8 +28,21 @@ class LocalNames:
         self.computer_name = settings.computer_name
         self.qualified_computer_name = settings.qualified_computer_name or settings.computer_name
         names = {".", "localhost", self.computer_name, self.qualified_computer_name}
-        self._names = frozenset(name.lower() for name in names)
-        self._addresses = frozenset(map(_without_scope, settings.addresses))
+        self._own_names = frozenset(name.lower() for name in names)
+        self._own_addresses = frozenset(map(_without_scope, settings.addresses))
+        self.use_aliases(settings.aliases)
+
+    def use_aliases(self, aliases: Iterable[str]) -> None:
+        """Take other further names than before (G500).
+
+        `HOST` is a name like the machine's own ones, `HOST:PORT` one in URLs with that port only.
+        Raises ValueError for a port that is none.
+        """
+        places = [split_host(each) for each in aliases]
+        hosts = [host for host, port in places if port is None]
+        self._names = self._own_names.union(hosts)
+        self._addresses = self._own_addresses.union(filter(None, map(_address_or_none, hosts)))
+        self._mapped = frozenset(place for place in places if place[1] is not None)
 
     def is_local(self, host: str) -> bool:
         """Whether a computer name or an address means this machine."""
@@ -41,10 +60,14 @@ class LocalNames:
     def is_local_direct(self, name: DirectName) -> bool:
         """Whether a direct name is about this machine: a URL must have a port of its own, too.
 
-        Another port is another program's (G231).
+        Another port is another program's (G231), unless it is mapped to here.
         """
         here = not name.is_url or name.port == self.http_ports[name.protocol]
-        return here and self.is_local(name.host)
+        return (here and self.is_local(name.host)) or self.is_mapped(name)
+
+    def is_mapped(self, name: DirectName) -> bool:
+        """Whether the host and the port of a URL are a further name of this machine."""
+        return bool(self._mapped) and (compared_host(name.host), name.port) in self._mapped
 
     def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
         """The path name of a queue here."""
@@ -54,6 +77,13 @@ class LocalNames:
 _address = lru_cache(maxsize=256)(ipaddress.ip_address)
 _LONGEST_ADDRESS = 64
 """Characters of an IPv6 address with its scope, and some; longer ones are not kept."""
+
+
+def _address_or_none(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:  # a name
+        return None
 
 
 def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

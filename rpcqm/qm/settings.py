@@ -14,13 +14,14 @@ class QueueManagerSettings:
 
     `http_port` and `https_port` are where messages over HTTP arrive, -1 for nowhere, and
     `srmp_http_support` is whether there are any. `addresses` are the machine's own IP
-    addresses, by which direct names may call it (G10).
+    addresses, by which direct names may call it (G10), `aliases` further names of it (G500).
     `directory` reads the static directory, None in a workgroup.
     """
 
     computer_name: str = "localhost"
     qualified_computer_name: str = ""
     addresses: tuple[str, ...] = ("127.0.0.1",)
+    aliases: tuple[str, ...] = ()
     queue_manager_quota: int = 0x0010_0000
     journal_quota: int = INFINITE
     queue_quota: int = INFINITE

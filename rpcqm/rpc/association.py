@@ -358,7 +358,8 @@ class ServerAssociation:
         """Answer a PDU whose receiving has raised `error`."""
         if isinstance(error, RequestRefused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
-            self.on_event(CallRefused(call_id, error.opnum, error.status, error.text, pdu[:SHOWN]))
+            shown, level = pdu[:SHOWN], error.level
+            self.on_event(CallRefused(call_id, error.opnum, error.status, error.text, shown, level))
         elif isinstance(error, ConnectionBroken):
             self._break(error, ptype, call_id, pdu)
         elif isinstance(error, DecodeError):

@@ -272,7 +272,7 @@ def _claims(claim: LogonClaim) -> dict[str, object]:
 
 
 def _asked(level: AuthenticationLevel | None) -> dict[str, object]:
-    """The level that a refused caller asked for, where it said one."""
+    """The level of what was refused, where it is clear."""
     return {} if level is None else {"authentication_level": level.name}
 
 
@@ -282,7 +282,8 @@ def _particulars(event: Event) -> dict[str, object]:
     if isinstance(event, AuthenticationFailed):
         return {**_claims(event.claim), **_asked(event.level)}
     if isinstance(event, CallRefused):
-        return {"call_id": event.call_id, "opnum": event.opnum, "status": event.status.name}
+        told = {"call_id": event.call_id, "opnum": event.opnum, "status": event.status.name}
+        return told | _asked(event.level)
     return {}
 
 

@@ -420,6 +420,7 @@ def _log_line(operation: str | None, call: Call, error: MQError | RpcFault) -> N
         opnum=call.opnum,
         operation=operation,
         identity=call.identity.name,
+        authentication_level=call.authentication_level.name,
         status=error.status.name,
         detail=error.detail,
     )

@@ -56,13 +56,17 @@ class AuthenticationFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A request was answered with a fault before it became a call."""
+    """A request was answered with a fault before it became a call.
+
+    `level` is how it was protected, None if that was not looked at.
+    """
 
     call_id: int
     opnum: int
     status: FaultStatus
     text: str
     octets: bytes
+    level: AuthenticationLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)

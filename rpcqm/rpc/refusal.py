@@ -1,7 +1,7 @@
 """The errors of receiving a PDU: one ends the connection, the other only refuses a request."""
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, NtStatus
-from rpcqm.rpc.constants import PduType, RejectReason
+from rpcqm.rpc.constants import AuthenticationLevel, PduType, RejectReason
 from rpcqm.rpc.pdu import PaddingError
 
 
@@ -32,14 +32,25 @@ class ConnectionBroken(Exception):
 
 
 class RequestRefused(Exception):
-    """A request that is answered with a fault; the connection lives on."""
+    """A request that is answered with a fault; the connection lives on.
 
-    def __init__(self, opnum: int, context_id: int, status: FaultStatus, text: str) -> None:
+    `level` is how the request was protected, None if that was not looked at.
+    """
+
+    def __init__(
+        self,
+        opnum: int,
+        context_id: int,
+        status: FaultStatus,
+        text: str,
+        level: AuthenticationLevel | None = None,
+    ) -> None:
         super().__init__(text)
         self.opnum = opnum
         self.context_id = context_id
         self.status = status
         self.text = text
+        self.level = level
 
 
 def unreadable(error: DecodeError, ptype: int) -> ConnectionBroken:

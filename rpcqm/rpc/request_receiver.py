@@ -304,7 +304,8 @@ class RequestReceiver:
         if call.call_id in self._calls:
             return _broken(call, "the call identifier is in use")
         busy = FaultStatus.nca_s_server_too_busy
-        return RequestRefused(call.opnum, call.context.context_id, busy, "too many calls")
+        level, context_id = call.authentication_level, call.context.context_id
+        return RequestRefused(call.opnum, context_id, busy, "too many calls", level)
 
     def _check_size(self, assembly: _Assembly) -> None:
         limits = self._limits

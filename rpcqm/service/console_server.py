@@ -258,7 +258,7 @@ def console_settings(parts: ConsoleParts) -> "ConsoleSettings":
 
 
 def _hosts(configuration: Configuration) -> frozenset[str]:
-    names = {configuration.name, *configuration.console.allow_hosts}
+    names = {configuration.name, *configuration.aliases, *configuration.console.allow_hosts}
     return frozenset(name.lower().removesuffix(".") for name in names)
 
 

@@ -3,12 +3,14 @@
 import socket
 from collections.abc import Callable
 
+from rpcqm.base.addresses import split_host
 from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.log import get_logger
 from rpcqm.config import Configuration
 from rpcqm.dcom.access import CallerCheck, Permissions
 from rpcqm.dcom.activation import Activator, Coclasses
 from rpcqm.dcom.bindings import Bindings
+from rpcqm.dcom.called_names import CalledNames
 from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.exporter import ExporterLimits, ObjectExporter
 from rpcqm.dcom.object_interfaces import supports
@@ -69,7 +71,7 @@ class DcomDoor:
         self._bindings = Bindings(
             _names(engine.queue_manager.computer_name),
             _addresses(configuration.host, engine.settings.addresses),
-            section.advertise,
+            _advertised(configuration),
             lambda: self._port,
             lambda: server.providers.keys(),
         )
@@ -89,7 +91,8 @@ class DcomDoor:
             *self._calls.registered(without=OF_REMOTE_UNKNOWN),
             *references,
         ]
-        activator = Activator(classes, self.exporter, self._bindings, self.check)
+        self.called_names = CalledNames(self._bindings)
+        activator = Activator(classes, self.exporter, self._bindings, self.check, self.called_names)
         resolver = Resolver(self.exporter, self.pings, self._bindings, self.check)
         self.activators = [resolver.registered(), *activator.registered()]
         for each in (*references, *self.activators):
@@ -112,7 +115,7 @@ class DcomDoor:
         self.check.permissions = Permissions.of(
             section.minimum_level, section.launch, section.access
         )
-        self._bindings.advertise(section.advertise)
+        self._bindings.advertise(_advertised(configuration))
         self.exporter.limits = _limits(configuration)
         self._calls.waiting.most = section.waiting_calls_per_caller
 
@@ -132,6 +135,12 @@ def _limits(configuration: Configuration) -> ExporterLimits:
         ping_sets_per_caller=section.ping_sets_per_caller,
         octets_per_caller=section.octets_per_caller,
     )
+
+
+def _advertised(configuration: Configuration) -> list[str]:
+    """What an operator adds to the bindings; a port in a further name is one of URLs (G500)."""
+    aliases = map(split_host, configuration.aliases)
+    return [*configuration.dcom.advertise, *(host for host, port in aliases if port is None)]
 
 
 def _names(computer_name: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import resource
 import socket
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm import config
-from rpcqm.base.admission import Admission, room_for_connections
 from rpcqm.base.clock import Clock, HeldClock, SystemClock
 from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.log import get_logger
@@ -39,13 +37,13 @@ from rpcqm.qm import shadow
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
-from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.context import AuthenticationError, SecurityProviders
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.backups import Backups
+from rpcqm.service.connection_limits import admission_of, rpc_limits
 from rpcqm.service.console import (
     CONSOLE_PORT,
     ConsoleDoor,
@@ -109,7 +107,7 @@ class QueueManagerService:
         self._undo = AsyncExitStack()
         self._callers = remote_read.CallAdmission(_read_security(configuration.security))
         self._recorded: Callable[[SecurityProviders], SecurityProviders] = lambda each: each
-        self._admission = _admission(configuration.limits)
+        self._admission = admission_of(configuration.limits)
         self._metrics = Metrics()
         self._srmp: SrmpDoor | None = None
         self._dcom: DcomDoor | None = None
@@ -161,7 +159,7 @@ class QueueManagerService:
         self._take_switches(self._configuration)
         if self._take_directory(read.directory) and "directory_file" not in taken:
             taken.insert(0, "directory_file")
-        self._server.adjust(_limits(configuration.limits), self._recorded(read.providers))
+        self._server.adjust(rpc_limits(configuration.limits), self._recorded(read.providers))
         self._remote_targets = read.remote_targets
         self._binary.adjust(configuration.binary, read.binary)
         if self._srmp is not None and read.srmp is not None:
@@ -186,6 +184,7 @@ class QueueManagerService:
         settings.send_insecure_nacks = security.send_insecure_nacks
         settings.workgroup_default_security = security.workgroup_default_security
         _take_outgoing_limits(settings, configuration.limits)
+        engine.use_aliases(configuration.aliases)
         engine.queue_manager.supporting_server = security.supporting_server
         engine.queue_manager.queue_manager_quota = storage.quota
         if engine.queue_manager.hardened_security != security.hardened_security:
@@ -241,7 +240,7 @@ class QueueManagerService:
             self._recorded = recorder.providers
         server = self._server = RpcServer(
             providers=self._recorded(reload.make_providers(self._configuration, accounts)),
-            limits=_limits(self._configuration.limits),
+            limits=rpc_limits(self._configuration.limits),
             clock=self._clock,
             metrics=self._metrics,
             local_identity=accounts.local_identity,
@@ -331,6 +330,7 @@ class QueueManagerService:
             open_elsewhere=remote.open_to_read,
             manage_elsewhere=LoopRemoteManagement(remote, self._remote_target),
         )
+        self._operations.overview.com_names = self._dcom.called_names.lacking
         self._undo.push_async_callback(self._dcom.stop)
 
     def _start_traces(self, engine: QueueManagerEngine) -> None:
@@ -394,6 +394,7 @@ class QueueManagerService:
             computer_name=configuration.name,
             qualified_computer_name=_qualified(configuration.name),
             addresses=own_addresses(),
+            aliases=configuration.aliases,
             queue_manager_quota=configuration.storage.quota,
             queue_quota=configuration.storage.quota_of_new_queues,
             supporting_server=configuration.security.supporting_server,
@@ -553,45 +554,6 @@ def _read_security(security: config.SecuritySection) -> remote_read.RemoteReadSe
         debug_rpc=security.debug_rpc,
         allow_unprotected_rpc=security.allow_unprotected_rpc,
     )
-
-
-def _limits(limits: config.LimitsSection) -> Limits:
-    return Limits(
-        call_bytes=limits.call_bytes,
-        call_fragments=limits.call_fragments,
-        calls=limits.calls,
-        waiting_calls=limits.waiting_calls,
-        contexts=limits.contexts,
-        security_contexts=limits.security_contexts,
-        handles=limits.handles,
-        cursors=limits.cursors,
-        connections=limits.connections,
-        connections_per_address=limits.connections_per_address,
-        unsent_bytes=limits.unsent_bytes,
-        held_bytes_in_all=limits.held_bytes,
-        unread_milliseconds=limits.unread_seconds * 1000,
-        unfinished_milliseconds=limits.unfinished_seconds * 1000,
-        idle_milliseconds=limits.idle_seconds * 1000,
-        unauthenticated_milliseconds=limits.unauthenticated_seconds * 1000,
-        stop_milliseconds=limits.stop_seconds * 1000,
-    )
-
-
-def _admission(limits: config.LimitsSection) -> Admission:
-    """Who may connect, over all doors: as many as is set, or as the open files leave room for."""
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    room = None
-    if descriptors != resource.RLIM_INFINITY:
-        room = room_for_connections(descriptors)
-    admission = Admission(limits.connections, limits.connections_per_address, room)
-    if admission.bound < limits.connections:
-        _log.warning(
-            "the open files that the system allows leave room for fewer connections",
-            wanted=limits.connections,
-            connections=admission.bound,
-            open_files=descriptors,
-        )
-    return admission
 
 
 def _prepare_directory(path: Path) -> None:

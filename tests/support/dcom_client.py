@@ -33,6 +33,7 @@ from rpcqm.codec.idl.tree import InterfacePointer, Parameter
 from rpcqm.codec.interface import Operation, TransferSyntax, Value, load
 from rpcqm.codec.types.dcom import (
     COMVERSION,
+    COSERVERINFO,
     DUALSTRINGARRAY,
     ORPCTHIS,
     REMINTERFACEREF,
@@ -46,6 +47,7 @@ from rpcqm.codec.types.dcom import (
     RemoteCreateInstanceRequest,
     RemoteGetClassObjectRequest,
     ScmRequestInfoData,
+    SecurityInfoData,
     customREMOTE_REQUEST_SCM_INFO,
 )
 from rpcqm.dcom.activation_properties import (
@@ -53,6 +55,7 @@ from rpcqm.dcom.activation_properties import (
     CLSID_ACTIVATION_PROPERTIES_IN,
     INSTANTIATION_INFO,
     SCM_REQUEST_INFO,
+    SECURITY_INFO,
     SERVER_LOCATION_INFO,
     pack_blob,
     unpack_reply,
@@ -124,8 +127,19 @@ def pack_request(properties: list[tuple[UUID, Value]]) -> bytes:
     return ObjRefCustom(iid, CLSID_ACTIVATION_PROPERTIES_IN, pack_blob(properties)).pack()
 
 
-def activation_properties(clsid: UUID, iids: list[UUID], **fields: Any) -> bytes:
-    """What RemoteCreateInstance is asked with; `fields` are others of InstantiationInfoData."""
+def security_info(called: str) -> SecurityInfoData:
+    """What Windows adds to an activation: the name of the server that the program has used."""
+    server = COSERVERINFO(dwReserved1=0, pwszName=called, pdwReserved=None, dwReserved2=0)
+    return SecurityInfoData(dwAuthnFlags=0, pServerInfo=server, pdwReserved=None)
+
+
+def activation_properties(
+    clsid: UUID, iids: list[UUID], called: str | None = None, **fields: Any
+) -> bytes:
+    """What RemoteCreateInstance is asked with; `fields` are others of InstantiationInfoData.
+
+    `called` is the name of the server that the program has used, as Windows tells it.
+    """
     version = COMVERSION(MajorVersion=5, MinorVersion=7)
     info = {"classCtx": 0x10, "actvflags": 0, "fIsSurrogate": 0, "instFlag": 0, "thisSize": 0}
     request = customREMOTE_REQUEST_SCM_INFO(
@@ -159,6 +173,7 @@ def activation_properties(clsid: UUID, iids: list[UUID], **fields: Any) -> bytes
                 LocationInfoData(machineName=None, processId=0, apartmentId=0, contextId=0),
             ),
             (SCM_REQUEST_INFO, ScmRequestInfoData(pdwReserved=None, remoteRequest=request)),
+            *([] if called is None else [(SECURITY_INFO, security_info(called))]),
         ]
     )
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.config import Configuration, ConfigurationError, check, load
+from rpcqm.config import Configuration, ConfigurationError, check, check_file, load
 from rpcqm.config.lists import MAXIMUM_ITEMS
 from rpcqm.config.positions import key_lines
 from rpcqm.config.schema import Setting, settings, tables
@@ -198,6 +198,7 @@ def test_every_table_of_the_schema_is_known() -> None:
 URL = "http://h/msmq/*"
 REDIRECTIONS = f"[{{ from = '{URL}', to = '{URL}' }}]", (Redirection(URL, URL),)
 EXAMPLES: dict[str, tuple[str, object]] = {
+    "aliases": ("['queues.example.com', '[::2]:80']", ("queues.example.com", "[::2]:80")),
     "console.allow_hosts": ("['queues.example.com']", ("queues.example.com",)),
     "console.trusted_proxy": ("'192.0.2.1'", "192.0.2.1"),
     "dcom.launch": ("'D:(A;;RP;;;BA)'", "D:(A;;RP;;;BA)"),
@@ -402,3 +403,61 @@ def test_tables_and_their_keys_have_their_own_lines() -> None:
         ("t", "u"): 5,
         ("t", "u", "c"): 6,
     }
+
+
+NO_ALIAS = "which is neither HOST nor HOST:PORT."
+
+
+@pytest.mark.parametrize(
+    ("alias", "why"),
+    [
+        ("http://queues.example.com", NO_ALIAS),
+        ("queues.example.com/msmq", NO_ALIAS),
+        ("queues.example.com:", NO_ALIAS),
+        ("queues.example.com:0", NO_ALIAS),
+        ("queues.example.com:65536", NO_ALIAS),
+        ("[::2]80", NO_ALIAS),
+        ("", NO_ALIAS),
+        ("localhost", "which is this computer already."),
+        ("127.0.0.5", "which is this computer already."),
+        ("::1", "which is this computer already."),
+        ("0.0.0.0", "which is no address of one computer."),
+        ("239.1.2.3", "which is no address of one computer."),
+    ],
+)
+def test_what_is_no_further_name_of_this_computer_is_a_mistake(
+    file: Path, alias: str, why: str
+) -> None:
+    assert mistakes(file, f"aliases = ['b', '{alias}']\n") == [f"1: `aliases` is '{alias}', {why}"]
+
+
+@pytest.mark.parametrize("alias", ["b", "B.", "192.0.2.2"])
+def test_another_queue_manager_is_no_further_name_of_this_computer(file: Path, alias: str) -> None:
+    peers = "[binary]\npeers = 'b=192.0.2.2, c=192.0.2.3:1802'\n"
+    (told,) = mistakes(file, f"aliases = ['{alias}']\n{peers}")
+    assert told == f"1: `aliases` has '{alias}', which is b by `binary.peers`."
+    file.write_text(f"aliases = ['b:8080', '192.0.2.3']\n{peers}")
+    assert check(file).aliases == ("b:8080", "192.0.2.3")
+
+
+@pytest.mark.parametrize("alias", ["other", "other.example.org", "192.0.2.9"])
+def test_a_queue_manager_of_the_directory_is_no_further_name_of_this_computer(
+    file: Path, tmp_path: Path, alias: str
+) -> None:
+    directory = tmp_path / "directory.toml"
+    directory.write_text(
+        "[enterprise]\nname = 'example'\n[[site]]\nname = 'Berlin'\n"
+        "[[queue_manager]]\nname = 'here'\nsites = ['Berlin']\naddresses = ['192.0.2.1']\n"
+        "identifier = '6b29fc40-ca47-1067-b31d-00dd010662da'\n"
+        "[[queue_manager]]\nname = 'other'\nqualified_name = 'other.example.org'\n"
+        "sites = ['Berlin']\naddresses = ['192.0.2.9']\n"
+        "identifier = '6b29fc40-ca47-1067-b31d-00dd010662db'\n"
+    )
+    rest = f"name = 'here'\ndirectory_file = '{directory}'\n"
+    file.write_text(f"aliases = ['{alias}']\n{rest}")
+    with pytest.raises(ConfigurationError) as caught:
+        check_file(file)
+    (mistake,) = caught.value.mistakes
+    assert str(mistake) == f"aliases: '{alias}' is other in {directory}, another queue manager."
+    file.write_text(f"aliases = ['192.0.2.1', '{alias}:80']\n{rest}")
+    assert check_file(file) is not None

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from rpcqm.adm.enums import OperatingSystemType
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.addresses import reachable
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
@@ -120,6 +121,7 @@ class BinaryListener:
     async def listen(self, host: str, port: int) -> int:
         """Accept sessions, and return the port. Raises OSError if the port cannot be opened."""
         bound = await self._network.listen(self.protocol, host, port)
+        self.protocol.own_place = NextHop(reachable(host), bound, host)
         if bound != BINARY_PORT:
             _log.info("other queue managers expect the port to be 1801", port=bound)
         if self.pings is not None:

@@ -97,6 +97,8 @@ class BinaryProtocol:
         self.network = network
         self.settings = settings or session_settings(engine.queue_manager)
         self.peers = peers or {}
+        self.own_place: NextHop | None = None
+        """Where sessions with this queue manager itself are accepted; None if nowhere."""
         self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
         self.connections: dict[PeerConnection, int] = {}
@@ -383,6 +385,8 @@ class BinaryProtocol:
             known = self.peers.get(host.lower())
             if known is not None:
                 return self.resolved_all(known)
+            if self.own_place is not None and self.names.is_local(host):
+                return completed([self.own_place])  # it waited before the name was ours (G501)
             return self.resolved_all([NextHop(host, BINARY_PORT, host)], senders)
         destination = self.directory.destination_queue_manager(name)
         if destination is None:

@@ -82,11 +82,13 @@ class Destinations:
         return destination
 
     def is_here(self, name: FormatName) -> bool:
-        """Whether a name means this machine: its host with our port or none (G215)."""
+        """Whether a name means this machine: its host with our port or none (G215, G500)."""
         if not isinstance(name.value, str):
             return False
         direct = name.direct_name
-        return self._protocol.names.is_local(direct.host) and self._is_our_port(direct)
+        names = self._protocol.names
+        here = names.is_local(direct.host) and self._is_our_port(direct)
+        return here or names.is_mapped(direct)
 
     def _is_our_port(self, name: DirectName) -> bool:
         settings = self._protocol.settings

@@ -143,6 +143,16 @@ def test_the_journal_has_copies_and_can_be_purged(run: Command, queue: str) -> N
     assert shown(run, queue)["journal_messages"] == 0
 
 
+def test_a_journal_that_is_switched_off_has_a_size(run: Command, queue: str) -> None:
+    run("queue", "set", queue, "--journal")
+    run("send", queue, "--body", "kept")
+    run("receive", queue)
+    kept = shown(run, queue)["journal_bytes"]
+    run("queue", "set", queue, "--no-journal")
+    assert shown(run, queue)["journal_bytes"] == kept > 0
+    assert "In its journal 1 (0 B)" not in " ".join(run("queue", "show", queue).text.split())
+
+
 def test_subqueues_are_shown(run: Command, queue: str) -> None:
     run("send", queue, "--body", "x")
     run("move", queue, f"{queue};late")

@@ -71,3 +71,12 @@ def test_what_may_not_be_seen_of_a_queue_is_said(run: Command, others: str) -> N
     run("queue", "acl", "owner", others, "administrators")
     run("queue", "acl", "grant", others, "administrators", "full")
     assert "Not shown" not in run("queue", "show", others).text
+
+
+def test_programs_are_told_what_may_not_be_seen_of_a_queue(run: Command, others: str) -> None:
+    told = json.loads(run("queue", "show", others, "--json").output)
+    assert told["not_shown"] == ["properties", "permissions"]
+    assert "label" not in told
+    run("queue", "acl", "owner", others, "administrators")
+    run("queue", "acl", "grant", others, "administrators", "full")
+    assert json.loads(run("queue", "show", others, "--json").output)["not_shown"] == []

@@ -302,6 +302,8 @@ def test_each_refused_call_is_one_line_of_the_log(private: PrivateQueueManager) 
     ]
     assert refused[-1]["peer"].startswith(host)
     assert refused[-1]["identity"] == "ANONYMOUS LOGON"
+    levels = [line["authentication_level"].removeprefix("RPC_C_AUTHN_LEVEL_") for line in refused]
+    assert levels == ["PKT_PRIVACY", "PKT_PRIVACY", "NONE"]
 
 
 def test_what_waits_for_a_restart_is_named(private: PrivateQueueManager) -> None:

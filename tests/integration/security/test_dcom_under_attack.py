@@ -2,6 +2,7 @@
 references and pings. Every refusal has the specified code, one line, and others go on.
 """
 
+import json
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -133,6 +134,9 @@ def test_an_unknown_class_is_logged_once(
     assert com.remote_activation(uuid4(), [IID]).phr == HResult.REGDB_E_CLASSNOTREG
     after = lines(server, "a call was refused"), lines(server, "an activation was refused")
     assert (after[0] - before[0], after[1] - before[1]) == (1, 1)
+    log = [json.loads(each) for each in server.log_path.read_text().splitlines()]
+    (line,) = [each for each in log if each["event"] == "an activation was refused"][before[1] :]
+    assert line["authentication_level"] == "RPC_C_AUTHN_LEVEL_PKT_PRIVACY"
 
 
 def test_more_is_released_than_is_held(com: DcomClient) -> None:

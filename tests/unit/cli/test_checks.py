@@ -10,12 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.cli import checks
+from rpcqm.cli import checks, name_checks
 from rpcqm.cli.checks import Check, CheckedMachine, Level
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
 from rpcqm.config.limits_reference import BOUNDS
-from rpcqm.config.schema import LimitsSection, StorageSection
+from rpcqm.config.schema import BinarySection, LimitsSection, StorageSection
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
 
@@ -161,3 +161,32 @@ def test_a_windows_client_needs_the_endpoint_mapper(
     assert "which is this machine's own" in text
     assert "It would ask at port 135" in text
     assert "leads to no RemoteRead" in text
+
+
+@pytest.mark.parametrize(
+    ("alias", "addresses", "level", "words"),
+    [
+        ("q.example", ["192.0.2.7"], Level.GOOD, "`q.example` is 192.0.2.7."),
+        ("q.example:80", ["192.0.2.2"], Level.GOOD, "`q.example:80` is 192.0.2.2."),
+        ("q.example", [], Level.WARNING, "`q.example` has no address here"),
+        ("q.example", ["192.0.2.2"], Level.PROBLEM, "where b is by `binary.peers`"),
+    ],
+)
+def test_further_names_without_an_address_or_with_that_of_a_peer_are_told(
+    healthy: CheckedMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    alias: str,
+    addresses: list[str],
+    level: Level,
+    words: str,
+) -> None:
+    def found(host: str, port: None) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        assert (host, port) == ("q.example", None)
+        if not addresses:
+            raise socket.gaierror
+        return [(2, 1, 6, "", (each, 0)) for each in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    patient = changed(healthy, aliases=(alias,), binary=BinarySection(peers="b=192.0.2.2"))
+    assert levels(name_checks.check_aliases, patient) == {level}
+    assert words in told(name_checks.check_aliases, patient)

@@ -66,6 +66,24 @@ def test_another_host_or_port_is_refused(door: Door, to: str) -> None:
     assert door.outgoing == []
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["queues.example.com", f"queues.example.com:{PORT}", "public.example:9090", "10.9.9.9:80"],
+)
+def test_further_names_of_this_machine_are_this_machine(door: Door, host: str) -> None:
+    door.engine.use_aliases(["queues.example.com", "10.9.9.9", "public.example:9090"])
+    assert door.send(f"http://{host}/msmq/private$/orders") == 200
+    assert door.contents() == [b"content"]
+
+
+@pytest.mark.parametrize("host", ["public.example", f"public.example:{PORT}", "10.9.9.9:9090"])
+def test_a_further_name_with_a_port_is_this_machine_at_that_port_only(
+    door: Door, host: str
+) -> None:
+    door.engine.use_aliases(["10.9.9.9", "public.example:9090"])
+    assert door.send(f"http://{host}/msmq/private$/orders") == 400
+
+
 @pytest.mark.conformance("MQSRM-element-TransparentStoreAndForward")
 def test_a_relay_takes_messages_for_other_hosts(with_settings: Opened) -> None:
     door = with_settings(RELAY)

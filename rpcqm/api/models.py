@@ -174,10 +174,11 @@ class SentMessages:
 
 @dataclass(frozen=True)
 class Message:
-    """A message; `body` is there if it is text, `soap_envelope` if it came by HTTP, `traceparent`
-    if its extension carries one.
+    """A message; `body` is there if it is text, `soap_envelope` if it came by HTTP.
 
-    The last three are there if it was received.
+    `extension_base64` is there if it has an extension, `extension` if that is text, `headers` if it
+    is the headers of NServiceBus or Rebus, `traceparent` if it carries one. The last three members
+    are there if the message was received.
     """
 
     lookup_id: str
@@ -208,6 +209,9 @@ class Message:
     body: str | None = None
     undecoded: str | None = None
     value_note: str | None = None
+    extension_base64: str | None = None
+    extension: str | None = None
+    headers: dict[str, str | None] | None = None
     soap_envelope: str | None = None
     traceparent: str | None = None
     lease: str | None = None

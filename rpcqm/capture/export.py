@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,6 +74,9 @@ def _json_lines(file: TextIO) -> Write:
     return write
 
 
+_BETWEEN = re.compile(r",\s*(?![^<]*>)")
+
+
 def arrow_schema(columns: str) -> "pa.Schema":
     """The Arrow schema for columns in Spark's notation."""
     import pyarrow as pa
@@ -86,8 +90,9 @@ def arrow_schema(columns: str) -> "pa.Schema":
         "boolean": pa.bool_(),
         "binary": pa.binary(),
         "array<string>": pa.list_(pa.string()),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
     }
-    pairs = (column.strip().rsplit(" ", 1) for column in columns.split(","))
+    pairs = (column.strip().rsplit(" ", 1) for column in _BETWEEN.split(columns))
     return pa.schema([(name, types[kind]) for name, kind in pairs])
 
 

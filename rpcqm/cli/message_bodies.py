@@ -47,8 +47,15 @@ def octets_of(message: ReceivedMessage) -> bytes:
 
 
 def without_repetition(described: Mapping[str, object]) -> dict[str, object]:
-    """A description of a message for people: its body once, as text or else as its value."""
+    """A description of a message for people: its body once, as text or else as its value.
+
+    Of an extension only what says most is told: headers, else text, else octets.
+    """
     shown = dict(described)
+    if "extension" in shown:
+        del shown["extension_base64"]
+    if "headers" in shown:
+        del shown["extension"]
     if "body" in shown:
         del shown["body_base64"]
         if shown["value_type"] in ("text", "xml", BYTES):

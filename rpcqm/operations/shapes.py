@@ -120,16 +120,20 @@ def shown(
 ) -> dict[str, object]:
     """A message with the members of `receive --json`.
 
-    What its body says is looked at if `decode` says so and it is short, within a `budget`.
+    What its body and its extension say is looked at if `decode` says so and they are short, within
+    a `budget` of the body and another of the extension; `budget` tells what both have spent.
     """
     attributes = message.attributes
     body, kind = attributes.body, attributes.body_type
     if not decode:
-        return properties(message) | described_octets(body, kind)
-    return properties(message) | described_body(body, kind, LONGEST_DECODED, budget)
+        return properties(message, decode=False) | described_octets(body, kind)
+    told = described_body(body, kind, LONGEST_DECODED, budget)
+    return properties(message, budget=budget) | told
 
 
-def properties(message: Message) -> dict[str, object]:
+def properties(
+    message: Message, *, decode: bool = True, budget: DecodeBudget | None = None
+) -> dict[str, object]:
     """The same without its body."""
     place = Place(
         message.lookup_identifier,
@@ -137,7 +141,7 @@ def properties(message: Message) -> dict[str, object]:
         message.move_count,
         message.abort_count,
     )
-    return described(message.attributes, place, {})
+    return described(message.attributes, place, {}, decode=decode, budget=budget)
 
 
 def delivery(received: LeasedMessage) -> dict[str, object]:

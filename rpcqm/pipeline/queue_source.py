@@ -55,6 +55,9 @@ from rpcqm.client.mq import server_at
 from rpcqm.client.names import HERE, format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.codec.bodies.described import LONGEST_DECODED
+from rpcqm.codec.bodies.extensions import headers_in
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.pipeline.capture_tables import BATCH
@@ -64,7 +67,8 @@ from rpcqm.pipeline.queue_offsets import Origin, from_ranges, ranges_text
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
     "body binary, body_type int, priority int, message_class int, correlation_id string, "
-    "application_tag long, response_queue string, soap_envelope string"
+    "application_tag long, response_queue string, soap_envelope string, extension binary, "
+    "headers map<string,string>"
 )
 DEFAULT_BATCH = 10_000
 MOST_GONE = 10_000
@@ -155,10 +159,23 @@ def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
         "application_tag": [int(each.application_tag) for each in messages],
         "response_queue": [_text(each.response_queue_format_name) for each in messages],
         "soap_envelope": [each.soap_envelope or None for each in messages],
+        "extension": [each.extension or None for each in messages],
+        "headers": [_headers(each.extension) for each in messages],
     }
     return pa.RecordBatch.from_arrays(
         [pa.array(columns[field.name], field.type) for field in _COLUMNS], schema=_COLUMNS
     )
+
+
+def _headers(extension: bytes) -> list[tuple[str, str | None]] | None:
+    """The headers of NServiceBus or Rebus in an extension, as Arrow has a map; None without any."""
+    if not 0 < len(extension) <= LONGEST_DECODED:
+        return None
+    try:
+        found = headers_in(extension, DecodeBudget(len(extension)))
+    except DecodeError:
+        return None
+    return None if found is None else list(found.items())
 
 
 def _text(name: FormatName | None) -> str | None:

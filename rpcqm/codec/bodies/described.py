@@ -13,6 +13,7 @@ from uuid import UUID
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, TOO_LONG, DecodeBudget
+from rpcqm.codec.bodies.extensions import described_extension
 from rpcqm.codec.bodies.formatters import decode_body
 from rpcqm.codec.bodies.kinds import BYTES, DOTNET, TEXT, ReadBody, kind_of_type, read_body
 from rpcqm.codec.bodies.value_texts import decimal_text, duration_text
@@ -72,11 +73,18 @@ class Place:
 
 
 def described(
-    message: PacketMessage, place: Place, body: Mapping[str, object]
+    message: PacketMessage,
+    place: Place,
+    body: Mapping[str, object],
+    *,
+    decode: bool = True,
+    budget: DecodeBudget | None = None,
 ) -> dict[str, object]:
     """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC.
 
-    `body` is what is told of the body, by `described_body` or `described_octets`.
+    `body` is what is told of the body, by `described_body` or `described_octets`. What the
+    extension says is looked at if `decode` says so; the values that are made of it count as spent
+    of `budget`, but have a budget of their own (G503).
     """
     told: dict[str, object] = {
         "lookup_id": str(place.lookup_identifier),
@@ -102,9 +110,14 @@ def described(
         "body_type": message.body_type,
         "body_size": message.body_size,
     }
-    context = context_in(message.extension)
-    if context is not None:
-        told["traceparent"] = str(context)
+    extension = message.extension
+    if extension:
+        own = DecodeBudget(len(extension))
+        told |= described_extension(extension, LONGEST_DECODED if decode else 0, own)
+        if budget is not None:
+            budget.spent += own.spent
+        if (context := context_in(extension)) is not None:
+            told["traceparent"] = str(context)
     if message.is_srmp:
         told["soap_envelope"] = message.soap_envelope
     return {**told, **body}

@@ -28,7 +28,7 @@ _PARTS = (
     SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
 )
 _REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
-_IN_BODY = (
+_SHOWN_APART = (
     "value_type",
     "value",
     "undecoded",
@@ -39,6 +39,9 @@ _IN_BODY = (
     "body_size",
     "label",
     "class",
+    "extension_base64",
+    "extension",
+    "headers",
 )
 
 
@@ -226,14 +229,31 @@ async def show_message(asked: Asked) -> Shown:
             "facts": [
                 (text(f"property.{key}"), times.get(key, _fact(value)))
                 for key, value in told.items()
-                if key not in _IN_BODY
+                if key not in _SHOWN_APART
             ],
             "body": body,
+            "headers": _headers(told),
+            "extension": _extension(message),
             "may_decode": len(message.attributes.body) > LONGEST_BODY
             and not asked.query.checked("decode"),
             "now": asked.now,
         }
     )
+
+
+def _headers(told: Mapping[str, object]) -> list[tuple[str, str]]:
+    """The headers that a framework has put into the extension."""
+    found = told.get("headers")
+    return (
+        [(str(name), _fact(each)) for name, each in found.items()]
+        if isinstance(found, dict)
+        else []
+    )
+
+
+def _extension(message: Message) -> ShownBody | None:
+    extension = message.attributes.extension
+    return shown_body(extension, 0) if extension else None
 
 
 async def _read_body(asked: Asked, message: Message) -> ShownBody:

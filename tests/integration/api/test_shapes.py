@@ -184,3 +184,57 @@ def test_the_table_that_explain_prints_has_every_refusal(running: PrivateQueueMa
     printed = running.run("explain", "statuses").stdout
     assert "400 Bad Request" in printed
     assert all(str(status) in printed and code in printed for status, code in seen)
+
+
+HEADERS = {"rbs2-msg-id": "7", "rbs2-return-address": None}
+LIST_OF_HEADERS = (
+    b'<?xml version="1.0"?><ArrayOfHeaderInfo><HeaderInfo><Key>NServiceBus.MessageId</Key>'
+    b"<Value>7</Value></HeaderInfo></ArrayOfHeaderInfo>\0"
+)
+
+
+@pytest.mark.parametrize(
+    ("extension", "more"),
+    [
+        (json.dumps(HEADERS).encode(), {"headers": HEADERS}),
+        (LIST_OF_HEADERS, {"headers": {"NServiceBus.MessageId": "7"}}),
+        (b"plain", {}),
+        (b"\x01\x02", None),
+    ],
+    ids=["Rebus", "NServiceBus", "text", "octets"],
+)
+def test_the_extension_of_a_message_is_told_with_what_it_says(
+    running: PrivateQueueManager,
+    boss: Program,
+    extension: bytes,
+    more: dict[str, object] | None,
+) -> None:
+    boss.ask("POST", "/queues", {"name": "extended"})
+    octets = base64.b64encode(extension).decode()
+    headers = {"Rpcqm-Extension-Base64": quote(octets)}
+    assert boss.ask("POST", "/queues/extended/messages", b"x", headers).status == 201
+    expected: dict[str, object] = {"extension_base64": octets}
+    if more is not None:
+        expected |= {"extension": extension.decode().rstrip("\0"), **more}
+
+    def of_extension(message: dict[str, object]) -> dict[str, object]:
+        return {name: message[name] for name in EXTENSION if name in message}
+
+    (undecoded,) = boss.ask("GET", "/queues/extended/messages?decode=false").value["messages"]
+    assert of_extension(undecoded) == {"extension_base64": octets}
+    (message,) = boss.ask("GET", "/queues/extended/messages").value["messages"]
+    assert of_extension(message) == expected
+    by_command = json.loads(running.run("peek", "extended", "--json").stdout)
+    assert of_extension(by_command) == expected
+    path = f"/queues/extended/messages/{message['lookup_id']}"
+    assert of_extension(boss.ask("GET", path).value) == expected
+    (received,) = boss.ask("POST", "/queues/extended/receive?lease=0").value["messages"]
+    assert of_extension(received) == expected
+
+
+EXTENSION = ("extension_base64", "extension", "headers")
+
+
+def test_a_message_without_an_extension_tells_of_none(boss: Program) -> None:
+    path = sent(boss, b"x", 0)
+    assert not set(boss.ask("GET", path).value) & set(EXTENSION)

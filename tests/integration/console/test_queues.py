@@ -1,5 +1,6 @@
 """Queues and messages on the pages, as a person uses them."""
 
+import base64
 import html
 import re
 import shlex
@@ -156,6 +157,32 @@ def test_a_body_that_is_not_what_it_says_is_refused(boss: Browser, queue: str) -
     answer = boss.send("/console/queue/send", given)
     assert answer.status == 400
     assert "MQ_ERROR_INVALID_PARAMETER" in answer.words
+
+
+@pytest.mark.parametrize(
+    ("extension", "shown"),
+    [
+        (b'{"rbs2-msg-id": "<7>", "x": null}', ["Headers in its extension", "rbs2-msg-id <7>"]),
+        (b"what <b>else</b>", ["Extension", "what <b>else</b>"]),
+        (b"\x01\x02\x03", ["Extension", "01 02 03"]),
+        (
+            b"traceparent: 00-" + b"1" * 32 + b"-" + b"2" * 16 + b"-01",
+            ["Context of its trace 00-" + "1" * 32],
+        ),
+    ],
+    ids=["headers", "text", "octets", "trace"],
+)
+def test_the_extension_of_a_message_is_shown(
+    running: PrivateQueueManager, boss: Browser, queue: str, extension: bytes, shown: list[str]
+) -> None:
+    program = Program(running.endpoint("console"), "boss")
+    headers = {"Rpcqm-Extension-Base64": quote(base64.b64encode(extension).decode())}
+    assert program.ask("POST", f"/queues/{queue}/messages", b"x", headers).status == 201
+    program.close()
+    (key,) = keys(boss.get(f"/console/queue?queue={queue}"))
+    words = boss.get(f"/console/message?queue={queue}&id={key}").words
+    for each in shown:
+        assert each in words
 
 
 def test_messages_are_moved_and_removed_after_a_question(

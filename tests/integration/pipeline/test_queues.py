@@ -279,7 +279,7 @@ def test_a_kept_message_that_somebody_had_locked_is_not_kept_again(
     assert count(queue_manager, queue) == 0
 
 
-def test_archive_keeps_the_body_and_the_envelope_of_what_came_by_http(
+def test_archive_keeps_the_body_the_envelope_and_the_extension(
     spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
 ) -> None:
     host, port = queue_manager.endpoint("http")
@@ -288,9 +288,18 @@ def test_archive_keeps_the_body_and_the_envelope_of_what_came_by_http(
     connection.request("POST", post.target, post.body, post.headers)
     assert connection.getresponse().status == 200
     send(queue_manager, queue, "by RPC")
+    headers = b'{"rbs2-msg-id": "7", "x": null}'
+    with (
+        queue_manager.client() as client,
+        client.open_sender(format_name(queue)) as sender,
+    ):
+        sender.send(OutgoingMessage(b"of Rebus", extension=headers))
     words = ["--socket", str(queue_manager.socket), "--queue", queue, "--output", str(tmp_path)]
     assert main(["pipeline", "archive", *words, "--checkpoint", str(tmp_path / "checkpoint")]) == 0
     kept = spark.read.parquet(str(tmp_path / "archive")).collect()
     envelopes = {bytes(row.body): row.soap_envelope for row in kept}
     assert envelopes[b"by HTTP"].startswith("<se:Envelope ")
     assert envelopes[b"by RPC"] is None
+    extensions = {bytes(row.body): (row.extension, row.headers) for row in kept}
+    assert extensions[b"by RPC"] == (None, None)
+    assert extensions[b"of Rebus"] == (headers, {"rbs2-msg-id": "7", "x": None})

@@ -1,6 +1,7 @@
 """What an answer tells is bounded, and leases begin when their answers leave (G396)."""
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -84,6 +85,25 @@ def test_a_page_ends_when_enough_is_told(qm: RunningQueueManager, operations: Op
             break
     assert sum(pages) == MANY
     assert len(pages) > 4
+
+
+def test_the_values_of_extensions_count_for_a_page(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    extension = json.dumps({str(number): "" for number in range(10_000)}).encode()
+    draft = Draft(b"x", extension_base64=base64.b64encode(extension).decode())
+    qm.done(operations.messages.send(ADMINISTRATOR, (ORDERS,), [draft] * MANY))
+    reply = asyncio.run(
+        messages.peek_messages(asked(operations, models.PageOfMessages(limit=MANY)))
+    )
+    page = told(reply)["messages"]
+    assert len(page[0]["headers"]) == 10_000
+    size = len(reply.octets or b"") + VALUE_OCTETS * 10_000 * len(page)
+    assert size - size // len(page) < PAGE_BYTES
+    reply = asyncio.run(
+        messages.peek_messages(asked(operations, models.PageOfMessages(limit=MANY, decode=False)))
+    )
+    assert "extension" not in told(reply)["messages"][0]
 
 
 def test_a_receive_gives_no_more_than_is_told(

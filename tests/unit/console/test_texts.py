@@ -78,6 +78,9 @@ def test_every_right_is_told_in_plain_words() -> None:
 
 def test_every_property_of_a_message_has_a_name() -> None:
     told = re.findall(r'^        "([a-z_]+)":', Path(described.__file__).read_text("utf-8"), re.M)
-    shown = {each for each in told if not each.startswith(("body", "value", "label"))}
+    told += re.findall(r'told\["([a-z_]+)"\] = ', Path(described.__file__).read_text("utf-8"))
+    apart = ("body", "value", "label", "undecoded")
+    shown = {each for each in told if not each.startswith(apart)}
     assert {f"property.{each}" for each in shown} <= set(texts())
     assert len(shown) > 15
+    assert "traceparent" in shown

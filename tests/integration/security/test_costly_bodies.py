@@ -3,8 +3,9 @@
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -12,23 +13,27 @@ from rpcqm.client import mq
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.bodies.described import LONGEST_DECODED
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support import srmp_text
+from tests.support.binary_stranger import BinaryStranger
 from tests.support.browser import open_browser
 from tests.support.costly_bodies import COSTLY
 from tests.support.programs import Program
+from tests.support.srmp_stranger import Stranger
 
 FREE = 64 * 1024
 LARGE = (4 << 20) - 4096
+EVERYBODY = "O:BAD:(A;;GA;;;BA)(A;;GA;;;WD)(A;;GA;;;AN)"
 ATTACK = "nulls of .NET"
 MESSAGES = "/queues/costly/messages"
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[PrivateQueueManager]:
-    settings = "[storage]\nreserve = 1\n"
+    settings = 'name = "here"\nhttp_port = 0\n[storage]\nreserve = 1\n'
     with private_queue_manager(("--console-port", "0"), settings) as queue_manager:
         words = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
         queue_manager.run(*words, input="secret\n")
-        queue_manager.run("queue", "create", "costly")
+        queue_manager.run("queue", "create", "costly", "--sddl", EVERYBODY)
         yield queue_manager
 
 
@@ -45,6 +50,31 @@ def send(running: PrivateQueueManager, name: str, size: int) -> bytes:
     body = make(size)
     with mq.open("costly", running) as queue:
         queue.send(OutgoingMessage(body, label=name, body_type=body_type))
+    return body
+
+
+def send_by_port_1801(running: PrivateQueueManager, name: str, size: int) -> bytes:
+    """As a stranger who speaks the binary protocol."""
+    body_type, make = COSTLY[name]
+    body = make(size)
+    with BinaryStranger(running.endpoint("binary"), uuid4()) as stranger:
+        to = r"DIRECT=OS:here\private$\costly"
+        stranger.deliver(to, 1, body, label=name, body_type=body_type)
+    return body
+
+
+def send_by_http(running: PrivateQueueManager, name: str, size: int) -> bytes:
+    """As a stranger who posts it."""
+    body_type, make = COSTLY[name]
+    body = make(size)
+    msmq = (
+        f"<Class>0</Class><Priority>3</Priority><App>0</App><BodyType>{body_type}</BodyType>"
+        f"<SourceQmGuid>{srmp_text.SOURCE}</SourceQmGuid><TTrq>{srmp_text.LATER}</TTrq>"
+    )
+    elements = srmp_text.Elements(label=name, msmq=msmq)
+    with Stranger(running) as stranger:
+        url = "http://here/msmq/private$/costly"
+        assert stranger.post(srmp_text.message(url, body, elements)) == 200
     return body
 
 
@@ -68,8 +98,12 @@ def test_requests_are_told_a_small_multiple_of_a_body(
     check(boss.ask("POST", "/queues/costly/receive?lease=30").body, body)
 
 
+@pytest.mark.parametrize("send", [send, send_by_port_1801, send_by_http])
 def test_a_message_of_four_megabytes_is_told_by_its_octets_everywhere(
-    running: PrivateQueueManager, boss: Program, tmp_path: Path
+    running: PrivateQueueManager,
+    boss: Program,
+    tmp_path: Path,
+    send: Callable[[PrivateQueueManager, str, int], bytes],
 ) -> None:
     body = send(running, ATTACK, LARGE)
     page = boss.ask("GET", MESSAGES)

@@ -234,19 +234,14 @@ async def _all_queues(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> list[QueueInformation]:
     """Information on all queues; a queue that is deleted meanwhile is left out."""
-    found = []
     names = list(await client.management.private_queues())
     names = [name for name in names if is_wanted(arguments.pattern, name)]
     if arguments.server is None:
         public = await client.queues.public()
         here = [queue for queue in public if queue.here]
         names += [q.format_name for q in here if is_wanted(arguments.pattern, q.path_name)]
-    for name in names:
-        try:
-            found.append(await client.management.queue_information(queue_name(arguments, name)))
-        except MQError as error:
-            if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
-                raise
+    asked = [queue_name(arguments, name) for name in names]
+    found = await client.management.queues_information(asked)
     if arguments.server is not None:
         active = await client.management.active_public_queues()
         found += [queue for queue in active if is_wanted(arguments.pattern, queue.path_name)]

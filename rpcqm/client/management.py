@@ -8,6 +8,7 @@ from rpcqm.client import outgoing_queues
 from rpcqm.client.connection import Connections
 from rpcqm.client.outgoing_queues import OutgoingQueueInformation
 from rpcqm.client.queue_settings import QueueInformation
+from rpcqm.client.together import answered_together
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.properties import (
@@ -85,6 +86,19 @@ class ManagementClient:
             return 0
         return int(size or 0)
 
+    async def queues_information(self, names: Iterable[FormatName]) -> list[QueueInformation]:
+        """The same of many queues, in their order; those that no longer exist are left out."""
+        found = await answered_together(self._information_if_there(name) for name in names)
+        return [queue for queue in found if queue is not None]
+
+    async def _information_if_there(self, name: FormatName) -> QueueInformation | None:
+        try:
+            return await self.queue_information(name)
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+                raise
+            return None
+
     async def is_here(self, name: FormatName) -> bool:
         """Whether the computer of a direct name is the queue manager that is asked.
 
@@ -102,13 +116,13 @@ class ManagementClient:
 
     async def active_public_queues(self) -> list[QueueInformation]:
         """The open public queues of the machine."""
-        found = [
-            await self.queue_information(FormatName.parse(name))
+        names = [
+            FormatName.parse(name)
             for name in await self._active_queues()
             if name.upper().startswith("PUBLIC=") and ";" not in name
         ]
         local = ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION
-        return [queue for queue in found if queue.location == local]
+        return [each for each in await self.queues_information(names) if each.location == local]
 
     async def _active_queues(self) -> tuple[str, ...]:
         return await self._names(ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES)
@@ -127,7 +141,7 @@ class ManagementClient:
         """
         if names is None:
             names = map(FormatName.parse, await self._active_queues())
-        found = [await self.outgoing_queue(name) for name in names]
+        found = await answered_together(self.outgoing_queue(name) for name in names)
         return [queue for queue in found if queue is not None]
 
     async def outgoing_queue(self, name: FormatName) -> OutgoingQueueInformation | None:

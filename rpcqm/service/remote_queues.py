@@ -49,7 +49,7 @@ class RemoteQueues:
 
     def open(self, machine: str, numbers: RemoteNumbers, asker: str) -> Completion[RemoteReader]:
         """Take over a queue that was opened at a machine; MQError when that is refused."""
-        return self.run(self._open(machine, numbers, asker))
+        return self.run(self._open(machine, numbers, asker), asker)
 
     async def _open(self, machine: str, numbers: RemoteNumbers, asker: str) -> RemoteReader:
         connections = Connections(self._target_of(machine, asker))
@@ -61,13 +61,14 @@ class RemoteQueues:
         except BaseException:
             await connections.close()
             raise
-        return LoopRemoteReader(self, connections, TakenOver(connections, queue))
+        return LoopRemoteReader(self, connections, TakenOver(connections, queue), asker)
 
     def open_to_read(
         self, machine: str, name: FormatName, receiving: bool, exclusive: bool, asker: str
     ) -> Completion[RemoteReader]:
         """Open a queue of a machine through RemoteRead; MQError when that is refused."""
-        return self.run(self._open_to_read(machine, name, receiving, exclusive, asker))
+        opening = self._open_to_read(machine, name, receiving, exclusive, asker)
+        return self.run(opening, asker)
 
     async def _open_to_read(
         self, machine: str, name: FormatName, receiving: bool, exclusive: bool, asker: str
@@ -79,12 +80,15 @@ class RemoteQueues:
         except BaseException:
             await connections.close()
             raise
-        return LoopRemoteReader(self, connections, OpenedToRead(reader))
+        return LoopRemoteReader(self, connections, OpenedToRead(reader), asker)
 
-    def run(self, coroutine: Coroutine[object, None, T]) -> Completion[T]:
-        """Run something on the loop; whatever goes wrong is an MQError."""
+    def run(self, coroutine: Coroutine[object, None, T], asker: str = "") -> Completion[T]:
+        """Run something on the loop; whatever goes wrong is an MQError.
+
+        `asker` is the SID of the client that wants it, "" for the operator.
+        """
         outcome: Completion[T] = Completion()
-        self.start(_resolve(coroutine, outcome))
+        self.start(_resolve(coroutine, outcome, asker))
         return outcome
 
     def start(self, coroutine: Coroutine[object, None, None]) -> "asyncio.Task[None]":
@@ -180,9 +184,14 @@ class LoopRemoteReader:
     """
 
     def __init__(
-        self, queues: RemoteQueues, connections: Connections, queue: OpenElsewhere
+        self,
+        queues: RemoteQueues,
+        connections: Connections,
+        queue: OpenElsewhere,
+        asker: str,
     ) -> None:
         self._queues = queues
+        self._asker = asker
         self._connections = connections
         self._queue = queue
         self._lost = ""
@@ -193,12 +202,12 @@ class LoopRemoteReader:
         request_id = next_request_identifier()
         reading = self._queue.read(action, request_id, timeout, cursor, lookup_identifier)
         message: Completion[RemotelyRead] = Completion()
-        self._queues.start(_resolve(self._in_session(reading), message))
+        self._queues.start(_resolve(self._in_session(reading), message, self._asker))
         return PendingRead(message, lambda: self._cancel(message, request_id))
 
     def _cancel(self, message: Completion[RemotelyRead], request_id: int) -> None:
         if not message.done:
-            self._queues.run(self._queue.cancel(request_id))
+            self._queues.run(self._queue.cancel(request_id), self._asker)
 
     def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]:
         return self._run(self._queue.end(message, acknowledgement))
@@ -213,7 +222,7 @@ class LoopRemoteReader:
         return self._run(self._queue.purge())
 
     def _run(self, call: Coroutine[object, None, T]) -> Completion[T]:
-        return self._queues.run(self._in_session(call))
+        return self._queues.run(self._in_session(call), self._asker)
 
     async def _in_session(self, call: Coroutine[object, None, T]) -> T:
         """The outcome of a call, while the queue is open over there."""
@@ -229,7 +238,7 @@ class LoopRemoteReader:
             raise MQError(HResult.MQ_ERROR_STALE_HANDLE, self._lost) from error
 
     def close(self) -> None:
-        self._queues.run(self._close())
+        self._queues.run(self._close(), self._asker)
 
     async def _close(self) -> None:
         try:
@@ -238,13 +247,15 @@ class LoopRemoteReader:
             await self._connections.close()
 
 
-async def _resolve(coroutine: Coroutine[object, None, T], outcome: Completion[T]) -> None:
+async def _resolve(
+    coroutine: Coroutine[object, None, T], outcome: Completion[T], asker: str
+) -> None:
     try:
         value = await coroutine
     except MQError as error:
         outcome.fail(error)
     except (ServerUnreachableError, RpcFault, DecodeError) as error:
-        _log.info("another queue manager cannot be read", reason=str(error))
+        _log.info("another queue manager cannot be read", who=asker, reason=str(error))
         outcome.fail(MQError(_status_of(error), str(error)))
     except BaseException as error:
         outcome.fail(error)

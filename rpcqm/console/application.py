@@ -5,18 +5,18 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from http import HTTPStatus
 
 from rpcqm.base.clock import Clock
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.console import logging_on
 from rpcqm.console.asked import Asked, Download, Fields, Outcome, Page, Redirect
 from rpcqm.console.changes import Changes
 from rpcqm.console.forms import FORM_BYTES, LOGON_BYTES, TYPE, link, read_fields
 from rpcqm.console.pages import PAGES
-from rpcqm.console.rendering import render
+from rpcqm.console.rendering import exactly, render
 from rpcqm.console.sessions import Accounts, Place, Session, Sessions
 from rpcqm.console.static_files import BASE, assets
 from rpcqm.console.texts import text
@@ -47,6 +47,10 @@ LOGON, LOGOFF, ONE_TIME = "/console/logon", "/console/logoff", "/console/one-tim
 EVENTS = "/console/events"
 LONGEST_FILE_NAME = 100
 """Characters of the name of a file that is downloaded: its end, which has what differs."""
+_KEPT_PAGES = 64
+"""Pages of errors that are kept for those who have not logged on."""
+_WRITTEN = "what-somebody-writes"
+"""Stands in the page to log on for what is written into it."""
 _UNTIL_ASKED = ("Cache-Control", "private, max-age=31536000, immutable")
 
 
@@ -119,8 +123,16 @@ class Console:
                 return HttpResponse(int(refused.status), octets, (HTML, *HEADERS))
             return self._page(refused.status, "error.html", session, _told(refused))
         except MQError as error:
+            if session is None:
+                octets = _plain_error(error.status, error.detail)
+                return HttpResponse(int(status_of(error)), octets, (HTML, *HEADERS))
             told = _explained(error) | _advice(error, request, session)
             return self._page(status_of(error), "error.html", session, told)
+
+    def end_sessions(self, sid: str) -> None:
+        """Log an account off; what pages of it follow ends at once."""
+        self.sessions.end_all(sid)
+        self.changes.look()
 
     # Reading.
 
@@ -298,15 +310,8 @@ class Console:
         self, status: HTTPStatus, asked: _Request, form: Fields | None = None, problem: str = ""
     ) -> HttpResponse:
         given = form or asked.fields
-        if status is HTTPStatus.OK and not given.text("account") and not given.text("to"):
-            return HttpResponse(int(status), _plain_logon(), (HTML, *HEADERS))
-        values = {
-            "title": text("logon.title"),
-            "account": given.text("account"),
-            "to": given.text("to"),
-            "problem": text(problem) if problem else "",
-        }
-        return self._page(status, "logon.html", None, values)
+        octets = _logon_page_for(given.text("account"), given.text("to"), problem)
+        return HttpResponse(int(status), octets, (HTML, *HEADERS))
 
     def _page(
         self,
@@ -341,11 +346,31 @@ def _plain_refusal(status: HTTPStatus, name: str) -> bytes:
     return render("error.html", {**_common(None, ""), **_told(Refused(status, name))})
 
 
+@lru_cache(maxsize=_KEPT_PAGES)
+def _plain_error(error: HResult | NtStatus, detail: str) -> bytes:
+    """The page of an error, as it is for everybody who has not logged on."""
+    return render("error.html", {**_common(None, ""), **_explained(MQError(error, detail))})
+
+
+def _logon_page_for(account: str, to: str, problem: str) -> bytes:
+    """The page to log on: what others write into it is put into one that was made before."""
+    before, between, after = _logon_pieces(bool(account), problem)
+    written = [exactly(each).encode("utf-8", "replace") for each in (to, account)]
+    return b"".join((before, written[0], between, written[1], after))
+
+
 @cache
-def _plain_logon() -> bytes:
-    """The page to log on, as it is for everybody who has asked for nothing yet."""
-    values = {"title": text("logon.title"), "account": "", "to": "", "problem": ""}
-    return render("logon.html", {**_common(None, ""), **values})
+def _logon_pieces(named: bool, problem: str) -> tuple[bytes, bytes, bytes]:
+    """The page to log on without the place to go on to, and without the account if it is named."""
+    values = {
+        "title": text("logon.title"),
+        "account": _WRITTEN if named else "",
+        "to": _WRITTEN,
+        "problem": text(problem) if problem else "",
+    }
+    page = render("logon.html", {**_common(None, ""), **values})
+    before, between, *after = page.split(_WRITTEN.encode())
+    return before, between, after[0] if named else b""
 
 
 def _entries(session: Session | None) -> list[tuple[str, str]]:

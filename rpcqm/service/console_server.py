@@ -101,7 +101,7 @@ class ConsoleServer:
 
     def _end_sessions(self, sid: str) -> None:
         if self._console is not None:
-            self._console.sessions.end_all(sid)
+            self._console.end_sessions(sid)
 
     def adjust(self, parts: ConsoleParts) -> None:
         """Go on with other settings, and with another certificate for new connections."""

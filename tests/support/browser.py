@@ -120,21 +120,26 @@ class Browser:
         return http.client.HTTPSConnection("localhost", port, timeout=PATIENCE, context=context)
 
     @contextmanager
-    def events(self) -> Iterator[Callable[[], bytes]]:
-        """What pages that follow changes are told: gives the next line that says something."""
+    def followed(self) -> Iterator[http.client.HTTPResponse]:
+        """The stream of what pages that follow changes are told."""
         connection = self._connect()
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         connection.request("GET", "/console/events", None, {"Host": self.host, "Cookie": cookies})
-        answer = connection.getresponse()
-
-        def next_line() -> bytes:
-            lines = (answer.readline().strip() for _ in range(MOST_LINES))
-            return next(each for each in lines if each not in (b"", b"data:"))
-
         try:
-            yield next_line
+            yield connection.getresponse()
         finally:
             connection.close()
+
+    @contextmanager
+    def events(self) -> Iterator[Callable[[], bytes]]:
+        """The same: gives the next line that says something."""
+        with self.followed() as answer:
+
+            def next_line() -> bytes:
+                lines = (answer.readline().strip() for _ in range(MOST_LINES))
+                return next(each for each in lines if each not in (b"", b"data:"))
+
+            yield next_line
 
     def get(self, path: str) -> Answer:
         """A page, behind its redirects."""

@@ -5,36 +5,48 @@ the sender may not send to.
 """
 
 import ast
-import contextlib
-import os
-import pwd
+import base64
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
 import rpcqm
 from rpcqm.base.errors import MQError
+from rpcqm.binary.signatures import sign
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.passwords import nt_hash
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.attributes import MessageAttributes
-from rpcqm.codec.packet.enums import AcknowledgementsRequested
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    HashAlgorithm,
+    MessageAuthenticationLevel,
+    SenderIdentifierType,
+)
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support import clsids, srmp_text
 from tests.support.accounts import PASSWORD
 from tests.support.binary_stranger import BinaryStranger
+from tests.support.browser import open_browser
+from tests.support.certificates import certificate_of
 from tests.support.com_objects import Objects
 from tests.support.dcom_client import ComError, DcomClient
+from tests.support.open_rights import as_another_user
 from tests.support.programs import Program
 from tests.support.srmp_stranger import Stranger
 from tests.support.srmp_text import Elements
@@ -45,7 +57,6 @@ SETTINGS = (
     'name = "here"\nhttp_port = 0\n[security]\nsupporting_server = true\n[dcom]\nenabled = true\n'
 )
 OPTIONS = ("--console-port", "0", "--dcom-port", "0")
-NOBODY = "nobody"
 ARRIVAL = AcknowledgementsRequested.ACK_POS_ARRIVAL
 WARM = 8
 """Sends after which templates have taken some."""
@@ -62,24 +73,35 @@ def machine() -> Iterator[PrivateQueueManager]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def of_signers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateQueueManager]:
+    """One whose directory knows a certificate of alice, who alone may send to `own`."""
+    directory = tmp_path_factory.mktemp("signers") / "directory.toml"
+    directory.write_text(ENTERPRISE)
+    with private_queue_manager((), f'name = "here"\ndirectory_file = "{directory}"\n') as running:
+        with running.client() as client:
+            sid = client.run(client.accounts.add("alice", nt_hash(PASSWORD)))
+        for name, sddl in (QUEUES | {"own": f"O:BAD:(A;;GA;;;BA)(A;;GA;;;{sid})"}).items():
+            running.run("queue", "create", name, "--sddl", sddl)
+        certificate = base64.b64encode(certificate_of(signing_key())).decode()
+        user = f'[[user]]\nname = "alice"\nsid = "{sid}"\ncertificates = ["{certificate}"]\n'
+        directory.write_text(ENTERPRISE + user)
+        running.restart()
+        yield running
+
+
+@lru_cache
+def signing_key() -> RSAPrivateKey:
+    return generate_private_key(65537, 2048)
+
+
+ENTERPRISE = '[enterprise]\nname = "example"\n'
 EVERYBODY = "O:BAD:(A;;GA;;;BA)(A;;GA;;;WD)(A;;GA;;;AN)"
 QUEUES = {"orders": EVERYBODY, "own": EVERYBODY, "secret": "O:BAD:(A;;GA;;;BA)"}
 
 
 def format_name(name: str) -> FormatName:
     return FormatName.parse(rf"DIRECT=OS:here\private$\{name}")
-
-
-@contextlib.contextmanager
-def as_another_user() -> Iterator[None]:
-    """What this process connects to meanwhile sees another user of this machine."""
-    if os.geteuid():
-        pytest.skip("only root can be another user")
-    os.seteuid(pwd.getpwnam(NOBODY).pw_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 # One way to send for each door: whether the send is taken
@@ -102,6 +124,20 @@ def by_api(machine: PrivateQueueManager, who: str, name: str, target: str) -> bo
     program.close()
     assert answer.status in (201, 403), answer
     return answer.status == 201
+
+
+def by_console(machine: PrivateQueueManager, who: str, name: str, target: str) -> bool:
+    """The form has no fields for any of these, and nobody can add one."""
+    browser = open_browser(machine)
+    browser.log_on("alice", PASSWORD)
+    added = {
+        "administration": ("admin_queue", "administration_queue", "acknowledgements"),
+        "dead letter": ("dead_letter_queue", "application_deadletter_queue"),
+        "response": ("response_queue",),
+    }[name]
+    fields = {"queue": "orders", "kind": "text", "body": "x", "priority": "3", "dead_letter": "1"}
+    fields |= {each: "arrival" if each == "acknowledgements" else target for each in added}
+    return browser.submit("/console/queue/send", fields).title == "orders"
 
 
 def by_com(machine: PrivateQueueManager, who: str, name: str, target: str) -> bool:
@@ -153,17 +189,42 @@ def by_socket(machine: PrivateQueueManager, who: str, name: str, target: str, wa
 
 
 def by_binary(machine: PrivateQueueManager, who: str, name: str, target: str) -> bool:
-    number = next(_numbers)
+    number, to = next(_numbers), str(format_name("orders"))
+    more: dict[str, Any] = {
+        "identifier": MessageIdentifier(UUID(int=number), number),
+        "sent_time": int(time.time()),
+        **NAMED[name](format_name(target)),
+    }
     with BinaryStranger(machine.endpoint("binary"), UUID(int=number)) as stranger:
-        named: dict[str, dict[str, Any]] = {
-            "administration": {
-                "administration_queue_format_name": format_name(target),
-                "acknowledgements_requested": ARRIVAL,
-            },
-            "response": {"response_queue_format_name": format_name(target)},
-        }
-        stranger.deliver(str(format_name("orders")), number, **named[name])
+        if who != "stranger":
+            more |= {
+                "sender_identifier_type": SenderIdentifierType.SID,
+                "sender_identifier": sid_bytes(sid_of_alice(machine)),
+            }
+        if who == "signer":
+            more |= {
+                "sender_certificate": certificate_of(signing_key()),
+                "hash_algorithm": HashAlgorithm.SHA_512,
+            }
+            unsigned = UserMessage(stranger.message(to, body=b"forged", **more))
+            more["signature"] = sign(unsigned, signing_key(), MessageAuthenticationLevel.SIG20)
+        stranger.deliver_as(to, **more)
     return True
+
+
+NAMED: dict[str, Callable[[FormatName], dict[str, Any]]] = {
+    "administration": lambda queue: {
+        "administration_queue_format_name": queue,
+        "acknowledgements_requested": ARRIVAL,
+    },
+    "response": lambda queue: {"response_queue_format_name": queue},
+}
+
+
+def sid_of_alice(machine: PrivateQueueManager) -> str:
+    with machine.client() as client:
+        accounts = client.run(client.accounts.list())
+    return next(each.sid for each in accounts if each.name == "alice")
 
 
 def by_http(machine: PrivateQueueManager, who: str, name: str, target: str) -> bool:
@@ -188,6 +249,7 @@ def by_http(machine: PrivateQueueManager, who: str, name: str, target: str) -> b
 
 WAYS: dict[str, Callable[[PrivateQueueManager, str, str, str], bool]] = {
     "api": by_api,
+    "console": by_console,
     "com": by_com,
     "rpc": partial(by_rpc, warm=False),
     "rpc templates": partial(by_rpc, warm=True),
@@ -212,8 +274,10 @@ def in_queue(client: BlockingClient, name: str) -> int:
 @pytest.mark.parametrize("target", ["secret", "own"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['door']}, {row['who']}, {row['name']}")
 def test_what_a_message_names_is_written_to_by_the_right_of_its_sender(
-    machine: PrivateQueueManager, row: dict[str, str], target: str
+    request: pytest.FixtureRequest, row: dict[str, str], target: str
 ) -> None:
+    of_signers = row["who"] in ("signer", "claimant")
+    machine = request.getfixturevalue("of_signers" if of_signers else "machine")
     way, who, name = WAYS[row["door"]], row["who"], row["name"]
     with machine.client() as client:
         emptied(client, "orders", "own", "secret")

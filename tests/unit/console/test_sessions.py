@@ -1,12 +1,16 @@
 """Sessions of the pages, one-time logons and forms, with a clock that the test moves."""
 
+import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
+from rpcqm.console.application import Console, ConsoleSettings
 from rpcqm.console.forms import MOST_FIELDS, read_fields
 from rpcqm.console.sessions import (
     MOST_SESSIONS,
@@ -16,6 +20,7 @@ from rpcqm.console.sessions import (
     Standing,
 )
 from rpcqm.operations.logons import LIFE, MOST_WAITING, LogonOperations
+from rpcqm.operations.operations import Operations
 from tests.support.callers import ADMINISTRATOR, ALICE
 from tests.support.clock import SimulatedClock
 
@@ -155,3 +160,23 @@ def test_a_form_that_is_not_utf_8_is_refused() -> None:
     assert read_fields(b"a=%C3%BC+b&a=2").all("a") == ["ü b", "2"]
     with pytest.raises(MQError, match="UTF-8"):
         read_fields(b"a=%FC")
+
+
+def test_what_pages_follow_ends_with_the_rights_of_their_account(
+    accounts: KnownAccounts, clock: SimulatedClock
+) -> None:
+    """At once, and not only when somebody looks for changes."""
+
+    async def follow() -> bytes | None:
+        operations = cast(Operations, SimpleNamespace(pulse=lambda: 0))
+        console = Console(operations, accounts, clock, ConsoleSettings("here"))
+        begun = console.sessions.begin(ALICE, PLACE)
+        assert begun is not None
+        followed = console.changes.listen(begun[1])
+        assert followed is not None
+        await followed.next()
+        console.end_sessions(ALICE.sid)
+        assert followed.ended
+        return await followed.next()
+
+    assert asyncio.run(follow()) is None

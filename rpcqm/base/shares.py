@@ -27,6 +27,9 @@ class Shares(Generic[K]):
         self._owners[key] = owner
         self._keys.setdefault(owner, OrderedDict())[key] = None
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._owners
+
     def count(self, owner: str) -> int:
         """How many keys an owner has."""
         return len(self._keys.get(owner, ()))
@@ -77,3 +80,42 @@ class Shares(Generic[K]):
         key = next(iter(self._keys[owner]))
         self.remove(key)
         return key
+
+
+class RankedShares(Generic[K]):
+    """Shares of which some are worth nothing: those give way before all others, whoever has them.
+
+    Among those of one rank, whoever has most gives way first.
+    """
+
+    def __init__(self) -> None:
+        self._worthless: Shares[K] = Shares()
+        self._others: Shares[K] = Shares()
+
+    def __len__(self) -> int:
+        return len(self._worthless) + len(self._others)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._worthless or key in self._others
+
+    def use(self, key: K, owner: str, *, worthless: bool) -> None:
+        """An owner uses a key, which has that rank from now on."""
+        ranks = (self._worthless, self._others)
+        into, out = ranks if worthless else reversed(ranks)
+        out.remove(key)
+        into.use(key, owner)
+
+    def remove(self, key: K) -> None:
+        """Nobody has that key."""
+        self._worthless.remove(key)
+        self._others.remove(key)
+
+    def take_surplus(self) -> K:
+        """Remove the key that gives way first. KeyError if there is none."""
+        return (self._worthless if len(self._worthless) else self._others).take_surplus()
+
+    def copied(self) -> "RankedShares[K]":
+        """Others like these."""
+        made: RankedShares[K] = RankedShares()
+        made._worthless, made._others = self._worthless.copied(), self._others.copied()
+        return made

@@ -343,6 +343,21 @@ BOUNDS: tuple[Bound, ...] = (
         "sources",
     ),
     Bound(
+        "binary.kept_transfers",
+        "those are forgotten first that were for no queue here, then, of the address from which "
+        "most have come, the one that was used longest ago",
+        "The same in the store, where it is known over restarts how far they have come.",
+        "rpcqm.binary.connection.incoming_transfers:KEPT",
+        "sources",
+    ),
+    Bound(
+        "binary.transfer_name",
+        "a digest stands for the rest",
+        "Characters of the names of queues by which these are told apart.",
+        "rpcqm.binary.connection.incoming_transfers:LONGEST_NAME",
+        "characters",
+    ),
+    Bound(
         "strangers.queues",
         "the acknowledgement is dropped",
         "Outgoing queues for acknowledgements to strangers.",
@@ -426,6 +441,13 @@ BOUNDS: tuple[Bound, ...] = (
         "Streams of transactional messages by HTTP of which it is known how far they have come.",
         "rpcqm.srmp.connection.incoming_streams:STREAMS",
         "streams",
+    ),
+    Bound(
+        "srmp.stream_url",
+        "the request is answered with 400",
+        "Characters of the URLs of a stream, that of its queue and that for receipts.",
+        "rpcqm.srmp.connection.incoming_streams:LONGEST_URL",
+        "characters",
     ),
     Bound(
         "srmp.history",

@@ -21,14 +21,14 @@ ADDRESS = "192.0.2.99"
 class ScriptedPeer:
     """A session that a peer has opened; `answers` is what came back since the last look."""
 
-    def __init__(self, node: Node, guid: UUID = PEER) -> None:
+    def __init__(self, node: Node, guid: UUID = PEER, address: str = ADDRESS) -> None:
         self.node = node
         self.sent = self.sent_recoverable = 0
         self.answers: list[bytes] = []
         self.closed = False
         self.paused = False
         self.connection: PeerConnection = node.protocol.accept()
-        self.connection.attach(self, ADDRESS)
+        self.connection.attach(self, address)
         parameters = ConnectionParametersHeader(500, 20_000, window_size=64)
         self.feed(EstablishConnectionPacket.of(EstablishConnectionHeader(guid)))
         self.feed(ConnectionParametersPacket.of(parameters))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rpcqm.adm.message import NEVER as FOREVER
 from rpcqm.adm.queue import Queue
-from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
+from rpcqm.binary.connection.incoming_transfers import Changes, IncomingTransfer
 from rpcqm.binary.connection.known_shapes import Shape
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import Stamp
@@ -19,8 +19,6 @@ from rpcqm.store.records import NEVER
 
 MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
 """A batch that is as long is carried out: one write stays short, and takes little memory."""
-
-Changes = dict[bytes, bytes | None]
 
 
 class ArrivingSequence:
@@ -69,7 +67,6 @@ class ArrivingSequence:
         transfer.last_access_time = now
         transfer.arrived(connection, self.direct)
         transfer.queue_id = self.queue_id
-        changes[transfer.key] = transfer.encode()
         return changes
 
     def go_back(self) -> None:
@@ -103,6 +100,8 @@ class Batch:
         self.order: list[ArrivalRun] = []
         """The run of each message, in the order of their arrival."""
         self.sequences: dict[bytes, ArrivingSequence] = {}
+        self.changes: Changes = {}
+        """What remembers the messages, in their commit."""
         self.identities: dict[bytes, bool] = {}
         """Of messages that are in no sequence, and whether they are recoverable."""
 

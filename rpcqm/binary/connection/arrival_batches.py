@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.arrival_batch import Batch, Changes, Place
+from rpcqm.binary.connection.arrival_batch import Batch, Place
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.binary.connection.peer_connection import PeerConnection
@@ -234,10 +234,11 @@ class ArrivalBatches:
 
     def _remember(self, change: StoreTransaction, connection: PeerConnection, batch: Batch) -> None:
         """Let what remembers the messages belong to their commit."""
-        changes: Changes = {}
+        changes = batch.changes
         transfers, now = self._protocol.incoming_transfers, self._clock.now() // 1000
         for sequence in batch.moved:
             changes.update(sequence.advance(connection, now))
+            transfers.took(sequence.transfer, connection.address, changes)
             transfers.fed.add(sequence.queue_id)
             transfers.show(sequence.transfer)
         self._history.add_many(batch.identities, changes)
@@ -247,7 +248,7 @@ class ArrivalBatches:
         self._history.remove_many(batch.identities)
         for sequence in batch.moved:
             sequence.go_back()
-            self._protocol.incoming_transfers.show(sequence.transfer)
+        self._protocol.incoming_transfers.take_back(batch.changes)
 
     def _settled(self, connection: PeerConnection, batch: Batch, first: int) -> None:
         for sequence in batch.moved:

@@ -5,9 +5,11 @@ how its source can be reached, so that the final acknowledgement of a message th
 long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.1.7.17).
 """
 
+import hashlib
 import struct
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import starmap
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -16,7 +18,7 @@ from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.base.shares import Shares
+from rpcqm.base.shares import RankedShares, Shares
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
 from rpcqm.codec.names.format_name import FormatName
@@ -35,12 +37,23 @@ if TYPE_CHECKING:
 
 PREFIX = b"qb stream:"
 _REJECTED_PREFIX = b"qb rejected:"
+Changes = dict[bytes, bytes | None]
 _QUEUE_ID = struct.Struct("<I")
 _TIME = struct.Struct("<I")
 _REJECTED = struct.Struct("<II")
 _GUID_SIZE = 16
 CACHED = 10_000
 """Transfers in memory; the others are in the store."""
+KEPT = 50_000
+"""Transfers in the store; beyond, those are forgotten that cost least (G510)."""
+FORGOTTEN_AT_ONCE = 1_000
+"""Records that one commit removes, which keeps it short: earlier versions have kept any number."""
+LONGEST_NAME = 512
+"""Characters of a name by which transfers are told apart; a digest stands for the rest of it."""
+_LONGEST_REMEMBERED = 2_048
+"""Octets of the part of a packet by which a transfer is found without reading its name."""
+_OWNER = "\x1f"
+"""What an owner stands behind where the address would be: earlier versions see a name of no use."""
 _SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 
 
@@ -58,14 +71,19 @@ class IncomingTransfer:
         self.last_access_time: int | None = None
         self.address = ""
         self.queue_id = 0
+        self.owner = ""
         self._owed: dict[PeerConnection, None] = {}
         self.schedule = OrderAckSchedule(
             protocol.clock, protocol.timers, protocol.settings, self.send_order_ack
         )
 
     def encode(self) -> bytes:
-        """What has to be durable together with a message; the address ends with a zero."""
-        place = _QUEUE_ID.pack(self.queue_id) + self.address.encode() + b"\0"
+        """What has to be durable together with a message; the address ends with a zero.
+
+        Where there is no address that answers go to, it says who has sent the last message.
+        """
+        address = self.address or (_OWNER + self.owner if self.owner else "")
+        place = _QUEUE_ID.pack(self.queue_id) + address.encode() + b"\0"
         return self.incoming.encode() + place + _TIME.pack(self.last_access_time or 0)
 
     def encode_rejected(self) -> bytes:
@@ -81,7 +99,8 @@ class IncomingTransfer:
         self.incoming = IncomingSequence.decode(data[:INCOMING_SIZE])
         self.queue_id = _QUEUE_ID.unpack_from(data, INCOMING_SIZE)[0]
         address, _, time = data[INCOMING_SIZE + _QUEUE_ID.size :].partition(b"\0")
-        self.address = address.decode()
+        self.address, _, owner = address.decode().partition(_OWNER)
+        self.owner = owner or (owner_of(self.address) if self.address else "")
         if time:  # what an earlier version has kept has none
             self.last_access_time = _TIME.unpack(time)[0]
         if rejected is not None:
@@ -242,6 +261,18 @@ def transaction_header_of(message: Message) -> TransactionHeader:
     return header
 
 
+def _bounded(name: str) -> str:
+    """A name as transfers have it: senders write any host of any length in front of a queue."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16)
+    return f"{name[:LONGEST_NAME]}…{digest.hexdigest()}"
+
+
+def _last_access(transfer: IncomingTransfer) -> int:
+    return transfer.last_access_time or 0
+
+
 class IncomingTransfers:
     """The incoming transfers of a queue manager; the least used are read from the store again.
 
@@ -253,21 +284,26 @@ class IncomingTransfers:
         self._protocol = protocol
         self._cache: dict[bytes, IncomingTransfer] = {}
         self._shares: Shares[bytes] = Shares()
+        self._kept: RankedShares[bytes] = RankedShares()
+        """Those in the store; the ones that no queue here has had anything of are worth nothing."""
         self._keys: dict[bytes, bytes] = {}
         """Those of transfers, by what packets have of the source and the destination."""
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
-        for key, data in protocol.protocol_records.records(PREFIX):
-            self._restore(key[len(PREFIX) :], data)
+        records = protocol.protocol_records.records(PREFIX)
+        for transfer in sorted(starmap(self._restore, records), key=_last_access):
+            self._keep(transfer)
 
-    def _restore(self, written: bytes, data: bytes) -> None:
+    def _restore(self, key: bytes, data: bytes) -> IncomingTransfer:
         """After a restart, show administrators again what they were shown of a transfer."""
+        written = key[len(PREFIX) :]
         source = UUID(bytes_le=written[:_GUID_SIZE])
         name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
         transfer = IncomingTransfer(self._protocol, source, name)
         transfer.restore(data, self._protocol.protocol_records.get(transfer.rejected_key))
         self.fed.add(transfer.queue_id)
         self.show(transfer)
+        return transfer
 
     def show(self, transfer: IncomingTransfer) -> None:
         """Show a transfer to administrators, once a message of it has been in a queue."""
@@ -289,13 +325,14 @@ class IncomingTransfers:
     @contextmanager
     def rehearsing(self, places: Collection[tuple[IncomingTransfer, Queue]]) -> Iterator[None]:
         """Let be as before what becomes of transfers to queues within the block."""
-        arrivals, fed = self._protocol.arrivals, set(self.fed)
+        arrivals, fed, kept = self._protocol.arrivals, set(self.fed), self._kept
         new = [place for place in places if not arrivals.is_shown(*_shown_as(*place))]
+        self._kept = kept.copied()
         with ExitStack() as stack:
             for transfer, _ in places:
                 stack.enter_context(transfer.rehearsing())
             yield
-        self.fed = fed
+        self.fed, self._kept = fed, kept
         for transfer, _ in places:
             self.show(transfer)
         for place in new:
@@ -316,13 +353,14 @@ class IncomingTransfers:
         transfer = self._found_or_made(message)
         if len(self._keys) >= CACHED:
             self._keys.clear()
-        self._keys[written] = transfer.key
+        if len(written) <= _LONGEST_REMEMBERED:
+            self._keys[written] = transfer.key
         return transfer
 
     def _found_or_made(self, message: Message) -> IncomingTransfer:
         attributes, records = message.attributes, self._protocol.protocol_records
         source = attributes.identifier.queue_manager_guid
-        name = str(attributes.destination_queue_format_name)
+        name = _bounded(str(attributes.destination_queue_format_name))
         made = IncomingTransfer(self._protocol, source, name)
         if (found := self._cache.get(made.key)) is not None:
             self._shares.touch(made.key)
@@ -334,6 +372,69 @@ class IncomingTransfers:
         while len(self._cache) > CACHED:
             del self._cache[self._shares.take_surplus()]
         return made
+
+    # What is in the store
+
+    def _keep(self, transfer: IncomingTransfer) -> None:
+        """Note that a transfer is in the store, and what it is worth.
+
+        Of one that is for no queue here, nobody has got a message: what comes again is refused.
+        """
+        queues = self._protocol.queue_manager.queue_collection
+        worthless = queues.get(transfer.queue_id) is None
+        self._kept.use(transfer.key, transfer.owner, worthless=worthless)
+
+    def took(self, transfer: IncomingTransfer, address: str, changes: Changes) -> None:
+        """Let how far a transfer has come by a message from an address be in its `changes`.
+
+        Others are forgotten with it if there are too many (G510).
+        """
+        transfer.owner = owner_of(address)
+        changes[transfer.key] = transfer.encode()
+        self._keep(transfer)
+        for _ in range(min(len(self._kept) - KEPT, FORGOTTEN_AT_ONCE)):
+            self._forget(self._kept.take_surplus(), changes)
+
+    def _forget(self, key: bytes, changes: Changes) -> None:
+        """Let a transfer be in the store no more; who has it in memory goes on with it."""
+        forgotten = self._in_memory_or_store(key)
+        changes[key] = None
+        if forgotten is not None:
+            changes[forgotten.rejected_key] = None
+            self._hide(forgotten)
+
+    def _in_memory_or_store(self, key: bytes) -> IncomingTransfer | None:
+        if (found := self._cache.get(key)) is not None:
+            return found
+        data = self._protocol.protocol_records.get(key)
+        return None if data is None else self._restore(key, data)
+
+    def _hide(self, transfer: IncomingTransfer) -> None:
+        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
+        if queue is not None:
+            self._protocol.arrivals.forget_transfer_info(*_shown_as(transfer, queue))
+
+    def take_back(self, changes: Changes) -> None:
+        """Note that the commit which `took` was for has not come: nothing of it is in the store.
+
+        The transfers are as they were before by now.
+        """
+        for key in changes:
+            if not key.startswith(PREFIX):
+                continue
+            found = self._in_memory_or_store(key)
+            if found is None:
+                self._kept.remove(key)
+            elif not found.incoming.number:
+                self._kept.remove(key)
+                self._hide(found)
+            else:
+                self._keep(found)
+                self.show(found)
+
+    def is_kept(self, transfer: IncomingTransfer) -> bool:
+        """Whether a transfer is in the store."""
+        return transfer.key in self._kept
 
     def __iter__(self) -> Iterator[IncomingTransfer]:
         return iter(self._cache.values())

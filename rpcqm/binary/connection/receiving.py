@@ -16,6 +16,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.acknowledgement_authors import is_destination, is_router
 from rpcqm.binary.connection.identities import identity_of, is_direct
 from rpcqm.binary.connection.incoming_transfers import (
+    Changes,
     IncomingTransfer,
     final_ack_body,
     stamp_in,
@@ -65,8 +66,6 @@ _SAID_BY_ROUTERS = frozenset(
     }
 )
 """Why a message does not even reach its destination."""
-
-Changes = dict[bytes, bytes | None]
 
 
 class Receiver:
@@ -288,16 +287,14 @@ class Receiver:
         if not accepted:
             if not before.reject_count:
                 _note_out_of_order(connection, message, stamp, before)
-            kept = {transfer.rejected_key: transfer.encode_rejected()} if transfer.queue_id else {}
-            self._protocol_records.write(kept).add_done_callback(done)
-            self._protocol.incoming_transfers.show(transfer)
+            self._keep_rejected(transfer).add_done_callback(done)
             return
         changes: Changes = {transfer.rejected_key: None} if before.reject_count else {}
 
         def undo() -> None:
             before.durable = transfer.incoming.durable
             transfer.incoming = before
-            self._protocol.incoming_transfers.show(transfer)
+            self._protocol.incoming_transfers.take_back(changes)
 
         def settled(outcome: Completion[None]) -> None:
             if outcome.error is None:
@@ -305,6 +302,14 @@ class Receiver:
             done(outcome)
 
         self._store(connection, message, changes, settled, undo, transfer)
+
+    def _keep_rejected(self, transfer: IncomingTransfer) -> Completion[None]:
+        """Keep and show how many messages were not accepted, of a transfer that is in the store."""
+        transfers = self._protocol.incoming_transfers
+        if not transfer.queue_id or not transfers.is_kept(transfer):
+            return self._protocol_records.write({})
+        transfers.show(transfer)
+        return self._protocol_records.write({transfer.rejected_key: transfer.encode_rejected()})
 
     def _store(
         self,
@@ -347,7 +352,7 @@ class Receiver:
                 self._check_sender(queue, message)
             self._arrivals.check_expiry(message)
             if transfer is not None:
-                self._note(transfer, queue, changes)
+                self._note(transfer, queue, message.source_address, changes)
             stored = self._arrivals.store(queue, message, changes)
             if self._message_trace:
                 self._message_trace.arrived(queue, message)
@@ -365,11 +370,14 @@ class Receiver:
         self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
         self._arrivals.check_access(queue, checked.identity)
 
-    def _note(self, transfer: IncomingTransfer, queue: Queue, changes: Changes) -> None:
+    def _note(
+        self, transfer: IncomingTransfer, queue: Queue, address: str, changes: Changes
+    ) -> None:
+        transfers = self._protocol.incoming_transfers
         transfer.queue_id = queue.queue_id
-        self._protocol.incoming_transfers.fed.add(queue.queue_id)
-        changes[transfer.key] = transfer.encode()
-        self._protocol.incoming_transfers.show(transfer)
+        transfers.fed.add(queue.queue_id)
+        transfers.took(transfer, address, changes)
+        transfers.show(transfer)
 
     def _refuse(
         self,
@@ -388,7 +396,7 @@ class Receiver:
             id=str(message.attributes.identifier),
         )
         if transfer is not None:
-            changes[transfer.key] = transfer.encode()
+            self._protocol.incoming_transfers.took(transfer, message.source_address, changes)
             self._protocol.incoming_transfers.show(transfer)
         refused = self._arrivals.reject(message, reason, changes)
         if message.envelope.transactional:

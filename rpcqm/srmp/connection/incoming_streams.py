@@ -12,6 +12,7 @@ from uuid import UUID
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.base.addresses import owner_of
+from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS
 from rpcqm.base.log import get_logger
 from rpcqm.base.shares import Shares
@@ -38,6 +39,8 @@ _REJECTED = struct.Struct("<IQ")
 _GUID_SIZE = 16
 STREAMS = 10_000
 """Streams that are kept; beyond, whoever has begun most of them loses the oldest (G184)."""
+LONGEST_URL = 2_048
+"""Characters of the URLs that are kept of a stream: that of its destination, and for receipts."""
 
 
 class StreamReceiver:
@@ -97,11 +100,11 @@ class StreamReceiver:
         )
 
     def _keep_rejected(self, stream: Stream) -> None:
-        """RejectCount survives restarts; who is not of the stream causes no writing.
+        """RejectCount survives restarts; who is not of a stream that is kept causes no writing.
 
         It has a record of its own, because the last message taken may not be durable yet.
         """
-        if stream.stream_id == self.state.stream_id:
+        if self.state.queue_id and stream.stream_id == self.state.stream_id:
             count, time = self.state.reject_count, self.state.last_access_time
             self.has_rejected = True
             changes = {self.rejected_key: _REJECTED.pack(count, time)}
@@ -210,6 +213,13 @@ class IncomingStreams:
         receiver.restore_rejected()
         self._receivers[key] = receiver
         self.show(receiver)
+
+    def check(self, envelope: Envelope) -> None:
+        """Raise DecodeError if a message is of a stream whose URLs are too long to be kept."""
+        stream = envelope.stream
+        receipts = "" if stream is None else stream.send_receipts_to or ""
+        if stream is not None and max(len(envelope.to), len(receipts)) > LONGEST_URL:
+            raise DecodeError(f"a stream with a URL of more than {LONGEST_URL:,} characters")
 
     def of(self, guid: UUID, to: str) -> StreamReceiver:
         """The stream of a sender to one destination; one that is new is kept by `took`."""

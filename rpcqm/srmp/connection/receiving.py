@@ -306,6 +306,7 @@ class Receiver:
         What has been taken in an earlier stream counts in this one (3.1.5.1.6), and is not stored
         again: only its sender knows its content, so that nobody else can use up its number (G236).
         """
+        self._streams.check(arrived.envelope)
         receiver = self._streams.of(stream.stream_id.guid, arrived.envelope.to)
         before = receiver.state.copy()
         is_late = stream.stream_id.ordinal < before.ordinal

@@ -101,3 +101,19 @@ def test_who_does_not_know_a_stream_keeps_no_receipt_from_its_sender(door: Door)
         door.advance(SRMP.receipt_coalescing // 2)
         send(door, 2, FLOODER, stream=8)
     assert [each.stream_receipt for each in door.receipts if each.stream_receipt is not None]
+
+
+@pytest.mark.bound("srmp.stream_url")
+@pytest.mark.parametrize("length", [2_048, 2_049])
+def test_urls_of_a_stream_are_kept_up_to_a_length(door: Door, length: int) -> None:
+    """Strangers choose that for receipts."""
+    assert send(door, 1, start=ORDER_QUEUE.ljust(length, "x")) == (200 if length == 2_048 else 400)
+    kept = list(door.engine.protocol_records.records(incoming_streams.PREFIX))
+    assert len(kept) == (length == 2_048)
+
+
+def test_of_streams_that_are_not_kept_nothing_is_written(door: Door) -> None:
+    """Nor of one that has the numbers which mean no stream: nobody would remove it again."""
+    assert send(door, 5, stream=0, guid=str(UUID(int=0))) == 200
+    assert door.contents("stream") == []
+    assert list(door.engine.protocol_records.records(incoming_streams._REJECTED_PREFIX)) == []

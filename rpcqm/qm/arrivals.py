@@ -220,8 +220,8 @@ class Arrivals:
         """Whether there is a record of that transfer."""
         return (queue.queue_id, sender, format_name) in self._infos
 
-    def forget_transfer_info(self, queue: Queue, format_name: str, sender: UUID) -> None:
-        """Show that transfer to nobody any more."""
-        info = self._infos.pop((queue.queue_id, sender, format_name), None)
+    def forget_transfer_info(self, queue_id: int, format_name: str, sender: UUID) -> None:
+        """Show that transfer to nobody any more, also if its queue is there no more."""
+        info = self._infos.pop((queue_id, sender, format_name), None)
         if info is not None:
-            queue.incoming_transactional_transfer_info_collection.remove(info)
+            info.queue_reference.incoming_transactional_transfer_info_collection.remove(info)

@@ -227,10 +227,6 @@ class IncomingTransfer:
         )
 
 
-def _shown_as(transfer: IncomingTransfer, queue: Queue) -> tuple[Queue, str, UUID]:
-    return queue, transfer.name, transfer.source
-
-
 def stamp_in(message: Message) -> Stamp:
     """The stamp of a transactional message. Raises DecodeError if it is not transactional."""
     attributes = message.attributes
@@ -326,7 +322,11 @@ class IncomingTransfers:
     def rehearsing(self, places: Collection[tuple[IncomingTransfer, Queue]]) -> Iterator[None]:
         """Let be as before what becomes of transfers to queues within the block."""
         arrivals, fed, kept = self._protocol.arrivals, set(self.fed), self._kept
-        new = [place for place in places if not arrivals.is_shown(*_shown_as(*place))]
+        new = [
+            (queue.queue_id, transfer.name, transfer.source)
+            for transfer, queue in places
+            if not arrivals.is_shown(queue, transfer.name, transfer.source)
+        ]
         self._kept = kept.copied()
         with ExitStack() as stack:
             for transfer, _ in places:
@@ -335,8 +335,8 @@ class IncomingTransfers:
         self.fed, self._kept = fed, kept
         for transfer, _ in places:
             self.show(transfer)
-        for place in new:
-            arrivals.forget_transfer_info(*_shown_as(*place))
+        for shown in new:
+            arrivals.forget_transfer_info(*shown)
 
     def of(self, message: Message) -> IncomingTransfer:
         """The transfer that a message belongs to.
@@ -410,9 +410,8 @@ class IncomingTransfers:
         return None if data is None else self._restore(key, data)
 
     def _hide(self, transfer: IncomingTransfer) -> None:
-        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
-        if queue is not None:
-            self._protocol.arrivals.forget_transfer_info(*_shown_as(transfer, queue))
+        arrivals = self._protocol.arrivals
+        arrivals.forget_transfer_info(transfer.queue_id, transfer.name, transfer.source)
 
     def take_back(self, changes: Changes) -> None:
         """Note that the commit which `took` was for has not come: nothing of it is in the store.

@@ -259,10 +259,8 @@ class IncomingStreams:
 
     def _forget(self, receiver: StreamReceiver) -> None:
         receiver.schedule.stop()
-        queue = self._protocol.queue_manager.queue_collection.get(receiver.state.queue_id)
-        if queue is not None:
-            name = _shown_name(receiver)
-            self._protocol.arrivals.forget_transfer_info(queue, name, receiver.guid)
+        name, arrivals = _shown_name(receiver), self._protocol.arrivals
+        arrivals.forget_transfer_info(receiver.state.queue_id, name, receiver.guid)
 
     def show(self, receiver: StreamReceiver) -> None:
         """Show a stream to administrators, once a message of it has been for a queue here."""

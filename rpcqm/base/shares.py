@@ -17,15 +17,38 @@ class Shares(Generic[K]):
     def __init__(self) -> None:
         self._owners: dict[K, str] = {}
         self._keys: dict[str, OrderedDict[K, None]] = {}
+        self._having: dict[int, dict[str, None]] = {}
+        """Owners by how many keys they have, so that strangers with many addresses cost no search."""
+        self._most = 0
 
     def __len__(self) -> int:
         return len(self._owners)
 
     def use(self, key: K, owner: str) -> None:
         """An owner uses a key, which is its own from now on."""
-        self.remove(key)
+        before = self._owners.get(key)
+        if before == owner:
+            self._keys[owner].move_to_end(key)
+            return
+        if before is not None:
+            self.remove(key)
         self._owners[key] = owner
-        self._keys.setdefault(owner, OrderedDict())[key] = None
+        keys = self._keys.setdefault(owner, OrderedDict())
+        keys[key] = None
+        self._recount(owner, len(keys) - 1, len(keys))
+
+    def _recount(self, owner: str, before: int, now: int) -> None:
+        """Note that an owner has another number of keys."""
+        if before:
+            others = self._having[before]
+            del others[owner]
+            if not others:
+                del self._having[before]
+        if now:
+            self._having.setdefault(now, {})[owner] = None
+        self._most = max(self._most, now)
+        while self._most and self._most not in self._having:
+            self._most -= 1
 
     def __contains__(self, key: object) -> bool:
         return key in self._owners
@@ -39,6 +62,8 @@ class Shares(Generic[K]):
         made: Shares[K] = Shares()
         made._owners = dict(self._owners)
         made._keys = {owner: keys.copy() for owner, keys in self._keys.items()}
+        made._having = {count: dict(owners) for count, owners in self._having.items()}
+        made._most = self._most
         return made
 
     def take_oldest(self, count: int, owner: str) -> list[K]:
@@ -50,6 +75,7 @@ class Shares(Generic[K]):
         owners = self._owners
         for key in taken:
             del keys[key], owners[key]
+        self._recount(owner, len(keys) + len(taken), len(keys))
         if not keys:
             del self._keys[owner]
         return taken
@@ -69,14 +95,18 @@ class Shares(Generic[K]):
             return
         keys = self._keys[owner]
         del keys[key]
+        self._recount(owner, len(keys) + 1, len(keys))
         if not keys:
             del self._keys[owner]
 
     def take_surplus(self) -> K:
-        """Remove the key that was used longest ago, of an owner who has most. KeyError for none."""
+        """Remove the key that was used longest ago, of an owner who has most.
+
+        KeyError if nobody has any.
+        """
         if not self._keys:
             raise KeyError("no shares")
-        owner = max(self._keys, key=lambda each: len(self._keys[each]))
+        owner = next(iter(self._having[self._most]))
         key = next(iter(self._keys[owner]))
         self.remove(key)
         return key

@@ -17,8 +17,8 @@ class Shares(Generic[K]):
     def __init__(self) -> None:
         self._owners: dict[K, str] = {}
         self._keys: dict[str, OrderedDict[K, None]] = {}
-        self._having: dict[int, dict[str, None]] = {}
-        """Owners by how many keys they have, so that strangers with many addresses cost no search."""
+        self._having: dict[int, OrderedDict[str, None]] = {}
+        """Owners by how many keys they have: strangers with many addresses cost no search."""
         self._most = 0
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Shares(Generic[K]):
             if not others:
                 del self._having[before]
         if now:
-            self._having.setdefault(now, {})[owner] = None
+            self._having.setdefault(now, OrderedDict())[owner] = None
         self._most = max(self._most, now)
         while self._most and self._most not in self._having:
             self._most -= 1
@@ -62,7 +62,7 @@ class Shares(Generic[K]):
         made: Shares[K] = Shares()
         made._owners = dict(self._owners)
         made._keys = {owner: keys.copy() for owner, keys in self._keys.items()}
-        made._having = {count: dict(owners) for count, owners in self._having.items()}
+        made._having = {count: owners.copy() for count, owners in self._having.items()}
         made._most = self._most
         return made
 

@@ -11,7 +11,10 @@ OWNERS = ("a", "b", "c")
 
 
 def naive_surplus(owners: dict[int, str]) -> set[int]:
-    """Which key may give way: the oldest of each owner who has most; `owners` are in order of use."""
+    """Which keys may give way: the oldest of each owner who has most.
+
+    `owners` are in the order of the last use of their keys.
+    """
     counts = {owner: list(owners.values()).count(owner) for owner in owners.values()}
     most = [owner for owner, count in counts.items() if count == max(counts.values())]
     return {next(key for key, each in owners.items() if each == owner) for owner in most}

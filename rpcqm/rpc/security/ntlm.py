@@ -11,6 +11,7 @@ import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -334,16 +335,27 @@ def stored_hash(path: Path, name: str, domain: str) -> bytes | None:
     Raises AuthenticationError if the file cannot be read.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        accounts = _accounts(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:
         raise AuthenticationError(f"NTLM: the accounts cannot be read: {error}") from error
-    found: dict[str, bytes] = {}
-    # Not splitlines: some characters that end a line for it may be in a name.
-    for line in text.split("\n"):
-        entry = _entry(line.rstrip("\r"))
-        if entry is not None and entry[1] == folded_name(name):
-            found.setdefault(entry[0], entry[2])
+    found = accounts.get(folded_name(name), {})
     return found.get(folded_name(domain), found.get(""))
+
+
+@lru_cache(maxsize=1)
+def _accounts(octets: bytes) -> Mapping[str, Mapping[str, bytes]]:
+    """The NT hashes in a file, by folded names and then by folded domains; UnicodeDecodeError.
+
+    They are read once for each content of the file: whoever guesses must not have all of it read.
+    """
+    found: dict[str, dict[str, bytes]] = {}
+    # Not splitlines: some characters that end a line for it may be in a name.
+    for line in octets.decode("utf-8").split("\n"):
+        entry = _entry(line.rstrip("\r"))
+        if entry is not None:
+            domain, name, secret = entry
+            found.setdefault(name, {}).setdefault(domain, secret)
+    return found
 
 
 def _entry(line: str) -> tuple[str, str, bytes] | None:

@@ -15,11 +15,11 @@ from rpcqm.rpc import pdu
 from rpcqm.rpc.endpoint_mapper import EPM, NIL, InquiryType, VersionOption
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import PKT_PRIVACY
-from rpcqm.rpc.security.ntlm import NtlmInitiator
+from rpcqm.rpc.security.ntlm import NtlmInitiator, stored_hash
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.security.spnego_tokens import NegTokenInit
 from rpcqm.rpc.tower import tcp_tower
-from tests.support.accounts import TestAccounts
+from tests.support.accounts import NT_HASH, TestAccounts
 from tests.support.probe import PROBE, Rig, Wire, bind, element, request
 from tests.support.secured import ALICE
 from tests.support.work import steps
@@ -92,6 +92,22 @@ def test_a_challenge_costs_few_steps(tmp_path: Path, octets: bytes) -> None:
     rig = Rig(providers=security_providers(accounts))
     accounts.user_file.unlink()
     assert cost(rig.connect, octets) < PER_OCTET
+
+
+def test_a_guess_costs_few_steps_however_many_accounts_there_are(tmp_path: Path) -> None:
+    """And another file counts at once."""
+    path = tmp_path / "accounts"
+
+    def write(*names: str) -> None:
+        line = f"{{}}:1000:{'0' * 32}:{NT_HASH}:[U          ]:LCT-00000000\n"
+        path.write_text("".join(map(line.format, names)))
+
+    write(*(f"user{number}" for number in range(5_000)))
+    assert stored_hash(path, "mallory", "") is None
+    assert steps(lambda: stored_hash(path, "mallory", "")) < 100
+    assert stored_hash(path, "USER4999", "here") == bytes.fromhex(NT_HASH)
+    write("mallory")
+    assert stored_hash(path, "mallory", "") == bytes.fromhex(NT_HASH)
 
 
 def lookups() -> dict[str, bytes]:

@@ -20,9 +20,9 @@ async def answered_together(questions: Iterable[Coroutine[object, object, T]]) -
     on_the_way: deque[asyncio.Task[T]] = deque()
     try:
         for question in questions:
+            on_the_way.append(asyncio.create_task(question))
             if len(on_the_way) >= IN_FLIGHT:
                 answers.append(await on_the_way.popleft())
-            on_the_way.append(asyncio.create_task(question))
         while on_the_way:
             answers.append(await on_the_way.popleft())
         return answers

@@ -193,18 +193,17 @@ def test_nothing_is_forgotten_for_a_message_that_has_no_room(
 
 @pytest.mark.bound("binary.transfer_name")
 def test_names_of_any_length_take_little_room(world: World) -> None:
-    """Whatever host a direct name calls, it is a queue here that takes the message (G21)."""
-    hosts = ["h" * 20_000 + letter for letter in "ab"]
-    for each in hosts:
-        world.deliver(REAL, to=f"DIRECT=OS:{each}\\private$\\stream")
-        world.deliver(REAL, to=f"DIRECT=OS:{each}\\private$\\stream")
-    assert world.taken(REAL) == len(hosts)
+    """The query of a URL may be as long as a packet."""
+    names = [f"DIRECT=HTTP://bob/msmq/private$/stream?{'q' * 20_000}{each}" for each in "ab"]
+    for each in (*names, *names):
+        world.deliver(REAL, to=each)
+    taken = world.taken(REAL)
     keys = [key for key, _ in world.bob.engine.protocol_records.records(incoming_transfers.PREFIX)]
-    assert len(keys) == len(hosts)
+    assert len(keys) == len(names)
     assert max(map(len, keys)) < 1_000
     world.restart()
-    world.deliver(REAL, to=f"DIRECT=OS:{hosts[0]}\\private$\\stream")
-    assert world.taken(REAL) == len(hosts)
+    world.deliver(REAL, to=names[0])
+    assert world.taken(REAL) == taken
     assert not world.bob.protocol.incoming_transfers._keys
 
 

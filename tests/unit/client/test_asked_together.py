@@ -29,7 +29,7 @@ class Slow(Scripted):
         self.asked = self.waiting = self.most = 0
         self._location, self._fails_at = location, fails_at
 
-    async def call(self, request: Any, *_: Any, **__: Any) -> Any:
+    async def call(self, request: Any, *rest: Any, **more: Any) -> Any:
         number, self.asked = self.asked, self.asked + 1
         self.waiting += 1
         self.most = max(self.most, self.waiting)

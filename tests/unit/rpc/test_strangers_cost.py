@@ -25,7 +25,7 @@ from tests.support.secured import ALICE
 from tests.support.work import steps
 from tests.unit.rpc.test_endpoint_mapper import MAPPER, NULL, MapperRig
 
-FREE, PER_OCTET = 1_000, 2
+FREE, PER_OCTET = 1_000, 8
 """Steps of any request, and of each octet besides."""
 FRAGMENT = 5_840
 UNKNOWN = pdu.SyntaxId(UUID(int=99), 1)
@@ -119,7 +119,7 @@ def lookups() -> dict[str, bytes]:
         "entry_handle": NULL,
     }
     tower = tcp_tower(PROBE, NDR, "0.0.0.0", 0).pack()
-    long = bytes([200, 0]) + tower[2:] + bytes(40_000)
+    long = bytes([200, 0]) + tower[2:] + bytes(1_800)
     found = {}
     for name, entries in (("a lookup of all", 500), ("a page of one", 1), ("a page of none", 0)):
         found[name] = _request("ept_lookup", **asked, max_ents=entries)

@@ -34,7 +34,7 @@ class Slow(Scripted):
         self.waiting += 1
         self.most = max(self.most, self.waiting)
         try:
-            for _ in range(3):
+            for _ in range(3 + number % 5):
                 await asyncio.sleep(0)
         finally:
             self.waiting -= 1

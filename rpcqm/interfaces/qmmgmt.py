@@ -20,7 +20,8 @@ from rpcqm.codec.types.qmmgmt import (
     R_QMMgmtGetInfoResponse,
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks
-from rpcqm.operations.audit import RPC, note, ordered_from, refusals
+from rpcqm.operations.audit import RPC, ordered_from
+from rpcqm.operations.management_orders import ManagementOrders
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.management import Management
 from rpcqm.rpc.call import Call
@@ -37,6 +38,7 @@ class QmMgmt:
 
     def __init__(self, management: Management, admission: CallAdmission | None = None) -> None:
         self._management = management
+        self._orders = ManagementOrders(management)
         self.admission = admission or CallAdmission()
 
     def R_QMMgmtGetInfo(
@@ -74,20 +76,13 @@ class QmMgmt:
             return self._act(call.identity, request.pObjectFormat, request.lpwszAction.upper())
 
     def _act(self, identity: Identity, subject: MGMT_OBJECT, action: str) -> Outcome:
-        management = self._management
-        about = str(_name_in(subject)) if subject.type == MGMT_QUEUE else "the queue manager"
-        with refusals(identity, action.lower(), about):
-            require_administrator(identity)
-        if subject.type == MGMT_MACHINE and action in management.machine_actions:
-            note(identity, action.lower(), about)
-            return management.machine_actions[action]() or HResult.MQ_OK
-        if subject.type == MGMT_QUEUE and action in management.queue_actions:
-            management.act_on_queue(self._find(subject), action)
-            note(identity, action.lower(), about)
+        if subject.type == MGMT_MACHINE:
+            return self._orders.of_machine(identity, action) or HResult.MQ_OK
+        if subject.type == MGMT_QUEUE:
+            self._orders.of_queue(identity, _name_in(subject), action)
             return HResult.MQ_OK
-        raise MQError(
-            HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r} for an object of type {subject.type}"
-        )
+        require_administrator(identity)
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"object of type {subject.type}")
 
 
 def _name_in(subject: MGMT_OBJECT) -> FormatName:

@@ -13,6 +13,7 @@ from rpcqm.codec.properties import ManagementMachineProperty, ManagementQueuePro
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
 from rpcqm.operations.audit import COM, ordered, ordered_from
+from rpcqm.operations.management_orders import called
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.remote_management import RemoteManagement
 
@@ -60,16 +61,14 @@ def _begin(
     subject: FormatName | None,
     action: str,
 ) -> Awaitable[None] | None:
-    about = computer if computer and is_elsewhere(machine, computer) else "the queue manager"
-    with ordered(identity, action.lower(), str(subject or about)):
-        require_administrator(identity)
-        management = machine.management
-        if computer and is_elsewhere(machine, computer):
+    if computer and is_elsewhere(machine, computer):
+        with ordered(identity, called(action), str(subject or computer)):
+            require_administrator(identity)
             return _elsewhere(machine, computer).ordered(computer, subject, action)
-        if subject is None:
-            return management.machine_actions[action]()
-        management.act_on_queue(management.find(subject), action)
-        return None
+    if subject is None:
+        return machine.management_orders.of_machine(identity, action)
+    machine.management_orders.of_queue(identity, subject, action)
+    return None
 
 
 def _elsewhere(machine: Machine, computer: str) -> RemoteManagement:

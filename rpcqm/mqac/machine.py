@@ -9,6 +9,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.dcom.held_octets import HeldOctets
+from rpcqm.operations.management_orders import ManagementOrders
 from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.arrivals import Arrivals
@@ -65,6 +66,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.orders = QueueOrders(self.queues)
+        self.management_orders = ManagementOrders(self.management)
         self.held = HeldOctets()
         self.openers: dict[int, str] = {}
         """The SIDs of those who have queues open through objects, by the handles (G286)."""

@@ -76,4 +76,4 @@ async def _open_elsewhere(
     asker = call.identity.sid
     reader = await machine.open_elsewhere(computer, name, receiving, exclusive, asker)
     taken = machine.openers.keys() | machine.opening.descriptors.keys()
-    return RemoteReading(reader, new_handle(taken), name)
+    return RemoteReading(reader, new_handle(taken), name, receiving)

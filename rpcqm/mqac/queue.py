@@ -405,8 +405,11 @@ class MSMQQueue(SendingTarget):
     # The others
 
     async def Purge(self, call: ComCall) -> None:
-        """[MC-MQAC] 3.11.4.1.31 Purge (Opnum 37)."""
-        await self._open_for(_RECEIVING).purge(call)
+        """Purge, if the queue was opened for receiving, which the orders check for every door.
+
+        Source: [MC-MQAC] 3.11.4.1.31 Purge (Opnum 37).
+        """
+        await self._open_for(frozenset(QueueAccessType)).purge(call)
 
     def EnableNotification(
         self, call: ComCall, Event: object, Cursor: Argument, ReceiveTimeout: Argument

@@ -14,8 +14,9 @@ from rpcqm.codec.types.mqacvalues import MQMSGCURSOR
 from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
-from rpcqm.operations.audit import COM, note, ordered_from
+from rpcqm.operations.audit import COM, ordered, ordered_from
 from rpcqm.qm import cursors
+from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.receive_actions import lookup_action
 from rpcqm.qm.remote_reading import RemotelyRead, RemoteReader, read_and_end
 
@@ -150,10 +151,11 @@ class LocalReading:
             cursors.initialize(self._cursor)
 
     async def purge(self, call: ComCall) -> None:
-        queue = self.descriptor.queue_reference
+        queue, access = self.descriptor.queue_reference, self.descriptor.access_type
         if queue is None:
-            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
-        access = self.descriptor.access_type
+            gone = HResult.MQ_ERROR_INVALID_HANDLE
+            denied = HResult.MQ_ERROR_ACCESS_DENIED
+            raise MQError(gone if access in RECEIVING else denied, "the queue has been deleted")
         with ordered_from(call.peer, COM):
             purged = self._machine.orders.purge(call.identity, queue, access)
         await purged
@@ -165,9 +167,12 @@ class LocalReading:
 class RemoteReading:
     """A queue of another queue manager, read with this one's account there (G86)."""
 
-    def __init__(self, reader: RemoteReader, handle: int, name: FormatName) -> None:
+    def __init__(
+        self, reader: RemoteReader, handle: int, name: FormatName, receiving: bool
+    ) -> None:
         self._reader = reader
         self._name = name
+        self._receiving = receiving
         self._cursor = 0
         self.handle = handle
 
@@ -243,8 +248,10 @@ class RemoteReading:
                 await self._reader.close_cursor(cursor)
 
     async def purge(self, call: ComCall) -> None:
-        with ordered_from(call.peer, COM):
-            note(call.identity, "purge", str(self._name))
+        about = str(self._name)
+        with ordered_from(call.peer, COM), ordered(call.identity, "purge", about):
+            if not self._receiving:
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
         await self._reader.purge()
 
     def close(self) -> None:

@@ -7,8 +7,17 @@ from pathlib import Path
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.operations.audit import note, ordered, refusals
+from rpcqm.operations.audit import ordered, refusals
 from rpcqm.operations.backup_places import REFUSED, new_place, remove_place
+from rpcqm.operations.management_orders import (
+    CONNECT,
+    DISCONNECT,
+    MACHINE,
+    STORE,
+    TIDY,
+    ManagementOrders,
+    called,
+)
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.queue_status import QueueStatus, queue_statuses
@@ -38,7 +47,7 @@ class MachineOperations:
     """Raises MQ_ERROR_ACCESS_DENIED for those whom nothing entitles."""
 
     def __init__(self, engine: QueueManagerEngine, make_backup: MakeBackup) -> None:
-        self._engine = engine
+        self._orders = ManagementOrders(engine.management)
         self._store, self._clock, self._access = engine.store, engine.clock, engine.access
         self._queue_manager = engine.queue_manager
         self._make_backup = make_backup
@@ -74,14 +83,7 @@ class MachineOperations:
 
     def connect(self, identity: Identity, online: bool) -> None:
         """Use the network from now on, or use it no more."""
-        action, about = "connect" if online else "disconnect", "the queue manager"
-        with refusals(identity, action, about):
-            require_administrator(identity)
-        note(identity, action, about)
-        if online:
-            self._engine.bring_online()
-        else:
-            self._engine.take_offline()
+        self._orders.of_machine(identity, CONNECT if online else DISCONNECT)
 
     def queue_statuses(self, identity: Identity) -> Iterator[QueueStatus]:
         """What all queues do, those to other queue managers included."""
@@ -103,22 +105,22 @@ class MachineOperations:
 
     def set_security(self, identity: Identity, parts: int, change: bytes) -> Completion[None]:
         """Replace `parts` of it; done when durable."""
-        with ordered(identity, "set permissions", "the queue manager"):
+        with ordered(identity, "set permissions", MACHINE):
             return self._access.set_queue_manager_security(parts, change, identity)
 
     # Data
 
     def disk_bytes(self, identity: Identity) -> int:
         """What the store takes on the disk: who compacts it asks before and afterwards."""
-        with refusals(identity, "compact", "the store"):
+        with refusals(identity, called(TIDY), STORE):
             require_administrator(identity)
         return self._store.disk_bytes()
 
     def compact(self, identity: Identity) -> Completion[None]:
         """Give the disk space of removed messages back."""
-        with ordered(identity, "compact", "the store"):
-            require_administrator(identity)
-            return self._store.compact()
+        begun = self._orders.of_machine(identity, TIDY)
+        assert begun is not None
+        return begun
 
     def make_backup(
         self, identity: Identity, directory: str, secrets: bool = False

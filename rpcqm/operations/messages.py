@@ -318,16 +318,24 @@ class MessageOperations:
         self, identity: Identity, name: FormatName, lookup_identifier: int
     ) -> Completion[Message]:
         """Remove one message; it is given once that is durable."""
-        with ordered(identity, "remove messages", str(name), messages=1):
-            return self._begin_to_take(identity, name, lookup_identifier)
+        with (
+            refusals(identity, "remove messages", str(name)),
+            self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, queue),
+        ):
+            taken = self._taken(opened, lookup_identifier)
+            note(identity, "remove messages", name_of(queue), messages=1)
+            return taken
 
     def _begin_to_take(
         self, identity: Identity, name: FormatName, lookup_identifier: int
     ) -> Completion[Message]:
-        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (descriptor, _):
-            return self._messages.read_message_by_lookup_identifier(
-                descriptor, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
-            )
+        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, _):
+            return self._taken(opened, lookup_identifier)
+
+    def _taken(self, opened: OpenQueueDescriptor, lookup_identifier: int) -> Completion[Message]:
+        return self._messages.read_message_by_lookup_identifier(
+            opened, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
+        )
 
     def remove(
         self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
@@ -450,9 +458,10 @@ class MessageOperations:
 
         Its lookup identifier when it is durable.
         """
-        with ordered(identity, "import message", str(name)):
+        with refusals(identity, "import message", str(name)):
             require_administrator(identity)
-            engine, queue = self._engine, self._queues.find(name)
+        engine, queue = self._engine, self._queues.find(name)
+        with ordered(identity, "import message", name_of(queue)):
             return import_message(engine.store, engine.quotas, engine.positions, queue, packet)
 
 

@@ -1,10 +1,12 @@
 """Queues to other queue managers, for administrators."""
 
+from functools import partial
+
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import no_such_queue
-from rpcqm.operations.audit import ordered
+from rpcqm.operations.management_orders import EOD_RESEND, PAUSE, RESUME, ManagementOrders
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -14,6 +16,7 @@ class OutgoingOperations:
 
     def __init__(self, engine: QueueManagerEngine) -> None:
         self._outgoing = engine.outgoing
+        self._orders = ManagementOrders(engine.management)
 
     def list(self, identity: Identity) -> list[OutgoingQueue]:
         """All outgoing queues, also those that are not active."""
@@ -30,15 +33,15 @@ class OutgoingOperations:
 
     def pause(self, identity: Identity, name: FormatName) -> None:
         """Stop the transfer out of a queue, over restarts too."""
-        with ordered(identity, "pause", str(name)):
-            self._outgoing.admin_pause_queue(self.find(identity, name))
+        self._order(identity, name, PAUSE)
 
     def resume(self, identity: Identity, name: FormatName) -> None:
         """Let the transfer go on."""
-        with ordered(identity, "resume", str(name)):
-            self._outgoing.admin_resume_queue(self.find(identity, name))
+        self._order(identity, name, RESUME)
 
     def resend(self, identity: Identity, name: FormatName) -> None:
         """Send again, now, what is not acknowledged."""
-        with ordered(identity, "resend", str(name)):
-            self._outgoing.resend(self.find(identity, name))
+        self._order(identity, name, EOD_RESEND)
+
+    def _order(self, identity: Identity, name: FormatName, action: str) -> None:
+        self._orders.of_queue(identity, name, action, partial(self.find, identity))

@@ -6,9 +6,10 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
+from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, note_look, ordered, refusals
-from rpcqm.qm.access import RECEIVING
+from rpcqm.qm.access import RECEIVING, require_administrator
 from rpcqm.qm.queues import QueueEvents
 
 
@@ -19,8 +20,13 @@ class QueueOrders:
         self._queues = queues
 
     def create(self, identity: Identity, queue: Queue) -> Completion[Queue]:
-        """Create a queue; done when durable."""
+        """Create a queue; done when durable. Only administrators publish one (G531).
+
+        Raises MQError as `QueueEvents.create_queue` does.
+        """
         with ordered(identity, "create queue", queue.pathname):
+            if PathName.parse(queue.pathname).kind is QueueKind.PUBLIC:
+                require_administrator(identity)
             return self._queues.create_queue(queue, identity=identity)
 
     def delete(self, identity: Identity, queue: Queue) -> Completion[None]:

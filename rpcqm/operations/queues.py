@@ -14,7 +14,7 @@ from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.operations.audit import note, ordered, refusals
-from rpcqm.operations.queue_changes import QueueOrders
+from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
 from rpcqm.operations.shapes import QueueFacts, QueueNames, described_queue, queue_facts, short_name
 from rpcqm.qm.access import require_administrator
@@ -212,19 +212,14 @@ class QueueOperations:
         """Create a queue; done when durable.
 
         `attributes` are those of `adm.Queue`. A public queue, for administrators, is published.
-        Raises MQError as `QueueEvents.create_queue` does.
+        Raises MQError as `QueueOrders.create` does.
         """
-        if PathName.parse(path).kind is QueueKind.PUBLIC:
-            with refusals(identity, "create queue", path):
-                require_administrator(identity)
         return self._orders.create(identity, self._queues.new_queue(path, identity, **attributes))
 
     def create_public(
         self, identity: Identity, path: str, attributes: Mapping[str, object]
     ) -> Completion[Queue]:
         """Create and publish a queue; MQ_ERROR_NO_DS without a directory, and others."""
-        with refusals(identity, "create queue", path):
-            require_administrator(identity)
         if PathName.parse(path).kind is not QueueKind.PUBLIC:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, path)
         return self.create(identity, path, attributes)
@@ -261,7 +256,7 @@ class QueueOperations:
     ) -> Completion[None]:
         """Change that, with the right to set properties."""
         queue = self.find(name)
-        with ordered(identity, "set the limit of deliveries", queue.pathname, limit=limit):
+        with ordered(identity, "set the limit of deliveries", name_of(queue), limit=limit):
             return self._engine.failed_deliveries.set_limit(queue, limit, subqueue, identity)
 
     # Trails
@@ -277,7 +272,7 @@ class QueueOperations:
         with refusals(identity, action, str(name)):
             require_administrator(identity)
         queue = self.find(name)
-        note(identity, action, queue.pathname)
+        note(identity, action, name_of(queue))
         return self._engine.trail.switch(queue, on)
 
     # Permissions

@@ -23,6 +23,7 @@ from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.leases import Leases
+from rpcqm.qm.management import Management
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.names import LocalNames
@@ -78,6 +79,8 @@ class QueueManagerEngine:
         self.online_hooks: list[Callable[[bool], None]] = []
         self.flow_hooks: list[Callable[[bool], None]] = []
         """Told when flow control begins, and when it ends."""
+        self.hardened_hooks: list[Callable[[bool], None]] = []
+        """Told when only HTTP is to carry messages from now on, and when other protocols may."""
         self.stopped_hooks: list[Callable[[], None]] = []
         self.session_sources: list[SessionSource] = []
         """The protocols that have sessions with other queue managers."""
@@ -143,6 +146,15 @@ class QueueManagerEngine:
             self.outgoing,
             self.acknowledgement_queues,
             self.queues,
+        )
+        self.management = Management(
+            machine,
+            self.registry,
+            self.queues,
+            self.outgoing,
+            self.bring_online,
+            self.take_offline,
+            store.compact,
         )
         self.dead_letters = DeadLetters(store, machine, self.opening)
         self.initialization = Initialization(
@@ -306,8 +318,9 @@ class QueueManagerEngine:
         """
         self.queue_manager.queue_manager_state = QueueManagerState.INITIALIZING
         self.initialization.load()
+        self.trail.restore()  # in front of the removals that follow, which it has records of
         self.dead_letters.restore()
-        self.outgoing.apply_hardened_security()
+        self.outgoing.start()
         self.directory.start()
         self.transfer.recover()
         self.sent_keys.restore()
@@ -321,7 +334,6 @@ class QueueManagerEngine:
         self.store.space.watch(self.control_flow)
         self.queue_manager.connection_active = True
         self.queue_manager.queue_manager_state = QueueManagerState.READY
-        self.trail.restore()
 
     def queue_manager_stopped(self) -> None:
         """Stop ([MS-MQDMPR] 3.1.4.2): readers are answered, `stopped_hooks` are called.
@@ -355,6 +367,16 @@ class QueueManagerEngine:
         self.queue_manager.connection_active = active
         for hook in self.online_hooks:
             hook(active)
+
+    def harden(self, hardened: bool) -> None:
+        """Let HTTP alone carry messages, or other protocols again, as a start does (G533).
+
+        `hardened_hooks` are called.
+        """
+        self.queue_manager.hardened_security = hardened
+        self.outgoing.apply_hardened_security()
+        for hook in self.hardened_hooks:
+            hook(hardened)
 
     def control_flow(self, refusing: bool) -> None:
         """Begin or end flow control, as the disk of the store gets short of room or has it again.

@@ -52,6 +52,8 @@ class Outgoing:
         self.resend_hooks: list[QueueHook] = []
         self.transfer_hooks: list[TransferHook] = []
         self.connection_hooks: list[ConnectionHook] = []
+        self._held: set[int] = set()
+        """Queues that were on hold when HardenedSecurity locked them."""
 
     # Queues
 
@@ -116,16 +118,33 @@ class Outgoing:
         self._registry.register(queue)
         change.call_when_undone(partial(self._registry.unregister, queue))
 
-    def apply_hardened_security(self) -> None:
-        """Lock or unlock every outgoing queue at the start ([MS-MQDMPR] 3.1.3)."""
-        hardened = self._queue_manager.hardened_security
+    def start(self) -> None:
+        """No queue has a session at the start; those on hold stay so ([MS-MQDMPR] 3.1.3)."""
         for queue in self.list():
             if queue.state not in _KEPT_STATES:
                 queue.state = OutgoingQueueState.INACTIVE
+        self.apply_hardened_security()
+
+    def apply_hardened_security(self) -> None:
+        """Lock or unlock every outgoing queue, as HardenedSecurity says now ([MS-MQDMPR] 3.1.3).
+
+        A queue that was on hold when it was locked is on hold again afterwards, as over restarts.
+        """
+        hardened = self._queue_manager.hardened_security
+        for queue in self.list():
             if hardened and not FormatName.parse(queue.destination_format_name).is_http:
-                queue.state = OutgoingQueueState.LOCKED
+                self._lock(queue)
             elif queue.state is OutgoingQueueState.LOCKED and not hardened:
-                queue.state = OutgoingQueueState.WAITING
+                held = queue.queue_id in self._held
+                on_hold, waiting = OutgoingQueueState.ON_HOLD, OutgoingQueueState.WAITING
+                self.set_state(queue, on_hold if held else waiting)
+        if not hardened:
+            self._held.clear()
+
+    def _lock(self, queue: OutgoingQueue) -> None:
+        if queue.state is OutgoingQueueState.ON_HOLD:
+            self._held.add(queue.queue_id)
+        self.set_state(queue, OutgoingQueueState.LOCKED)
 
     def admin_pause_queue(self, queue: OutgoingQueue) -> None:
         """An administrator stops the transfer out of a queue ([MS-MQDMPR] 3.1.4.14).

@@ -16,7 +16,6 @@ from rpcqm.interfaces.trace import Trace
 from rpcqm.mqac.machine import Machine
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.qm.management import Management
 from rpcqm.qm.remote_management import RemoteManagement
 from rpcqm.qm.remote_reading import OpenElsewhere
 
@@ -115,22 +114,9 @@ def qm2qm(
     return Qm2Qm(engine.queues, engine.readers, engine.messages, handles, rpc_port, qm2qm_port)
 
 
-def management(engine: QueueManagerEngine) -> Management:
-    """What administrators ask and order, by qmmgmt and by COM objects."""
-    return Management(
-        engine.queue_manager,
-        engine.registry,
-        engine.queues,
-        engine.outgoing,
-        engine.bring_online,
-        engine.take_offline,
-        engine.store.compact,
-    )
-
-
 def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> QmMgmt:
     """The handlers of qmmgmt."""
-    return QmMgmt(management(engine), admission)
+    return QmMgmt(engine.management, admission)
 
 
 def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
@@ -170,7 +156,7 @@ def machine(
         messages=engine.messages,
         arrivals=engine.arrivals,
         protection=engine.protection,
-        management=management(engine),
+        management=engine.management,
         open_elsewhere=open_elsewhere,
         manage_elsewhere=manage_elsewhere,
         empty_is_nothing=empty_is_nothing,

@@ -167,15 +167,15 @@ class QueueManagerService:
         if self._dcom is not None:
             self._dcom.adjust(configuration)
         self._console.adjust(configuration, context)
-        return taken, [*differing(self._configuration, configuration), *self._listeners_to_open()]
+        return taken, [*differing(self._configuration, configuration), *self._doors_to_change()]
 
-    def _listeners_to_open(self) -> list[str]:
-        """The binary door, which the switch `hardened_security` has kept closed until now."""
+    def _doors_to_change(self) -> list[str]:
+        """The binary door, if `hardened_security` wants it otherwise than it did at the start."""
         configuration = self._configuration
         wanted = not configuration.security.hardened_security and (
             configuration.binary_port is None or configuration.binary_port >= 0
         )
-        return ["binary_port"] if wanted and "binary" not in self._ports else []
+        return ["binary_port"] if wanted != ("binary" in self._ports) else []
 
     def _take_switches(self, configuration: Configuration) -> None:
         security, storage, engine = configuration.security, configuration.storage, self._engine
@@ -188,8 +188,7 @@ class QueueManagerService:
         engine.queue_manager.supporting_server = security.supporting_server
         engine.queue_manager.queue_manager_quota = storage.quota
         if engine.queue_manager.hardened_security != security.hardened_security:
-            engine.queue_manager.hardened_security = security.hardened_security
-            engine.outgoing.apply_hardened_security()
+            engine.harden(security.hardened_security)
         self._callers.security = _read_security(security)
         engine.turn.is_on = configuration.limits.request_templates
         if engine.trail.days != storage.trail_days:
@@ -224,10 +223,9 @@ class QueueManagerService:
         _prepare_directory(self._configuration.data_dir)
         store = self._open_store(self._metrics)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
-        engine = self._engine = self._start_engine(store)
+        engine = self._engine = self._start_engine(store, accounts)
         if self._configuration.otel.endpoint:
             self._start_traces(engine)
-        engine.sender_rights.account_of = accounts.identity_of_sid
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
         accounts.ended_hooks.append(engine.ended.tell)
@@ -387,7 +385,8 @@ class QueueManagerService:
         self._undo.callback(store.close)
         return store
 
-    def _start_engine(self, store: Store) -> QueueManagerEngine:
+    def _start_engine(self, store: Store, accounts: Accounts) -> QueueManagerEngine:
+        """What the start removes is acknowledged by the rights that its senders have now."""
         configuration = self._configuration
         serves_http = max(configuration.http_port, configuration.https_port) >= 0
         settings = QueueManagerSettings(
@@ -414,6 +413,7 @@ class QueueManagerService:
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
         engine.turn.is_on = configuration.limits.request_templates
+        engine.sender_rights.account_of = accounts.identity_of_sid
         engine.loaded_hooks.append(partial(self._make_binary_listener, engine))
         if serves_http:
             engine.loaded_hooks.append(partial(self._make_srmp_door, engine))

@@ -8,6 +8,10 @@ from tests.support.soak_record import main_of
 
 RUNS = {
     "api": ("tests.support.api_soak:main", "ask the interface for programs all that it declares"),
+    "archive": (
+        "tests.support.archive_soak:main",
+        "kill driver, workers and queue manager behind each log of an archive",
+    ),
     "audit": ("tests.support.audit:main", "ask which installed packages have known weaknesses"),
     "ci": ("tests.support.ci_soak:main", "run what CI runs on clones, beside busy loops"),
     "crash": ("tests.crash.soak:main", "crash the store at every point of seeded runs"),

@@ -115,7 +115,8 @@ class BinaryListener:
 
     def _answer(self, question: bytes, host: str) -> bytes | None:
         queue_manager = self.protocol.queue_manager
-        refused = not queue_manager.connection_active or self._network.refuses(host)
+        serves = queue_manager.connection_active and not queue_manager.hardened_security
+        refused = not serves or self._network.refuses(host)
         return answer_ping(question, queue_manager.identifier, refused=refused)
 
     async def listen(self, host: str, port: int) -> int:

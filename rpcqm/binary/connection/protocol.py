@@ -67,6 +67,7 @@ Peers = dict[str, list[NextHop]]
 
 HISTORY_PREFIX = b"qb history:"
 _TIDY_AT_LEAST = 64
+_LOCKED = "hardened_security lets HTTP alone carry messages"
 
 
 class BinaryProtocol:
@@ -94,6 +95,7 @@ class BinaryProtocol:
         self.message_trace = engine.message_trace
         self.acknowledgement_queues = engine.acknowledgement_queues
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
+        self._hardened_hooks = engine.hardened_hooks
         self.network = network
         self.settings = settings or session_settings(engine.queue_manager)
         self.peers = peers or {}
@@ -143,6 +145,7 @@ class BinaryProtocol:
         self.outgoing.transfer_hooks.append(self._show_transfer)
         self.dispatcher.send_by_binary = self.send_user_message_wrapper
         self._online_hooks.append(self._online_changed)
+        self._hardened_hooks.append(self._hardened_changed)
         self.protection.verify = self.security.verified
         self.protection.sign = self.security.sign_sent
         self.protection.sign_octets = self.security.sign_octets
@@ -232,10 +235,12 @@ class BinaryProtocol:
             )
 
     def accept(self) -> PeerConnection:
-        """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed while offline."""
+        """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed where none may be."""
         connection = PeerConnection(self, initiator=False, direct=False)
         if not self.queue_manager.connection_active:
             connection.session.close("the queue manager is offline")
+        elif self.queue_manager.hardened_security:
+            connection.session.close(_LOCKED)
         return connection
 
     def new_session(self, connection: PeerConnection, remote: UUID, direct: bool) -> Session:
@@ -372,6 +377,16 @@ class BinaryProtocol:
             for queue, transfer in list(self.transfers.items()):
                 if queue.message_count:
                     transfer.try_now()
+
+    def _hardened_changed(self, hardened: bool) -> None:
+        """Queues have been locked, or unlocked, while this runs (G533)."""
+        if hardened:
+            self._close_all(_LOCKED)
+            return
+        with self.gathering():
+            for queue in self.outgoing.list():
+                if self._carries(queue) and queue.message_count:
+                    self.transfer(queue).try_now()
 
     # Where to connect
 

@@ -135,7 +135,7 @@ COMMANDS = (
     (("queue", "delete", "ordered"), "delete queue"),
     (("network", "disconnect"), "disconnect"),
     (("network", "connect"), "connect"),
-    (("compact",), "tidy"),
+    (("compact",), "compact"),
     (("token", "create", "meter", "--account", "boss"), "create token"),
     (("token", "delete", "meter"), "delete token"),
     (("machine", "acl", "grant", "boss", "create-queue"), "set permissions"),
@@ -152,7 +152,7 @@ def test_each_administrative_command_leaves_one_line(
         running.run(*words)
         told = lines.new()
         assert [(line["origin"], line["protocol"]) for line in told] == [("local", "rpc")], words
-        assert told[0]["action"] == action or words == ("compact",), words
+        assert [line["action"] for line in told] == [action], words
 
 
 OVER_THE_NETWORK = (

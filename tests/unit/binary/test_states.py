@@ -112,6 +112,27 @@ def test_hardened_security_locks_queues_until_it_is_taken_back(pair: Exchanging)
     assert pair.alice.outgoing(ORDERS).state is OutgoingQueueState.CONNECTED
 
 
+def test_hardened_security_that_is_switched_on_ends_sessions_until_it_is_taken_back(
+    pair: Exchanging,
+) -> None:
+    """As a start with it would (G533); a queue that was on hold is so again."""
+    outgoing = pair.alice.engine.outgoing
+    for name in (ORDERS, UNKNOWN):
+        pair.alice.send(name, b"one")
+    pair.settle(1)
+    outgoing.admin_pause_queue(pair.alice.outgoing(UNKNOWN))
+    pair.alice.engine.harden(True)
+    pair.alice.send(ORDERS, b"two")
+    pair.settle(60)
+    states = [pair.alice.outgoing(name).state for name in (ORDERS, UNKNOWN)]
+    assert states == [OutgoingQueueState.LOCKED] * 2
+    assert pair.alice.protocol.connections == {}
+    pair.alice.engine.harden(False)
+    pair.settle(1)
+    assert pair.bob.bodies("orders") == [b"one", b"two"]
+    assert pair.alice.outgoing(UNKNOWN).state is OutgoingQueueState.ON_HOLD
+
+
 # What leaves
 
 

@@ -121,12 +121,12 @@ def test_sessions_and_the_queue_manager_are_told_of(
     told = [(each.kind.value, each.told) for each in taken(loop, listener)]
     kinds = [kind for kind, _ in told]
     assert kinds == [
-        *("session-state", "operator-acts", "session-state", "operator-acts"),
-        *("machine-state", "machine-state"),
+        *("session-state", "operator-acts", "session-state"),
+        *("machine-state", "operator-acts", "machine-state"),
     ]
     assert told[0][1]["state"] == "ONHOLD"
     assert (told[2][1]["connection"], told[2][1]["addresses"]) == ("CONNECTION_REFUSED", ["a"])
-    assert told[4][1] == {"connected": False, "refusing": False}
+    assert told[3][1] == {"connected": False, "refusing": False}
     assert told[5][1] == {"connected": False, "refusing": True}
 
 

@@ -1,0 +1,66 @@
+"""Orders to the queue manager and to queues that lead elsewhere, over whatever door (G530).
+
+Doors have words of their own for them ([MS-MQMR] 3.1.4.2); the audit log has one for each.
+"""
+
+from collections.abc import Callable
+
+from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.operations.audit import note, ordered, refusals
+from rpcqm.operations.queue_changes import name_of
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.management import Management
+
+MACHINE, STORE = "the queue manager", "the store"
+"""What orders are made to, as the log names it."""
+CONNECT, DISCONNECT, TIDY = "CONNECT", "DISCONNECT", "TIDY"
+PAUSE, RESUME, EOD_RESEND = "PAUSE", "RESUME", "EOD_RESEND"
+"""The texts of actions."""
+
+_CALLED = {TIDY: "compact", EOD_RESEND: "resend"}
+_UNKNOWN = "act"
+"""What the log calls an order that nobody knows: its text is a stranger's."""
+
+
+def called(action: str) -> str:
+    """What the audit log calls an action; every text that is no action has one name."""
+    if action in (CONNECT, DISCONNECT, TIDY, PAUSE, RESUME, EOD_RESEND):
+        return _CALLED.get(action, action.lower())
+    return _UNKNOWN
+
+
+class ManagementOrders:
+    """Refuses others than administrators, and with INVALID_PARAMETER a text that is no action."""
+
+    def __init__(self, management: Management) -> None:
+        self._management = management
+
+    def of_machine(self, identity: Identity, action: str) -> Completion[None] | None:
+        """Have the queue manager act; what takes time is a completion."""
+        about = STORE if action == TIDY else MACHINE
+        with ordered(identity, called(action), about):
+            require_administrator(identity)
+            act = self._management.machine_actions.get(action)
+            if act is None:
+                raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r:.40} is no action")
+            return act()
+
+    def of_queue(
+        self,
+        identity: Identity,
+        name: FormatName,
+        action: str,
+        find: Callable[[FormatName], Queue] | None = None,
+    ) -> None:
+        """Have a queue to elsewhere act; `find` finds it, where not every queue is meant."""
+        with refusals(identity, called(action), str(name)):
+            require_administrator(identity)
+        if action not in self._management.queue_actions:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r:.40} is no action")
+        queue = (find or self._management.find)(name)
+        self._management.act_on_queue(queue, action)
+        note(identity, called(action), name_of(queue))

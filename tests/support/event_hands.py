@@ -66,11 +66,15 @@ def _asked(world: World, page: str, subject: Subject, **more: str) -> str:
     return _page(world, f"/console/queue/{page}", {"queue": subject.short, **more})
 
 
+def _named(error: ComError) -> str:
+    return str(getattr(error.status, "name", hex(error.status)))
+
+
 def _com(world: World, reference: Reference, operation: str, *arguments: object) -> str:
     try:
         world.objects.com.call(reference, operation, *arguments)
     except ComError as error:
-        return getattr(error.status, "name", hex(error.status))
+        return _named(error)
     return DONE
 
 
@@ -223,7 +227,7 @@ def _opened_object(world: World, subject: Subject) -> Reference | str:
     try:
         made = world.objects.com.call(_info(world, subject), "Open", access, 0)
     except ComError as error:
-        return getattr(error.status, "name", hex(error.status))
+        return _named(error)
     assert isinstance(made, Reference)
     return made
 
@@ -440,8 +444,9 @@ def _managed(world: World, operation: str) -> str:
 _AWAY = AWAY.replace("\\", "%5C").replace("=", "%3D").replace(":", "%3A").replace("$", "%24")
 
 
-def _of_machine(action: str, method: str, *words: str) -> dict[str, Hand]:
+def _of_machine(action: str, method: str, api: Hand, *words: str) -> dict[str, Hand]:
     return {
+        "api": api,
         "management": lambda world, _: _order(world, action),
         "com": lambda world, _: _application(world, method),
         "command": lambda world, _: _command(world, *words),
@@ -527,11 +532,13 @@ HANDS: dict[str, dict[str, Hand]] = {
         "api": give_back_api,
         "console": give_back_console,
     },
-    "disconnect": _of_machine("DISCONNECT", "Disconnect", "network", "disconnect")
-    | {"api": _connected(False)},
-    "connect": _of_machine("CONNECT", "Connect", "network", "connect") | {"api": _connected(True)},
-    "compact": _of_machine("TIDY", "Tidy", "compact")
-    | {"api": lambda world, _: _api(world, "POST", "/queue-manager/compact")},
+    "disconnect": _of_machine(
+        "DISCONNECT", "Disconnect", _connected(False), "network", "disconnect"
+    ),
+    "connect": _of_machine("CONNECT", "Connect", _connected(True), "network", "connect"),
+    "compact": _of_machine(
+        "TIDY", "Tidy", lambda world, _: _api(world, "POST", "/queue-manager/compact"), "compact"
+    ),
     "pause": _of_outgoing("PAUSE", "Pause", "pause"),
     "resume": _of_outgoing("RESUME", "Resume", "resume"),
     "resend": _of_outgoing("EOD_RESEND", "EodResend", "resend"),

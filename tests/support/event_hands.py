@@ -561,3 +561,30 @@ def peeking_purges(machine: World, subject: Subject) -> dict[str, str]:
         "qm2qm": handed.status("RemoteQMPurgeQueue", hQueue=queue),
         "com": _com(machine, opened, "Purge"),
     }
+
+
+def after_a_deletion(
+    world: World, subject: Subject, delete: Callable[[], None]
+) -> dict[str, dict[str, str]]:
+    """What who has a queue open is told when it has been deleted, by event and door."""
+    client, reader = _client(world), Reader(world.caller().caller)
+    handle, context = client.open(subject.name)
+    opened = reader.open(subject.name)
+    handed = Qm2QmReader(world.caller().caller)
+    queue, _ = handed.open(subject.name)
+    made = world.objects.open(QueueAccessType.RECEIVE_ACCESS, subject.path)
+    delete()
+    return {
+        "receive": {
+            "rpc": client.receive(context, receiving_buffer())[0],
+            "remoteread": status_name(reader.read(opened).result),
+            "qm2qm": status_name(handed.read(queue).result),
+            "com": _com(world, made, "Receive", number(0), YES, YES, number(0), YES),
+        },
+        "purge": {
+            "rpc": client.status("rpc_ACPurgeQueue", hQueue=handle),
+            "remoteread": reader.status("R_PurgeQueue", phContext=opened),
+            "qm2qm": handed.status("RemoteQMPurgeQueue", hQueue=queue),
+            "com": _com(world, made, "Purge"),
+        },
+    }

@@ -29,7 +29,13 @@ from rpcqm.operations.trail import EventKind
 from rpcqm.qm.message_counts import DEAD_LETTERS, GONE, UNKNOWN
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.srmp.message_types import MessageType
-from tests.support.event_hands import DONE, HANDS, REFUSED, peeking_purges
+from tests.support.event_hands import (
+    DONE,
+    HANDS,
+    REFUSED,
+    after_a_deletion,
+    peeking_purges,
+)
 from tests.support.event_world import (
     AWAY,
     MALLORY,
@@ -189,6 +195,20 @@ def test_who_may_only_peek_purges_nothing_and_is_told_of_at_each_door(world: Wor
     lines = world.lines(position, "an operator was refused")
     assert [line["action"] for line in lines] == ["purge"] * len(told)
     assert len(world.messages(subject.short)) == 1
+
+
+def test_who_has_a_queue_open_is_told_that_it_was_deleted_at_each_door(world: World) -> None:
+    subject, position = world.new_queue(), len(world.machine.log)
+    told = after_a_deletion(world, subject, lambda: _deleted(world, subject))
+    assert set(told) == {name for name, row in EVENTS.items() if "deleted" in row}
+    for event, statuses in told.items():
+        assert statuses == {door: expected(event, door)["deleted"] for door in statuses}
+    acts = [line["action"] for line in world.lines(position, "an operator acts")]
+    assert acts == ["delete queue"]
+
+
+def _deleted(world: World, subject: Subject) -> None:
+    assert HANDS["delete queue"]["api"](world, subject) == DONE
 
 
 @pytest.mark.parametrize("door", ["com", "api"])

@@ -215,11 +215,19 @@ def _handed_over(world: World, subject: Subject) -> tuple[Qm2QmReader, int] | st
     return reader, int(opened.phQueue)
 
 
+def _purged(reader: Qm2QmReader, queue: int) -> str:
+    """Its refusals are thrown (G66)."""
+    try:
+        return reader.status("RemoteQMPurgeQueue", hQueue=queue)
+    except Fault as fault:
+        return status_name(fault.status)
+
+
 def purge_qm2qm(world: World, subject: Subject) -> str:
     opened = _handed_over(world, subject)
     if isinstance(opened, str):
         return opened
-    return _told(opened[0].status("RemoteQMPurgeQueue", hQueue=opened[1]))
+    return _told(_purged(*opened))
 
 
 def _opened_object(world: World, subject: Subject) -> Reference | str:
@@ -558,7 +566,7 @@ def peeking_purges(machine: World, subject: Subject) -> dict[str, str]:
     return {
         "rpc": client.status("rpc_ACPurgeQueue", hQueue=handle),
         "remoteread": reader.status("R_PurgeQueue", phContext=reader.open(subject.name, peek)),
-        "qm2qm": handed.status("RemoteQMPurgeQueue", hQueue=queue),
+        "qm2qm": _purged(handed, queue),
         "com": _com(machine, opened, "Purge"),
     }
 
@@ -584,7 +592,7 @@ def after_a_deletion(
         "purge": {
             "rpc": client.status("rpc_ACPurgeQueue", hQueue=handle),
             "remoteread": reader.status("R_PurgeQueue", phContext=opened),
-            "qm2qm": handed.status("RemoteQMPurgeQueue", hQueue=queue),
+            "qm2qm": _purged(handed, queue),
             "com": _com(world, made, "Purge"),
         },
     }

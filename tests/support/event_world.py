@@ -1,6 +1,6 @@
 """A queue manager with every door open, and what can be seen of an event from outside.
 
-Who acts is `boss`, an administrator, or `mallory`, who may do nothing with queues that are `shut`.
+Who acts is `boss`, an administrator, or a stranger, who may do nothing with queues that are `SHUT`.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ SETTINGS = (
     'name = "here"\nhttp_port = 0\n[security]\nsupporting_server = true\n[dcom]\nenabled = true\n'
 )
 OPTIONS = ("--console-port", "0", "--dcom-port", "0")
-BOSS, MALLORY = "boss", "mallory"
+BOSS = "boss"
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
 OPEN = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 SHUT = "D:(A;;GA;;;BA)"
@@ -99,6 +99,12 @@ class World:
             self.known["browser", self.who] = made
         browser: Browser = self.known["browser", self.who]
         return browser
+
+    def become_a_stranger(self) -> str:
+        """Act as a new account without rights: the log has only so many refusals of each."""
+        self.who = f"stranger{next(_numbers)}"
+        self.client.run(self.client.accounts.add(self.who, nt_hash(PASSWORD)))
+        return self.who
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command: of boss by the local socket, of others over the network."""
@@ -207,7 +213,6 @@ class Subject:
 def opened_world() -> Iterator[World]:
     with private_queue_manager(OPTIONS, SETTINGS) as machine, machine.client() as client:
         client.run(client.accounts.add(BOSS, nt_hash(PASSWORD), ["administrators"]))
-        client.run(client.accounts.add(MALLORY, nt_hash(PASSWORD)))
         world = World(machine, client)
         with world.stack:
             yield world

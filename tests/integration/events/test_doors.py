@@ -38,7 +38,6 @@ from tests.support.event_hands import (
 )
 from tests.support.event_world import (
     AWAY,
-    MALLORY,
     OPEN,
     SHUT,
     Subject,
@@ -69,6 +68,7 @@ def expected(event: str, door: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def opened() -> Iterator[World]:
     with opened_world() as world:
+        assert world.browser, "logged on before: that is an event, too"
         yield world
 
 
@@ -102,7 +102,12 @@ def prepared(world: World, event: str, sddl: str = OPEN) -> Subject:
 
 
 def called_in_the_log(row: dict[str, Any], subject: Subject) -> str:
-    names = {"queue": subject.shown, "away": AWAY, "name": rf"DIRECT=OS:.\private$\{subject.short}"}
+    names = {
+        "queue": subject.shown,
+        "as written": subject.path,
+        "away": AWAY,
+        "name": rf"DIRECT=OS:.\private$\{subject.short}",
+    }
     return names.get(row.get("object", ""), row.get("object", ""))
 
 
@@ -156,7 +161,6 @@ def test_a_queue_that_is_there_is_not_made_again_at_any_door(
     world: World, event: str, door: str
 ) -> None:
     subject, position = world.new_queue(), len(world.machine.log)
-    position = len(world.machine.log)
     told = refused_by(expected(event, door), "exists", door)
     assert HANDS[event][door](world, subject) == told
     assert world.lines(position, "an operator acts") == []
@@ -167,8 +171,10 @@ def test_who_has_no_right_is_refused_and_told_of_at_each_door(
     world: World, event: str, door: str
 ) -> None:
     row, subject = expected(event, door), prepared(world, event, SHUT)
+    who = world.become_a_stranger()
+    if door == "console":
+        assert world.browser, "logged on before"
     position, counters = len(world.machine.log), world.counters()
-    world.who = MALLORY
     assert HANDS[event][door](world, subject) == refused_by(row, "denied", door)
     world.who = "boss"
     assert world.lines(position, "an operator acts") == []
@@ -179,7 +185,7 @@ def test_who_has_no_right_is_refused_and_told_of_at_each_door(
     ]
     assert bool(lines) is not row.get("quiet", False)
     unnamed = door in ("binary", "http")  # these strangers have not logged on
-    assert unnamed or {line["who"] for line in lines} <= {MALLORY}
+    assert unnamed or {line["who"] for line in lines} <= {who}
     if subject.identifier:
         assert world.counters() == counters
         assert _only_one(world, subject) == subject.identifier
@@ -214,7 +220,7 @@ def _deleted(world: World, subject: Subject) -> None:
 @pytest.mark.parametrize("door", ["com", "api"])
 def test_only_administrators_publish_queues(world: World, door: str) -> None:
     """No directory is asked: who may not publish learns nothing of it (G531)."""
-    world.who = MALLORY
+    world.become_a_stranger()
     if door == "com":
         info = world.objects.queue_info(r".\published")
         with pytest.raises(Exception, match="Create: 0xc00e0025"):

@@ -79,8 +79,7 @@ class QmMgmt:
         if subject.type == MGMT_MACHINE:
             return self._orders.of_machine(identity, action) or HResult.MQ_OK
         if subject.type == MGMT_QUEUE:
-            self._orders.of_queue(identity, _name_in(subject), action)
-            return HResult.MQ_OK
+            return self._orders.of_queue(identity, _name_in(subject), action) or HResult.MQ_OK
         require_administrator(identity)
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"object of type {subject.type}")
 

@@ -67,8 +67,7 @@ def _begin(
             return _elsewhere(machine, computer).ordered(computer, subject, action)
     if subject is None:
         return machine.management_orders.of_machine(identity, action)
-    machine.management_orders.of_queue(identity, subject, action)
-    return None
+    return machine.management_orders.of_queue(identity, subject, action)
 
 
 def _elsewhere(machine: Machine, computer: str) -> RemoteManagement:

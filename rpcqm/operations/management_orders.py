@@ -55,12 +55,13 @@ class ManagementOrders:
         name: FormatName,
         action: str,
         find: Callable[[FormatName], Queue] | None = None,
-    ) -> None:
+    ) -> Completion[None] | None:
         """Have a queue to elsewhere act; `find` finds it, where not every queue is meant."""
         with refusals(identity, called(action), str(name)):
             require_administrator(identity)
         if action not in self._management.queue_actions:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r:.40} is no action")
         queue = (find or self._management.find)(name)
-        self._management.act_on_queue(queue, action)
+        begun = self._management.act_on_queue(queue, action)
         note(identity, called(action), name_of(queue))
+        return begun

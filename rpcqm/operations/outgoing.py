@@ -3,6 +3,7 @@
 from functools import partial
 
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.completion import Completion, completed
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import no_such_queue
@@ -31,17 +32,18 @@ class OutgoingOperations:
             raise no_such_queue(name)
         return queue
 
-    def pause(self, identity: Identity, name: FormatName) -> None:
-        """Stop the transfer out of a queue, over restarts too."""
-        self._order(identity, name, PAUSE)
+    def pause(self, identity: Identity, name: FormatName) -> Completion[None]:
+        """Stop the transfer out of a queue, over restarts too; done when durable."""
+        return self._order(identity, name, PAUSE)
 
-    def resume(self, identity: Identity, name: FormatName) -> None:
-        """Let the transfer go on."""
-        self._order(identity, name, RESUME)
+    def resume(self, identity: Identity, name: FormatName) -> Completion[None]:
+        """Let the transfer go on; done when durable."""
+        return self._order(identity, name, RESUME)
 
-    def resend(self, identity: Identity, name: FormatName) -> None:
+    def resend(self, identity: Identity, name: FormatName) -> Completion[None]:
         """Send again, now, what is not acknowledged."""
-        self._order(identity, name, EOD_RESEND)
+        return self._order(identity, name, EOD_RESEND)
 
-    def _order(self, identity: Identity, name: FormatName, action: str) -> None:
-        self._orders.of_queue(identity, name, action, partial(self.find, identity))
+    def _order(self, identity: Identity, name: FormatName, action: str) -> Completion[None]:
+        begun = self._orders.of_queue(identity, name, action, partial(self.find, identity))
+        return begun or completed(None)

@@ -45,7 +45,7 @@ class Management:
             "DISCONNECT": take_offline,
             "TIDY": compact,
         }
-        self.queue_actions: dict[str, Callable[[OutgoingQueue], None]] = {
+        self.queue_actions: dict[str, Callable[[OutgoingQueue], Completion[None] | None]] = {
             "PAUSE": outgoing.admin_pause_queue,
             "RESUME": outgoing.admin_resume_queue,
             "EOD_RESEND": outgoing.resend,
@@ -67,11 +67,11 @@ class Management:
         """A property of a queue, which is neither opened nor activated by that (G31)."""
         return self._properties.read(queue, identifier)
 
-    def act_on_queue(self, queue: Queue, action: str) -> None:
+    def act_on_queue(self, queue: Queue, action: str) -> Completion[None] | None:
         """Do what an administrator orders; MQ_ERROR_INVALID_PARAMETER but for outgoing queues."""
         if not isinstance(queue, OutgoingQueue):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not an outgoing queue")
-        self.queue_actions[action](queue)
+        return self.queue_actions[action](queue)
 
     # The queue manager, [MS-MQMQ] 2.3.11
 

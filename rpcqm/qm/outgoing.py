@@ -10,6 +10,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import encode_queue
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import ConnectionStatus, FormatNameType
@@ -146,35 +147,37 @@ class Outgoing:
             self._held.add(queue.queue_id)
         self.set_state(queue, OutgoingQueueState.LOCKED)
 
-    def admin_pause_queue(self, queue: OutgoingQueue) -> None:
+    def admin_pause_queue(self, queue: OutgoingQueue) -> Completion[None]:
         """An administrator stops the transfer out of a queue ([MS-MQDMPR] 3.1.4.14).
 
         MQ_ERROR_UNSUPPORTED_OPERATION for one that HardenedSecurity has locked.
         """
         _require_unlocked(queue)
-        self.pause_queue(queue)
+        return self.pause_queue(queue)
 
-    def admin_resume_queue(self, queue: OutgoingQueue) -> None:
+    def admin_resume_queue(self, queue: OutgoingQueue) -> Completion[None]:
         """An administrator lets the transfer go on ([MS-MQDMPR] 3.1.4.15).
 
         MQ_ERROR_UNSUPPORTED_OPERATION for one that HardenedSecurity has locked.
         """
         _require_unlocked(queue)
-        self.resume_queue(queue)
+        return self.resume_queue(queue)
 
-    def pause_queue(self, queue: OutgoingQueue) -> None:
-        """The queue is on hold ([MS-MQDMPR] 3.1.7.2.3), over restarts too."""
-        self._keep_state(queue, OutgoingQueueState.ON_HOLD)
+    def pause_queue(self, queue: OutgoingQueue) -> Completion[None]:
+        """The queue is on hold ([MS-MQDMPR] 3.1.7.2.3), over restarts too; done when durable."""
+        return self._keep_state(queue, OutgoingQueueState.ON_HOLD)
 
-    def resume_queue(self, queue: OutgoingQueue) -> None:
+    def resume_queue(self, queue: OutgoingQueue) -> Completion[None]:
         """The queue is inactive, which means that it may connect ([MS-MQDMPR] 3.1.7.2.4)."""
-        self._keep_state(queue, OutgoingQueueState.INACTIVE)
+        return self._keep_state(queue, OutgoingQueueState.INACTIVE)
 
-    def _keep_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> None:
+    def _keep_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> Completion[None]:
         self.set_state(queue, state)
-        if queue.queue_manager is not None:
-            with self._store.transaction("state of an outgoing queue") as change:
-                change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
+        if queue.queue_manager is None:
+            return completed(None)
+        with self._store.transaction("state of an outgoing queue") as change:
+            change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
+        return change.committed
 
     def set_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> None:
         """Change OutgoingQueue.State, and tell `state_hooks` when that is a change.

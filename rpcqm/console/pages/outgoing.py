@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from rpcqm.base.completion import Completion
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
@@ -124,12 +125,12 @@ async def do(order: str, asked: Asked) -> Redirect:
     known = asked.identity.is_administrator  # who is not is refused by the order, which tells of it
     if known and _is_in_vain(order, outgoing.find(asked.identity, name)):
         return _in_vain(str(name))
-    orders: dict[str, Callable[[Any, FormatName], None]] = {
+    orders: dict[str, Callable[[Any, FormatName], Completion[None]]] = {
         "pause": outgoing.pause,
         "resume": outgoing.resume,
         "resend": outgoing.resend,
     }
-    orders[order](asked.identity, name)
+    await orders[order](asked.identity, name)
     return Redirect(link(ONE, queue=str(name)), text(f"outgoing.{order}_done", name=str(name)))
 
 

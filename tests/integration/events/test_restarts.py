@@ -227,6 +227,8 @@ def test_what_a_crash_ends_has_the_outcome_of_its_end(opened: World, name: str, 
     row = KILLED[name]
     wanted = {**row, **row.get("but", {})} if way == "crash" else row
     left = world.messages(subject.short)
+    if wanted["told"]:
+        until(lambda: classes(world, acks))
     told = classes(world, acks) if name != "a transaction that has sent ends" else []
     assert (len(left), told) == (wanted["left"], wanted["told"])
     assert [each["abort_count"] for each in left] == wanted["aborts"]

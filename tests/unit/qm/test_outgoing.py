@@ -39,9 +39,11 @@ def test_messages_for_elsewhere_are_kept_durably(qm: RunningQueueManager) -> Non
 )
 def test_an_administrator_pauses_and_resumes_a_queue(qm: RunningQueueManager) -> None:
     queue = outgoing(qm)
-    qm.engine.outgoing.admin_pause_queue(queue)
+    paused = qm.engine.outgoing.admin_pause_queue(queue)
     assert queue.state is OutgoingQueueState.ON_HOLD
-    qm.engine.outgoing.admin_resume_queue(queue)
+    assert not paused.done, "who is told that it is on hold may rely on that (G534)"
+    qm.done(paused)
+    qm.done(qm.engine.outgoing.admin_resume_queue(queue))
     assert queue.state.value == "Inactive"
 
 

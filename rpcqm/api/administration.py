@@ -51,13 +51,13 @@ async def show_outgoing(asked: Asked) -> Reply:
 
 async def pause_outgoing(asked: Asked) -> Reply:
     """Stop the transfer, over restarts too."""
-    await asked.operations.outgoing.pause(asked.identity, _named(asked))
+    await settled(asked.operations.outgoing.pause(asked.identity, _named(asked)))
     return await show_outgoing(asked)
 
 
 async def resume_outgoing(asked: Asked) -> Reply:
     """Let the transfer go on."""
-    await asked.operations.outgoing.resume(asked.identity, _named(asked))
+    await settled(asked.operations.outgoing.resume(asked.identity, _named(asked)))
     return await show_outgoing(asked)
 
 

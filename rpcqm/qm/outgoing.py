@@ -177,7 +177,7 @@ class Outgoing:
             return completed(None)
         with self._store.transaction("state of an outgoing queue") as change:
             change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
-        return change.committed
+            return change.committed
 
     def set_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> None:
         """Change OutgoingQueue.State, and tell `state_hooks` when that is a change.

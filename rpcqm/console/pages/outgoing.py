@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from rpcqm.base.completion import Completion
+from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
@@ -130,7 +131,7 @@ async def do(order: str, asked: Asked) -> Redirect:
         "resume": outgoing.resume,
         "resend": outgoing.resend,
     }
-    await orders[order](asked.identity, name)
+    await settled(orders[order](asked.identity, name))
     return Redirect(link(ONE, queue=str(name)), text(f"outgoing.{order}_done", name=str(name)))
 
 

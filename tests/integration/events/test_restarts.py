@@ -233,7 +233,9 @@ def test_what_a_crash_ends_has_the_outcome_of_its_end(opened: World, name: str, 
     assert (len(left), told) == (wanted["left"], wanted["told"])
     assert [each["abort_count"] for each in left] == wanted["aborts"]
     if wanted["trail"]:
-        assert world.trail(subject.identifier) == wanted["trail"]
+        perhaps = wanted.get("perhaps", ())
+        trail = [each for each in world.trail(subject.identifier) if each not in perhaps]
+        assert trail == wanted["trail"]
 
 
 def test_each_row_that_differs_says_why() -> None:

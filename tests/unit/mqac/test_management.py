@@ -72,7 +72,7 @@ def test_an_object_has_the_interface_that_its_queue_has(
     assert elsewhere.interfaces == ("IMSMQOutgoingQueueManagement", "IMSMQManagement")
     assert (now(here.get_IsLocal(CALL)), now(elsewhere.get_IsLocal(CALL))) == (True, False)
     assert (now(here.get_QueueType(CALL)), now(here.get_TransactionalStatus(CALL))) == (1, 1)
-    now(elsewhere.Pause(CALL))
+    qm.done(start(elsewhere.Pause(CALL)))
     assert now(elsewhere.get_State(CALL)) == 4
     assert now(elsewhere.EodGetSendInfo(CALL)).get_Count(CALL) == 11
     assert now(here.EodGetReceiveInfo(CALL)).vt == VARENUM.VT_ARRAY | VARENUM.VT_VARIANT

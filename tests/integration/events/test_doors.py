@@ -108,7 +108,8 @@ def called_in_the_log(row: dict[str, Any], subject: Subject) -> str:
         "away": AWAY,
         "name": rf"DIRECT=OS:.\private$\{subject.short}",
     }
-    return names.get(row.get("object", ""), row.get("object", ""))
+    called_there = str(row.get("object", ""))
+    return names.get(called_there, called_there)
 
 
 @pytest.mark.parametrize(("event", "door"), WALKED)

@@ -7,7 +7,6 @@ import pytest
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.service import interfaces
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 
 ALIASES = (
@@ -101,7 +100,7 @@ def test_what_waits_for_a_name_that_has_become_ours_is_managed_by_that_name(
     assert waiting is not None
     qm.send(waiting, b"waits")
     qm.restart(replace(WITH_ALIASES, aliases=("later.example",)))
-    management = interfaces.management(qm.engine)
+    management = qm.engine.management
     found = management.find(name)
     assert isinstance(found, OutgoingQueue)
     assert found.message_count == 1

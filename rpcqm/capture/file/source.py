@@ -3,7 +3,6 @@
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -14,6 +13,9 @@ BLOCK = 1 << 22
 
 _PIECE = 1 << 16
 """How many octets are decompressed at a time, so that little is lost where a file is cut."""
+
+_PACKED = 1 << 10
+"""Octets of zstd that are decompressed at a time; at most 32 MiB come of them, 128 KiB of four."""
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -56,9 +58,42 @@ def _zstd(file: IO[bytes], problems: Problems) -> Iterator[bytes]:
     # Only now, because few captures need it.
     import zstandard
 
-    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    with closing(reader):
-        yield from _guarded(reader, problems, zstandard.ZstdError)
+    yield from _guarded(_ZstdFrames(file), problems, zstandard.ZstdError)
+
+
+class _ZstdFrames:
+    """The octets of a zstd file, frame by frame.
+
+    The library's own readers end silently where a file was cut, so the end of each frame is
+    looked for here.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        import zstandard
+
+        self._file = file
+        self._begin = zstandard.ZstdDecompressor().decompressobj
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._rest = b""
+
+    def read1(self, _: int, /) -> bytes:
+        """The next octets, b"" at the end; raises EOFError if that is within a frame."""
+        piece = b""
+        while not piece:
+            packed, self._rest = self._rest or self._file.read(_PACKED), b""
+            if not packed:
+                return self._ended()
+            self._frame = self._frame or self._begin()
+            piece = self._frame.decompress(packed)
+            if self._frame.eof:
+                self._rest, self._frame = self._frame.unused_data, None
+        return piece
+
+    def _ended(self) -> bytes:
+        if self._frame is None:
+            return b""
+        self._frame = None
+        raise EOFError("the file ends within a frame of zstd")
 
 
 class _Readable(Protocol):

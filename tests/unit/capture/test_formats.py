@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
+from rpcqm.cli.main import main
 from tests.support.captures import (
     TIME,
     block,
@@ -90,6 +91,30 @@ def test_a_gzip_file_cut_short_gives_what_it_has(tmp_path: Path) -> None:
     found, problems = read(stored(tmp_path, packed[: len(packed) // 2]))
     assert 50 < len(found) < 200
     assert problems.counts["compression"] == 1
+
+
+def zstd_of_two_frames(cut: int) -> bytes:
+    """A capture in two frames, each of whole records, whose last octets are not there."""
+    whole, half = pcap(FRAMES), len(pcap(FRAMES[:10]))
+    frames = map(zstandard.ZstdCompressor().compress, (whole[:half], whole[half:]))
+    octets = b"".join(frames)
+    return octets[: len(octets) - cut]
+
+
+def test_a_zstd_file_cut_between_records_says_so(tmp_path: Path) -> None:
+    """Its library's readers end there without an error."""
+    found, problems = read(stored(tmp_path, zstd_of_two_frames(5)))
+    assert [record[2] for record in found] == FRAMES[:10]
+    assert problems.counts == {"compression": 1}
+    found, problems = read(stored(tmp_path, zstd_of_two_frames(0)))
+    assert ([record[2] for record in found], problems.total) == (FRAMES, 0)
+
+
+def test_show_tells_of_a_zstd_file_that_was_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["capture", "show", str(stored(tmp_path, zstd_of_two_frames(5)))])
+    assert "the file ends within a frame of zstd" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("octets", [b"", b"\xd4\xc3\xb2\xa1", b"GET / HTTP/1.1\r\n"])

@@ -421,10 +421,8 @@ def _resolver_port(bindings: DualStringArray, address: str) -> int:
     return _RESOLVER_PORT
 
 
-def _exporter_port(array: DUALSTRINGARRAY | None) -> int:
-    """The port that a resolver names first; its host does not count. Raises ValueError."""
-    if array is None:
-        raise ValueError("its resolver names no port")
+def _exporter_port(array: DUALSTRINGARRAY) -> int:
+    """The port that a resolver names first; its host does not count."""
     octets = struct.pack(f"<{len(array.aStringArray)}H", *array.aStringArray)
     for binding in DualStringArray.of_entries(octets, array.wSecurityOffset).strings:
         found = _LOOK_FOR_PORT.fullmatch(binding.address)

@@ -89,3 +89,12 @@ class PermissionsTooWide(ValueError):
 
     def __init__(self, path: Path, mode: int) -> None:
         super().__init__(f"others may read it (mode {mode:04o}): `chmod 600 {path}`")
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable. Raises OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,6 +6,7 @@ from pathlib import Path
 from rpcqm.cli.checks import CHECKS, CheckedMachine, CheckResult, Level
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.http_checks import HTTP_CHECKS
+from rpcqm.cli.identity_checks import IDENTITY_CHECKS
 from rpcqm.cli.name_checks import NAME_CHECKS
 from rpcqm.cli.options import add_local_options, configuration
 from rpcqm.cli.output import Table, print_json
@@ -13,7 +14,7 @@ from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.safety_checks import SAFETY_CHECKS
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 
-_ALL = (*CHECKS, *NAME_CHECKS, *HTTP_CHECKS, *SAFETY_CHECKS)
+_ALL = (*CHECKS, *NAME_CHECKS, *IDENTITY_CHECKS, *HTTP_CHECKS, *SAFETY_CHECKS)
 
 DETAILS = """\
 It looks at file rights, accounts, disk, clock, limits, name resolution, ports and the switches

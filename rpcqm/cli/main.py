@@ -52,6 +52,7 @@ COMMANDS = {
     "status": "status",
     "top": "top",
     "doctor": "doctor",
+    "identity": "identity",
     "fsck": "fsck",
     "backup": "backup",
     "restore": "backup",

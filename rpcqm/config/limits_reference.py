@@ -911,6 +911,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.store.restored:MAXIMUM_MARK",
         "octets",
     ),
+    Bound(
+        "identity.mark_octets",
+        "what is behind them is not read",
+        "What is read of the mark of a data directory.",
+        "rpcqm.store.directory_mark:MAXIMUM_MARK",
+        "octets",
+    ),
     # COM objects.
     Bound("dcom.objects", "the call that makes one gets E_OUTOFMEMORY"),
     Bound("dcom.objects_per_caller", "the call that makes one gets E_OUTOFMEMORY"),

@@ -3,13 +3,15 @@
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-from rpcqm.adm.enums import PositionState, QueueType
+from rpcqm.adm.enums import OutgoingQueueState, PositionState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import (
     QueueRecord,
     decode_queue,
     decode_queue_manager,
+    encode_queue,
+    encode_queue_manager,
 )
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import DecodeError
@@ -23,6 +25,7 @@ from rpcqm.qm.machine import (
     COMPUTER_NAME_KEY,
     DEADLETTER_ID,
     DEADXACT_ID,
+    IDENTITY_ORDER_KEY,
     JOURNAL_ID,
     NOTIFY_QUEUE,
     NOTIFY_QUEUE_ID,
@@ -56,12 +59,14 @@ class Initialization:
     _positions: Positions
     _name_in_paths: str = field(default="", init=False)
     _descriptors: set[bytes] = field(default_factory=set, init=False)
+    _copied_from: UUID | None = field(default=None, init=False)
 
     def load(self) -> None:
         """Bring back the queue manager and its queues ([MS-MQDMPR] 3.1.3)."""
         self._load_queue_manager()
         self._create_system_queues()
         self._load_queues()
+        self._keep_another_identity()
         self._note_name()
         migrate(self._store, self._queue_manager)
 
@@ -82,6 +87,7 @@ class Initialization:
         if record is not None:
             decode_queue_manager(record, queue_manager)
             self._check_descriptor(queue_manager.security)
+            self._take_another_identity()
         queue_manager.srmp_http_support = settings.srmp_http_support
         queue_manager.hardened_security = settings.hardened_security
         if record is None:
@@ -90,6 +96,40 @@ class Initialization:
             queue_manager.create_time = queue_manager.modify_time = now
             queue_manager.security = self._access.default_queue_manager_security()
             save_queue_manager(self._store, queue_manager)
+
+    # Another identity
+
+    def _take_another_identity(self) -> None:
+        """Carry out an order to become another queue manager than the copied one (G491).
+
+        The order is carried out once, with the commit of `_keep_another_identity`.
+        """
+        order, machine = self._settings.identity_order, self._queue_manager
+        done = self._store.get(Family.META, IDENTITY_ORDER_KEY)
+        if not order or done == order.encode():
+            return
+        self._copied_from = machine.identifier
+        given = self._directory.given_identifier()
+        machine.identifier = given if given and given != machine.identifier else uuid4()
+
+    def _keep_another_identity(self) -> None:
+        """Make that durable, and hold what waits to be sent: the copied one sends it."""
+        if self._copied_from is None:
+            return
+        machine, registry = self._queue_manager, self._registry
+        waiting = [queue for queue in registry.by_destination.values() if queue.message_count]
+        with self._store.transaction("another identity") as change:
+            change.put(Family.META, QUEUE_MANAGER_KEY, encode_queue_manager(machine))
+            change.put(Family.META, IDENTITY_ORDER_KEY, self._settings.identity_order.encode())
+            for queue in waiting:
+                queue.state = OutgoingQueueState.ON_HOLD
+                change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
+        _log.warning(
+            "the queue manager has another identity",
+            before=str(self._copied_from),
+            now=str(machine.identifier),
+            paused=len(waiting),
+        )
 
     # Queues
 

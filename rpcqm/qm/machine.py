@@ -11,6 +11,8 @@ from rpcqm.store.store import Store
 
 QUEUE_MANAGER_KEY = b"queue manager"
 COMPUTER_NAME_KEY = b"computer name"
+IDENTITY_ORDER_KEY = b"identity order"
+"""In META: the order by which the queue manager became another one last (G491)."""
 
 DEADLETTER_ID = 1
 DEADXACT_ID = 2

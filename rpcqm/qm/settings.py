@@ -16,6 +16,7 @@ class QueueManagerSettings:
     `srmp_http_support` is whether there are any. `addresses` are the machine's own IP
     addresses, by which direct names may call it (G10), `aliases` further names of it (G500).
     `directory` reads the static directory, None in a workgroup.
+    `identity_order` names an order to become another queue manager, "" if there is none (G491).
     """
 
     computer_name: str = "localhost"
@@ -36,6 +37,7 @@ class QueueManagerSettings:
     queue_manager_version: str = ""
     operating_system_version: str = ""
     directory: DirectorySource | None = None
+    identity_order: str = ""
     outgoing_queues: int = 8192
     outgoing_queues_per_account: int = 256
     outgoing_queues_per_source: int = 256

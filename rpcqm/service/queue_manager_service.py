@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Container
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,6 @@ from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
 from rpcqm.base.resolver import OPERATOR, Resolver
 from rpcqm.binary.connection.listener import BinaryListener
-from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.binary.connection.peer_connection import BINARY_PORT
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import RemoteServer
@@ -50,6 +48,7 @@ from rpcqm.service.console import (
     ConsoleParts,
     instance_name,
 )
+from rpcqm.service.data_directory import open_store
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.recording import binary as recording_binary
@@ -60,8 +59,7 @@ from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.remote_traces import RemoteTraces
 from rpcqm.service.start_error import StartError
 from rpcqm.service.tokens import tokens_of
-from rpcqm.store.errors import StoreError
-from rpcqm.store.settings import MIB, StoreSettings
+from rpcqm.store.settings import MIB
 from rpcqm.store.store import Store
 
 if TYPE_CHECKING:
@@ -220,10 +218,9 @@ class QueueManagerService:
     async def _start(self) -> None:
         _tell_switches(self._configuration)
         self._remote_targets = reload.remote_targets(self._configuration)
-        _prepare_directory(self._configuration.data_dir)
-        store = self._open_store(self._metrics)
+        store, order = open_store(self._configuration, self._clock, self._metrics, self._undo)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
-        engine = self._engine = self._start_engine(store, accounts)
+        engine = self._engine = self._start_engine(store, accounts, order)
         if self._configuration.otel.endpoint:
             self._start_traces(engine)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
@@ -357,35 +354,9 @@ class QueueManagerService:
         self._console = ConsoleDoor(parts)
         self._undo.push_async_callback(self._console.stop)
 
-    def _open_store(self, metrics: Metrics) -> Store:
-        loop = asyncio.get_running_loop()
-        executor = ThreadPoolExecutor(2, thread_name_prefix="store")
-        self._undo.callback(executor.shutdown)
-        storage = self._configuration.storage
-        try:
-            store = Store.open(
-                self._configuration.data_dir,
-                end_of_turn=loop.call_soon,
-                clock=self._clock,
-                settings=StoreSettings(
-                    reserve=storage.reserve * MIB, express_memory=storage.express_memory * MIB
-                ),
-                executor=executor.submit,
-                call_from_thread=loop.call_soon_threadsafe,
-                metrics=metrics,
-                begin_anew=begin_new_sequences,
-            )
-        except StoreError as error:
-            raise StartError(str(error)) from error
-        except OSError as error:
-            raise StartError(
-                f"{error.filename or self._configuration.data_dir} cannot be used: "
-                f"{error.strerror or error}; choose another directory with --data-dir."
-            ) from error
-        self._undo.callback(store.close)
-        return store
-
-    def _start_engine(self, store: Store, accounts: Accounts) -> QueueManagerEngine:
+    def _start_engine(
+        self, store: Store, accounts: Accounts, identity_order: str
+    ) -> QueueManagerEngine:
         """What the start removes is acknowledged by the rights that its senders have now."""
         configuration = self._configuration
         serves_http = max(configuration.http_port, configuration.https_port) >= 0
@@ -404,6 +375,7 @@ class QueueManagerService:
             queue_manager_version=version("rpcqm"),
             operating_system_version=" ".join(os.uname()[:3:2]),
             directory=reload.directory_file(configuration),
+            identity_order=identity_order,
         )
         _take_outgoing_limits(settings, configuration.limits)
         loop = asyncio.get_running_loop()
@@ -554,16 +526,3 @@ def _read_security(security: config.SecuritySection) -> remote_read.RemoteReadSe
         debug_rpc=security.debug_rpc,
         allow_unprotected_rpc=security.allow_unprotected_rpc,
     )
-
-
-def _prepare_directory(path: Path) -> None:
-    """Make the data directory; others may pass through it to the socket, and no more."""
-    try:
-        if not path.exists():
-            path.mkdir(parents=True)
-            path.chmod(0o711)
-    except OSError as error:
-        raise StartError(
-            f"The data directory {path} cannot be made: {error.strerror}; choose another one "
-            "with --data-dir."
-        ) from error

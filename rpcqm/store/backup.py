@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from rpcqm.base.files import sync_directory
 from rpcqm.store.database import DATABASE_NAME, Database, make_durable_directory
+from rpcqm.store.directory_mark import owned_draft
 from rpcqm.store.errors import StoreError
 from rpcqm.store.fsck import check
 from rpcqm.store.restored import RESTORED_NAME, new_mark
@@ -168,6 +170,12 @@ def restore_backup(
     return note
 
 
+def mark_as_restored(directory: Path) -> None:
+    """Let numbers begin anew at the next start on data that are from an unknown time."""
+    with owned_draft(directory / RESTORED_NAME) as file:
+        file.write(new_mark(None))
+
+
 def _refuse_used(directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
         raise StoreError(f"{directory} is no directory.")
@@ -266,12 +274,3 @@ def _put_in_place(unfinished: Path, directory: Path) -> None:
         path.rename(directory / path.name)
     directory.chmod(0o711)
     sync_directory(directory)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -25,6 +25,7 @@ from rocksdict import (
 )
 from rocksdict import ColumnFamily as FamilyHandle
 
+from rpcqm.base.files import sync_directory
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
 from rpcqm.store.log_repair import repair_logs
@@ -75,11 +76,7 @@ def make_durable_directory(path: Path) -> None:
     if not path.is_dir():
         make_durable_directory(path.parent)
         path.mkdir(exist_ok=True)
-        descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(path.parent)
 
 
 class Database:

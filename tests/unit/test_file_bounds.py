@@ -19,7 +19,7 @@ from rpcqm.config.load import (
     check,
     parse_toml,
 )
-from rpcqm.store import backup
+from rpcqm.store import backup, directory_mark
 from rpcqm.store.backup import (
     DEEPEST,
     MAXIMUM_FILES,
@@ -150,6 +150,16 @@ def test_of_the_mark_of_restored_data_only_so_much_tells_it_from_others(tmp_path
         (tmp_path / RESTORED_NAME).write_bytes(b"a" * (MAXIMUM_MARK - (not content)) + content)
         turns.open(begin_anew=begin_anew).close()
         assert len(begun) == count
+
+
+@pytest.mark.bound("identity.mark_octets")
+def test_the_mark_of_a_data_directory_is_read_so_far(tmp_path: Path) -> None:
+    mark, path = b'{"file_system": "", "inode": 1}', tmp_path / directory_mark.MARK_NAME
+    path.write_bytes(mark.ljust(directory_mark.MAXIMUM_MARK) + b"x")
+    assert directory_mark.look_at(tmp_path).standing is directory_mark.Standing.UNKNOWN
+    path.write_bytes(mark.ljust(directory_mark.MAXIMUM_MARK - 1) + b"x")
+    with pytest.raises(StoreError, match="is damaged"):
+        directory_mark.look_at(tmp_path)
 
 
 @pytest.mark.bound("backup.levels")

@@ -1,0 +1,42 @@
+"""What `rpcqm doctor` says of the identity of the data directory."""
+
+from collections.abc import Iterator
+
+from rpcqm.cli.checks import Check, CheckedMachine, CheckResult, Level
+from rpcqm.store.directory_mark import Standing, look_at
+from rpcqm.store.errors import StoreError
+
+_SUBJECT = "identity"
+_SAID = {
+    Standing.OWN: (Level.GOOD, "{path} is where its mark was written, and no copy."),
+    Standing.UNKNOWN: (
+        Level.WARNING,
+        "The file system of {path} has no identifier that stays: a copy would start as the same "
+        "queue manager, which must never happen.",
+    ),
+    Standing.COPY: (
+        Level.PROBLEM,
+        "{path} was copied, or moved to another file system, and does not start until "
+        "`rpcqm identity` has said what it is.",
+    ),
+}
+
+
+def check_mark(patient: CheckedMachine) -> Iterator[CheckResult]:
+    """Whether the data directory is the one that was marked; the first start marks it."""
+    path = patient.configuration.data_dir
+    try:
+        standing = look_at(path).standing
+    except StoreError as error:
+        yield CheckResult(_SUBJECT, Level.PROBLEM, str(error))
+        return
+    except OSError as error:
+        text = f"The mark of {path} cannot be read: {error.strerror}."
+        yield CheckResult(_SUBJECT, Level.PROBLEM, text)
+        return
+    if standing in _SAID:
+        level, text = _SAID[standing]
+        yield CheckResult(_SUBJECT, level, text.format(path=path))
+
+
+IDENTITY_CHECKS: tuple[Check, ...] = (check_mark,)

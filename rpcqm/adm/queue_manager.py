@@ -55,6 +55,9 @@ class QueueManager(DirectoryObject):
     system_transactional_deadletter_queue: Queue | None = None
     system_journal_queue: Queue | None = None
     queue_collection: dict[int, Queue] = field(default_factory=dict)
+    unusable_queues: dict[int, str] = field(default_factory=dict)
+    """Ours: queues whose names are refused now, by their queue ids; nobody but the store knows what
+    is in them (G494)."""
     transaction_collection: dict[UUID, Transaction] = field(default_factory=dict)
     enterprise_reference: Enterprise | None = None
     dispatch_collection: dict[Queue, DispatchEntry] = field(default_factory=dict)

@@ -102,6 +102,8 @@ class Session:
         self.recoverable_ack_send_timeout = _TIMESTAMP
         self.session_active = False
         self.received_ack = False
+        self.request_stamp = self.peer_started = 0
+        """For how long the initiator's system had run; when it started, by our own clock."""
         self.take_together: TakeTogether | None = None
         self._carefully = 0
         self._host = host
@@ -146,11 +148,12 @@ class Session:
     def start_initiator(self, pinged: bool = False) -> None:
         """The connection stands: ask for a session ([MS-MQQB] 3.1.5.2.3)."""
         self._start_cleanup()
+        self.request_stamp = self._clock.monotonic() & _TIMESTAMP
         flags = OperatingSystemFlags.of(RE=0x10, SE=not pinged, OS=1)
         header = EstablishConnectionHeader(
             self.local_guid,
             self.remote_qm_guid,
-            self._clock.monotonic() & _TIMESTAMP,
+            self.request_stamp,
             flags,
         )
         self._change(SessionState.WAITING_ECR_MSG)
@@ -257,6 +260,8 @@ class Session:
         request = EstablishConnectionPacket.decode(packet).establish_connection_header
         refused = request.server_guid not in (self.local_guid, NULL_GUID)
         self.remote_qm_guid = request.client_guid
+        self.request_stamp = request.timestamp
+        self.peer_started = self._clock.monotonic() - request.timestamp
         asked = request.operating_system
         header = EstablishConnectionHeader(
             request.client_guid,

@@ -1,12 +1,18 @@
-"""What `rpcqm doctor` says of the identity of the data directory."""
+"""What `rpcqm doctor` says of identities: the data directory's own, and those of others."""
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from rpcqm.cli.checks import Check, CheckedMachine, CheckResult, Level
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
 from rpcqm.store.directory_mark import Standing, look_at
 from rpcqm.store.errors import StoreError
 
 _SUBJECT = "identity"
+_SHOWN = frozenset({"identity_shared", "queue_unusable"})
+"""What needs attention and is no matter of load."""
 _SAID = {
     Standing.OWN: (Level.GOOD, "{path} is where its mark was written, and no copy."),
     Standing.UNKNOWN: (
@@ -39,4 +45,30 @@ def check_mark(patient: CheckedMachine) -> Iterator[CheckResult]:
         yield CheckResult(_SUBJECT, level, text.format(path=path))
 
 
-IDENTITY_CHECKS: tuple[Check, ...] = (check_mark,)
+def check_attention(patient: CheckedMachine) -> Iterator[CheckResult]:
+    """Identities that two queue managers have, and queues that cannot be used."""
+    if patient.running is None:
+        return
+    try:
+        found = asyncio.run(asyncio.wait_for(_attention(patient.running.socket), TIMEOUT))
+    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
+        text = f"What needs attention cannot be found out: {error or type(error).__name__}."
+        yield CheckResult("attention", Level.WARNING, text)
+        return
+    for each in found:
+        if each["code"] in _SHOWN:
+            yield CheckResult("attention", Level.PROBLEM, str(each["text"]))
+
+
+async def _attention(local: Path) -> list[dict[str, Any]]:
+    # Only now, because the interfaces take time to load.
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.target import LocalServer
+
+    async with QueueManagerClient(LocalServer(local)) as client:
+        overview = await client.maintenance.overview()
+        told: list[dict[str, Any]] = overview["attention"]
+        return told
+
+
+IDENTITY_CHECKS: tuple[Check, ...] = (check_mark, check_attention)

@@ -1,12 +1,14 @@
 """What needs somebody's attention, what is worst first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.units import duration_text
+from rpcqm.qm.identity_conflicts import IdentityConflict
 from rpcqm.qm.totals import StuckQueue
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ STUCK_AFTER = 60_000
 
 FAILED_LOGONS = 5
 """Within an hour: a password that was mistyped is fewer."""
+
+MOST_LISTED = 20
+"""Queues that cannot be used, and as many identities, that an overview lists."""
 
 LOW_DISK = 4
 """So many times the reserve, below which no message is taken, should be free."""
@@ -39,16 +44,23 @@ class Attention:
 
 
 def attention_of(
-    overview: "Overview", stuck: list[StuckQueue], com_names: Sequence[str] = ()
+    overview: "Overview",
+    stuck: list[StuckQueue],
+    com_names: Sequence[str] = (),
+    unusable: Iterable[str] = (),
+    conflicts: Iterable[IdentityConflict] = (),
 ) -> tuple[Attention, ...]:
     """What an overview calls for; `stuck` are outgoing queues that have messages and no session.
 
-    `com_names` are names by which clients call COM objects that do not have them.
+    `com_names` are names by which clients call COM objects that do not have them, `unusable` those
+    of queues that are left alone, `conflicts` what has been seen of identities.
     """
     found = [
         *_disk(overview),
         *_network(overview),
         *(_stuck(queue, overview.now) for queue in stuck if _is_stuck(queue, overview.now)),
+        *_unusable(unusable),
+        *map(_shared, islice(conflicts, MOST_LISTED)),
         *_dead_letters(overview),
         *_old(overview),
         *_logons(overview),
@@ -91,6 +103,24 @@ def _stuck(queue: StuckQueue, now: int) -> Attention:
         return Attention("outgoing_locked", text, target)
     text = f"{queue.name} cannot connect; {waiting}, the oldest for {since}."
     return Attention("outgoing_stuck", text, target, urgent=True)
+
+
+def _unusable(names: Iterable[str]) -> Iterator[Attention]:
+    for name in islice(sorted(names), MOST_LISTED):
+        text = (
+            f"{name} cannot be used, because this version refuses its name; nothing of it is lost."
+        )
+        yield Attention("queue_unusable", text, "/queue-manager", urgent=True)
+
+
+def _shared(conflict: IdentityConflict) -> Attention:
+    one, other = conflict.addresses
+    where = f"at {one} and at {other}" if one != other else f"both at {one}"
+    text = (
+        f"Two queue managers have the identity {conflict.identity}, {where}: messages of one are "
+        "dropped as duplicates of the other's."
+    )
+    return Attention("identity_shared", text, "/queue-manager", urgent=True)
 
 
 def _dead_letters(overview: "Overview") -> Iterator[Attention]:

@@ -98,6 +98,11 @@ SIMPLE = (
     Family("rpcqm_http_requests", COUNTER, "Requests over HTTP"),
     Family("rpcqm_http_refusals", COUNTER, "Requests over HTTP that were not let in"),
     Family("rpcqm_failed_logons", COUNTER, "Logons that have failed, by any protocol"),
+    Family(
+        "rpcqm_identity_conflicts",
+        COUNTER,
+        "Sessions and messages that have shown two queue managers with one identity",
+    ),
     Family("rpcqm_store_writes", COUNTER, "Writes to the store"),
     Family("rpcqm_store_syncs", COUNTER, "Those that waited for the disk"),
     Family("rpcqm_store_written_bytes", COUNTER, "What was written"),

@@ -17,6 +17,7 @@ from rpcqm.operations.overview import Overview, OverviewOperations
 from rpcqm.operations.shapes import short_name
 from rpcqm.qm.access import require_metrics_reader
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.identity_conflicts import COUNTED as CONFLICTS
 from rpcqm.qm.message_counts import DEAD_LETTERS
 from rpcqm.qm.unsent import unsent
 
@@ -159,6 +160,7 @@ class MetricsOperations:
             "rpcqm_http_requests": counts["http.requests"],
             "rpcqm_http_refusals": counts["http.refusals"],
             "rpcqm_failed_logons": sum(counts[name] for name in FAILED_LOGONS),
+            "rpcqm_identity_conflicts": counts[CONFLICTS],
             "rpcqm_store_writes": counts["store_writes"],
             "rpcqm_store_syncs": counts["store_syncs"],
             "rpcqm_store_written_bytes": counts["store_bytes"],

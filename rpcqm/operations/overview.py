@@ -86,7 +86,10 @@ class OverviewOperations:
         """The same, for who may know it."""
         totals = await self._queue_totals()
         told = self._told(totals)
-        return replace(told, attention=attention_of(told, totals.stuck, self.com_names()))
+        unusable = set(self._engine.queue_manager.unusable_queues.values())
+        conflicts = self._engine.identity_conflicts.recent()
+        attention = attention_of(told, totals.stuck, self.com_names(), unusable, conflicts)
+        return replace(told, attention=attention)
 
     def _queue_totals(self) -> Completion[QueueTotals]:
         """The totals of all queues; those of many are told for a moment to all who ask."""

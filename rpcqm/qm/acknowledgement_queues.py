@@ -84,12 +84,11 @@ class AcknowledgementQueues:
         """Find the queues again that were made before a restart."""
         lost = []
         for key, source in self._records.records(_PREFIX):
-            queue = self._queue_manager.queue_collection.get(
-                QUEUE_ID.unpack_from(key, len(_PREFIX))[0]
-            )
+            queue_id = QUEUE_ID.unpack_from(key, len(_PREFIX))[0]
+            queue = self._queue_manager.queue_collection.get(queue_id)
             if isinstance(queue, OutgoingQueue):
                 self._add(queue, source.decode("utf-8", "replace"))
-            else:
+            elif queue_id not in self._queue_manager.unusable_queues:
                 lost.append(key)
         if lost:
             self._records.write(dict.fromkeys(lost))

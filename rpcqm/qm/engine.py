@@ -21,6 +21,7 @@ from rpcqm.qm.directory import Directory
 from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.first_messages import FirstMessages
+from rpcqm.qm.identity_conflicts import IdentityConflicts
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.leases import Leases
 from rpcqm.qm.management import Management
@@ -101,6 +102,7 @@ class QueueManagerEngine:
         self.positions = Positions(
             store, clock, self.registry, self.readers, self.expiry, self.trail
         )
+        self.identity_conflicts = IdentityConflicts(clock, store.metrics)
         self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
         self.turn = Turn(store, clock, self.arrival_runs, self.positions)
         self.outgoing_bounds = OutgoingBounds(clock, timers, self.registry, settings)

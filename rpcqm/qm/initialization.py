@@ -14,8 +14,9 @@ from rpcqm.adm.records import (
     encode_queue_manager,
 )
 from rpcqm.base.clock import Clock
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.qm.access import AccessControl
@@ -176,17 +177,24 @@ class Initialization:
             self._load_queue(record)
 
     def _load_queue(self, record: QueueRecord) -> None:
-        """Raises DecodeError or MQError for a record that no queue manager has written."""
-        queues = self._registry
+        """A queue whose name is refused by now is left alone (G494).
+
+        Raises DecodeError for a record that no queue manager has written.
+        """
+        queues, machine = self._registry, self._queue_manager
         queue = record.queue
         self._check_descriptor(queue.security)
+        has_parent = record.parent_id not in machine.unusable_queues
+        if refusal := _refusal(queue, has_parent=has_parent):
+            self._leave_alone(record, refusal)
+            return
         if not isinstance(queue, OutgoingQueue):
             self._name_in_paths = PathName.parse(queue.pathname).computer
             queues.name_here(queue, PathName.parse(queue.pathname))
         if record.journal_id:
             queue.journal_queue_reference = journal_for(queue, record.journal_id)
         if record.parent_id:
-            queue.parent = self._queue_manager.queue_collection.get(record.parent_id)
+            queue.parent = machine.queue_collection.get(record.parent_id)
             if queue.parent is None or queue.parent.parent is not None:
                 raise DecodeError(f"the queue {queue.queue_id} is a part of no queue")
             queue.subqueue_name = record.subqueue_name
@@ -197,6 +205,21 @@ class Initialization:
         if security and security not in self._descriptors:
             SecurityDescriptor.decode(security)
             self._descriptors.add(security)
+
+    def _leave_alone(self, record: QueueRecord, refusal: str) -> None:
+        """Keep a queue with its messages for a version that takes its name (G494).
+
+        Its messages are locked, so that their times do not end meanwhile.
+        """
+        queue, messages = record.queue, 0
+        name = _name_of(queue)
+        for queue_id in filter(None, (queue.queue_id, record.journal_id)):
+            index = self._store.index(queue_id)
+            messages += index.count
+            for key in list(index.keys()):
+                index.lock(key, self)
+            self._queue_manager.unusable_queues[queue_id] = name
+        _log.error("a queue cannot be used", queue=name, reason=refusal, messages=messages)
 
     def _note_name(self) -> None:
         """Say once that the computer has another name: the path names of queues follow it.
@@ -239,3 +262,20 @@ class Initialization:
                         self._positions.message_position_deleted(
                             change, queue, key, purge_reason(queue)
                         )
+
+
+def _name_of(queue: Queue) -> str:
+    """The name that is kept of a queue."""
+    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
+
+
+def _refusal(queue: Queue, *, has_parent: bool) -> str:
+    """Why a queue that is kept cannot be used; "" if it can."""
+    try:
+        if isinstance(queue, OutgoingQueue):
+            FormatName.parse(queue.destination_format_name)
+        else:
+            PathName.parse(queue.pathname)
+    except MQError as error:
+        return str(error)
+    return "" if has_parent else "its main queue cannot be used"

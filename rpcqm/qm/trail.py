@@ -92,10 +92,11 @@ class Trail:
         """Switch on the trails that were on, and remove records that are too old."""
         with self._store.transaction("restore trails") as change:
             for key, _ in self._store.records(Family.HISTORY, _SWITCH):
-                queue = self._queue_manager.queue_collection.get(int.from_bytes(key[1:], "big"))
+                queue_id = int.from_bytes(key[1:], "big")
+                queue = self._queue_manager.queue_collection.get(queue_id)
                 if queue is not None:
                     queue.trail = True
-                else:
+                elif queue_id not in self._queue_manager.unusable_queues:
                     change.delete(Family.HISTORY, key)
         self.remove_old()
 

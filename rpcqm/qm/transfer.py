@@ -350,20 +350,21 @@ class Transfer:
 
     def recover(self) -> None:
         """Lock what waited for its final acknowledgement before the restart."""
-        lost = []
+        lost: list[bytes] = []
+        unusable = self._queue_manager.unusable_queues
         for record, kept in self._records.records(AWAITING_PREFIX):
             queue_id, key = _AWAITING_KEY.unpack_from(record, len(AWAITING_PREFIX))
             queue = self._queue_manager.queue_collection.get(queue_id)
             if isinstance(queue, OutgoingQueue) and key in queue.message_position_list:
                 self._recover(queue, key, SentAs(*_SENT_AS.unpack(kept)) if kept else UNKNOWN)
-            else:
+            elif queue_id not in unusable:
                 lost.append(record)
         awaiting = self.held
         for record, _ in self._records.records(IN_DOUBT_PREFIX):
             place = _AWAITING_KEY.unpack_from(record, len(IN_DOUBT_PREFIX))
             if place in awaiting:
                 self._in_doubt.add(place)
-            else:
+            elif place[0] not in unusable:
                 lost.append(record)
         if lost:
             self._records.write(dict.fromkeys(lost))

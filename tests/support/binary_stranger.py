@@ -16,8 +16,10 @@ STRANGER = UUID(int=77)
 class BinaryStranger(Stranger):
     """One open session with a queue manager, as the queue manager `guid`."""
 
-    def __init__(self, address: tuple[str, int], guid: UUID = STRANGER) -> None:
-        super().__init__(address, guid, source="")  # from whatever address leads there
+    def __init__(
+        self, address: tuple[str, int], guid: UUID = STRANGER, source: str = "", up: int = 0
+    ) -> None:
+        super().__init__(address, guid, source, up)  # "" is whatever address leads there
         self._sent = 0
 
     def deliver(self, name: str, number: int, body: bytes = b"forged", **more: Any) -> None:
@@ -37,6 +39,20 @@ class BinaryStranger(Stranger):
             user_msg_sequence_number=self._sent, recoverable_msg_seq_number=self._sent
         )
         self.send_packet(with_session_header(packet, header))
+
+    def send_together(self, name: str, count: int, **more: Any) -> None:
+        """Send messages with the numbers from 1 on at once, and wait as `await_all` does."""
+        packets = [
+            self.message(name, identifier=MessageIdentifier(self.guid, number), **more)
+            for number in range(1, count + 1)
+        ]
+        self._sent += count
+        header = SessionHeader(
+            user_msg_sequence_number=self._sent, recoverable_msg_seq_number=self._sent
+        )
+        packets[-1] = with_session_header(packets[-1], header)
+        self.send_packet(b"".join(packets))
+        self.await_all()
 
     def await_all(self) -> None:
         """Wait until the queue manager has dealt with everything that was sent."""

@@ -36,13 +36,20 @@ ALL_ACKNOWLEDGEMENTS = 0x0F
 
 
 class Stranger:
-    """An open session with a queue manager; `close` it, or use it with `with`."""
+    """An open session with a queue manager; `close` it, or use it with `with`.
+
+    `up` is for how many milliseconds the stranger's system has run, 0 if it does not say.
+    """
 
     def __init__(
-        self, address: tuple[str, int], guid: UUID | None = None, source: str = "127.0.0.1"
+        self,
+        address: tuple[str, int],
+        guid: UUID | None = None,
+        source: str = "127.0.0.1",
+        up: int = 0,
     ) -> None:
         self.guid = guid or uuid4()
-        self._ordinal = 0
+        self._ordinal, self._up = 0, up
         self._socket = socket.create_connection(address, PATIENCE, (source, 0))
         self._socket.settimeout(PATIENCE)
         self.server_guid = self._shake_hands()
@@ -62,7 +69,8 @@ class Stranger:
         self._socket.close()
 
     def _shake_hands(self) -> UUID:
-        self._socket.sendall(EstablishConnectionPacket.of(EstablishConnectionHeader(self.guid)))
+        header = EstablishConnectionHeader(self.guid, timestamp=self._up)
+        self._socket.sendall(EstablishConnectionPacket.of(header))
         answer = EstablishConnectionPacket.decode(self._read(EstablishConnectionPacket.size()))
         parameters = ConnectionParametersHeader(0x1F4, 0x4E20, window_size=64)
         self._socket.sendall(ConnectionParametersPacket.of(parameters))

@@ -10,6 +10,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.binary.connection.incoming_transfers import Changes, IncomingTransfer
 from rpcqm.binary.connection.known_shapes import Shape
 from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.connection.recent_messages import TakenRun, in_sequence
 from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.form import Alike, Values
@@ -24,13 +25,23 @@ MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
 class ArrivingSequence:
     """How far one incoming sequence comes with a batch."""
 
-    __slots__ = ("before", "direct", "last", "moved", "queue_id", "transfer", "value")
+    __slots__ = (
+        "before",
+        "direct",
+        "last",
+        "moved",
+        "queue_id",
+        "remembered_as",
+        "transfer",
+        "value",
+    )
 
     def __init__(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> None:
         self.transfer, self.queue_id, self.direct = transfer, queue.queue_id, direct
         self.before = transfer.incoming.copy()
         self.moved = False
         self.value = self.before.sequence.value
+        self.remembered_as = in_sequence(transfer.key, self.value)
         self.last = Stamp(self.before.sequence, self.before.number, 0)
 
     def accept(self, values: Values) -> bool:
@@ -102,6 +113,8 @@ class Batch:
         self.sequences: dict[bytes, ArrivingSequence] = {}
         self.changes: Changes = {}
         """What remembers the messages, in their commit."""
+        self.taken: list[TakenRun] = []
+        """All of its messages, as they are remembered to be compared with later ones."""
         self.identities: dict[bytes, bool] = {}
         """Of messages that are in no sequence, and whether they are recoverable."""
 

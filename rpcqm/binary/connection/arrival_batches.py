@@ -10,6 +10,7 @@ whole has changed nothing, and its packets go the careful way one by one.
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
@@ -18,6 +19,7 @@ from rpcqm.binary.connection.arrival_batch import Batch, Place
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
 from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.connection.recent_messages import Number, TakenRun
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE
 from rpcqm.codec.packet.fields import PACKET_SIZE
 from rpcqm.codec.packet.form import Alike, Values
@@ -74,6 +76,8 @@ class ArrivalBatches:
             return start, connection.missed
         connection.missed = 0
         self.taken += batch.count
+        for run in batch.taken:
+            self._protocol.recent.note(run, connection.address)
         self._store.metrics.count("templates.arrived", batch.count)
         return end, 0
 
@@ -111,7 +115,9 @@ class ArrivalBatches:
         place = self._place(batch, shape, packet)
         if place is None or values.sent_time < batch.now // 1000 - shape.shortest:
             return False
+        number: Number
         if place.sequence is not None:
+            remembered_as, number = place.sequence.remembered_as, values.number
             if not place.sequence.accept(values):
                 return False
         else:
@@ -119,6 +125,8 @@ class ArrivalBatches:
             if identity in batch.identities or identity in self._history:
                 return False
             batch.identities[identity] = shape.recoverable
+            remembered_as, number = b"", identity
+        batch.taken.append(TakenRun(remembered_as, (number,), (packet,), values.size))
         batch.append(place.run, shape, values, packet)
         return True
 
@@ -139,6 +147,7 @@ class ArrivalBatches:
         place = self._place(batch, shape, packets[0])
         if place is None or not self._are_new(batch, shape, place, alike):
             return 0
+        batch.taken.append(_taken(batch, place, alike, packets, size))
         batch.extend(place.run, shape, alike, size, packets)
         batch.mixed = alike.length * 4 < room
         return alike.length
@@ -255,6 +264,15 @@ class ArrivalBatches:
             sequence.transfer.settled(sequence.last)
         numbers = range(first, first + batch.recoverable)
         self._receiver.settled_together(connection, batch.count, numbers)
+
+
+def _taken(batch: Batch, place: Place, alike: Alike, packets: list[bytes], size: int) -> TakenRun:
+    """Neighbours that a batch has just accepted, as they are remembered."""
+    octets = alike.length * size
+    if place.sequence is not None:
+        return TakenRun(place.sequence.remembered_as, alike.numbers, packets, octets)
+    last = list(islice(reversed(batch.identities), alike.length))
+    return TakenRun(b"", last[::-1], packets, octets)
 
 
 def _packets(data: bytes) -> Iterator[bytes]:

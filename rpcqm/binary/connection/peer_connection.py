@@ -108,6 +108,8 @@ class PeerConnection:
         """Whether it is one more attempt, after one that failed."""
         self.users: list[ConnectionUser] = []
         self.pending = 0
+        self.heard: Callable[[], None] | None = None
+        """Called when octets arrive next, if somebody wants to know that the peer lives."""
         self.missed = 0
         self.similar = b""
         """Packets that could not be taken together with others since some were, and what the last

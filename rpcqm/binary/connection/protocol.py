@@ -30,6 +30,7 @@ from rpcqm.binary.connection.peer_connection import (
     PeerNetwork,
 )
 from rpcqm.binary.connection.receiving import Receiver
+from rpcqm.binary.connection.recent_messages import RecentMessages
 from rpcqm.binary.connection.remembered_peer import peer_key
 from rpcqm.binary.connection.sequence_numbers import (
     LAST_SEQUENCE_KEY,
@@ -38,6 +39,7 @@ from rpcqm.binary.connection.sequence_numbers import (
     sequence_key,
 )
 from rpcqm.binary.connection.session_reuse import SessionReuse, claims
+from rpcqm.binary.connection.shared_identities import SharedIdentities
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier
@@ -129,6 +131,8 @@ class BinaryProtocol:
         )
         self._turn = engine.turn
         self.shadow = engine.turn.shadow
+        self.conflicts, self.recent = engine.identity_conflicts, RecentMessages()
+        self._identities = SharedIdentities(self, self.conflicts)
         self._receiver = Receiver(self)
         self.runs = OutgoingRuns(self)
         self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
@@ -254,6 +258,7 @@ class BinaryProtocol:
 
     def connection_opened(self, connection: PeerConnection) -> None:
         """Let transfers that wait for that queue manager use the connection."""
+        self._identities.opened(connection)
         if connection.initiator:
             return
         with self.gathering():

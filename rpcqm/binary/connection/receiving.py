@@ -25,6 +25,8 @@ from rpcqm.binary.connection.incoming_transfers import (
 from rpcqm.binary.connection.message_security import forget_claimed_level
 from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.connection.recent_messages import Number, in_sequence
+from rpcqm.binary.connection.session_reuse import plain
 from rpcqm.binary.sequence import IncomingSequence, Stamp
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
@@ -35,6 +37,7 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.forwarded import Forwarded, fingerprint
+from rpcqm.qm.identity_conflicts import OTHER_CONTENT
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import StoreTransaction
@@ -246,13 +249,25 @@ class Receiver:
         if not self._is_here(message):
             identifier += bytes((message.envelope.user_flags & _HOPS,))
         if identifier in history:
+            self._compare(connection, message, b"", identifier)
             history.refresh(identifier)
             self._protocol_records.write(history.take_stale()).add_done_callback(done)
             return
         changes: Changes = {}
         history.add(identifier, changes if message.envelope.recoverable else None)
         undo = partial(history.remove, identifier, changes)
+        self._protocol.recent.note_one(b"", identifier, message.packet, connection.address)
         self._store(connection, message, changes, done, undo, None)
+
+    def _compare(
+        self, connection: PeerConnection, message: Message, sequence: bytes, number: Number
+    ) -> None:
+        """Say so if a message that is dropped is another one than the one that was taken (G493)."""
+        before = self._protocol.recent.differs(sequence, number, message.packet)
+        if before is not None:
+            source = message.attributes.identifier.queue_manager_guid
+            places = plain(before), plain(connection.address)
+            self._protocol.conflicts.note(source, *places, OTHER_CONTENT)
 
     def _forward_in_sequence(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
@@ -282,13 +297,16 @@ class Receiver:
         before = transfer.incoming.copy()
         stamp = stamp_in(message)
         accepted = transfer.incoming.accept(stamp)
+        sequence = in_sequence(transfer.key, stamp.sequence.value)
         transfer.last_access_time = self._clock.now() // 1000
         transfer.arrived(connection, direct)
         if not accepted:
+            self._compare(connection, message, sequence, stamp.number)
             if not before.reject_count:
                 _note_out_of_order(connection, message, stamp, before)
             self._keep_rejected(transfer).add_done_callback(done)
             return
+        self._protocol.recent.note_one(sequence, stamp.number, message.packet, connection.address)
         changes: Changes = {transfer.rejected_key: None} if before.reject_count else {}
 
         def undo() -> None:

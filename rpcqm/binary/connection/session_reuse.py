@@ -58,13 +58,13 @@ class SessionReuse:
         outcome: Completion[PeerConnection | None],
         answer: Completion[list[NextHop]],
     ) -> None:
-        outcome.succeed(self._newest(owner, {_plain(hop.address) for hop in answer.result()}))
+        outcome.succeed(self._newest(owner, {plain(hop.address) for hop in answer.result()}))
 
     def _newest(self, owner: UUID, places: set[str] | None) -> PeerConnection | None:
         """The newest open connection from one of the places whose peer claims to be `owner`."""
         for connection in reversed(self._protocol.connections):
             if claims(connection, owner) and (
-                places is None or _plain(connection.address) in places
+                places is None or plain(connection.address) in places
             ):
                 return connection
         return None
@@ -75,7 +75,7 @@ def claims(connection: PeerConnection, owner: UUID) -> bool:
     return connection.session.is_open and connection.session.remote_qm_guid == owner
 
 
-def _plain(address: str) -> str:
+def plain(address: str) -> str:
     """An address without its scope; an IPv4 address that is mapped into IPv6 becomes IPv4."""
     text = address.partition("%")[0]
     try:

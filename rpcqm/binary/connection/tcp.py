@@ -57,6 +57,8 @@ class TcpTransport(asyncio.Protocol):
         self._connection.attach(self, host)
 
     def data_received(self, data: bytes) -> None:
+        if self._connection.heard is not None:
+            self._connection.heard()
         try:
             self._connection.session.receive_data(data)
         except Exception as error:

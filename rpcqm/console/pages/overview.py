@@ -21,6 +21,7 @@ ROWS = 12
 _PAGES_OF = {
     "old_transaction": "/console/flight",
     "failed_logons": "/console/accounts",
+    "identity_shared": "/console/flight",
 }
 _PICTURES = ("in_per_second", "out_per_second", "messages")
 

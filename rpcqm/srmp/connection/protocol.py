@@ -67,6 +67,7 @@ class SrmpProtocol:
         self.acknowledgements = engine.acknowledgements
         self.acknowledgement_queues = engine.acknowledgement_queues
         self.protection, self.turn = engine.protection, engine.turn
+        self.conflicts = engine.identity_conflicts
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
         self.network = network
         self.settings = settings
@@ -103,7 +104,8 @@ class SrmpProtocol:
         self.dispatcher.send_by_srmp = self.send_user_message_wrapper
         self._online_hooks.append(self._online_changed)
         self._stopped_hooks.append(self.stop)
-        self._forget_streams({queue.queue_id for queue in self.outgoing.list()})
+        unusable = self.queue_manager.unusable_queues.keys()
+        self._forget_streams({queue.queue_id for queue in self.outgoing.list()} | unusable)
         streaming = set(queues_with_streams(self.protocol_records))
         for queue in self.outgoing.list():
             if carries(queue) and (queue.message_count or queue.queue_id in streaming):

@@ -5,6 +5,7 @@ was taken: the stream of one, the history of another. What is refused for good c
 """
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.template import LONGEST, PacketTemplate
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.forwarded import Forwarded
+from rpcqm.qm.identity_conflicts import OTHER_CONTENT
 from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError
 from rpcqm.qm.protection import RejectedError
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 HISTORY_PREFIX = b"srmp history:"
+MOST_RECENT = 4096
+"""Messages whose contents are remembered, to compare those that come again with them."""
 
 _TAKEN = 200
 _BAD_REQUEST = 400
@@ -124,6 +128,8 @@ class Receiver:
         self._streams = IncomingStreams(protocol)
         self._forwarded = Forwarded()
         self._owed = OwedReceipts(protocol, self._streams)
+        self._recent: OrderedDict[bytes, tuple[bytes, str]] = OrderedDict()
+        """The contents of the messages that were taken last, and who has sent them (G493)."""
 
     def stop(self) -> None:
         """Stop the timers."""
@@ -460,7 +466,10 @@ class Receiver:
         if arrived.identity not in self._history:
             return False
         self._protocol.turn.drain()
-        return arrived.identity in self._history
+        is_known = arrived.identity in self._history
+        if is_known:
+            self._compare(arrived)
+        return is_known
 
     def _repeated(self, arrived: Arrived) -> Completion[int]:
         """It has been taken: what has taken it is durable by then."""
@@ -473,11 +482,25 @@ class Receiver:
         changes: Changes = {}
         if is_exempt(arrived.number):
             return changes, _nothing
+        self._remember_content(arrived)
         identity, recoverable = arrived.identity, arrived.message.envelope.recoverable
         content = b"" if arrived.envelope.stream is None else arrived.content
         kept = changes if recoverable else None
         self._history.add(identity, kept, owner_of(arrived.peer), content)
         return changes, partial(self._history.remove, identity, changes)
+
+    def _remember_content(self, arrived: Arrived) -> None:
+        self._recent[arrived.identity] = arrived.content, arrived.peer
+        self._recent.move_to_end(arrived.identity)
+        if len(self._recent) > MOST_RECENT:
+            self._recent.popitem(last=False)
+
+    def _compare(self, arrived: Arrived) -> None:
+        """Say so if a message that comes again is another one than the one that was taken."""
+        content, peer = self._recent.get(arrived.identity, (arrived.content, ""))
+        if content != arrived.content:
+            conflicts = self._protocol.conflicts
+            conflicts.note(arrived.number[0], peer, arrived.peer, OTHER_CONTENT)
 
     # Removals
 

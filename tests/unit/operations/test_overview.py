@@ -3,7 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 from typing import cast
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -14,10 +14,12 @@ from rpcqm.base.admission import Admission
 from rpcqm.base.errors import MQError
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType
+from rpcqm.operations import attention
 from rpcqm.operations.history import POINTS, SAMPLE_EVERY
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.overview import Overview, described_overview
 from rpcqm.qm import totals
+from rpcqm.qm.identity_conflicts import BOTH_ALIVE
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
@@ -264,6 +266,20 @@ def test_only_the_longest_stuck_queues_are_told(
     names = [each.text.split()[0] for each in look(qm, operations).attention]
     wanted = [rf"DIRECT=OS:h{number}\private$\q" for number in range(totals.MOST_STUCK)]
     assert names == wanted
+
+
+@pytest.mark.bound("overview.most_listed")
+def test_identities_that_two_queue_managers_have_need_attention_those_seen_last_first(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    conflicts = qm.engine.identity_conflicts
+    for number in range(attention.MOST_LISTED + 1):
+        conflicts.note(UUID(int=number), "192.0.2.1", "192.0.2.2", BOTH_ALIVE)
+    told = look(qm, operations).attention
+    assert {(each.code, each.urgent) for each in told} == {("identity_shared", True)}
+    assert len(told) == attention.MOST_LISTED
+    assert str(UUID(int=attention.MOST_LISTED)) in told[0].text
+    assert not any(str(UUID(int=0)) in each.text for each in told)
 
 
 def test_a_disk_that_gets_full_is_told_before_it_is(

@@ -11,6 +11,8 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.message import MessageIdentifier
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.qm.identity_conflicts import COUNTED
+from rpcqm.srmp.connection import receiving
 from rpcqm.srmp.elements import MessageId
 from tests.support.srmp_door import HERE, ORDERS, PEER, RECEIPTS, SENDER, SRMP, Door, msmq
 from tests.support.srmp_text import NULL, SOURCE, Elements, Post, changed, durable, message
@@ -209,6 +211,24 @@ def test_duplicates_are_known_after_a_restart_for_half_an_hour(door: Door) -> No
     door.advance(2 * SRMP.history_cleanup)
     assert door.send(ordinal=5, services=durable(), msmq=msmq()) == 200
     assert len(door.contents()) == 2
+
+
+@pytest.mark.bound("identity.recent_over_http")
+def test_the_contents_of_so_many_messages_are_remembered(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes again after as many others is not compared any more (G493)."""
+    monkeypatch.setattr(receiving, "MOST_RECENT", 3)
+    for ordinal in (1, 2, 3):
+        assert door.send(ordinal=ordinal, services=durable(), msmq=msmq()) == 200
+    counts = door.engine.store.metrics.counts
+    assert door.send(body=b"other", ordinal=1, services=durable(), msmq=msmq()) == 200
+    assert counts[COUNTED] == 1
+    assert door.send(ordinal=4, services=durable(), msmq=msmq()) == 200
+    assert door.send(body=b"other", ordinal=1, services=durable(), msmq=msmq()) == 200
+    assert counts[COUNTED] == 1
+    assert door.send(body=b"other", ordinal=2, services=durable(), msmq=msmq()) == 200
+    assert counts[COUNTED] == 2
 
 
 @pytest.mark.conformance("MQSRM-rule-3.1.5.1.11")

@@ -1,0 +1,125 @@
+"""The messages that were taken last, to compare one with that comes again (G493).
+
+A message that comes again is the same one, unless two queue managers have one identity. What was
+taken is only put down here; nothing is done with it before something comes again.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, repeat
+
+from rpcqm.adm.message import Message
+
+MOST_OCTETS = 8 << 20
+"""What all of them take; the oldest are forgotten."""
+LONGEST = 64 << 10
+"""Octets of a packet that is kept as it is; of a longer one only a digest is kept."""
+DIGEST_SIZE = 16
+
+_RUN_OCTETS, _MESSAGE_OCTETS = 500, 100
+"""What a run takes, and each message of it, besides the packets."""
+
+Number = bytes | int
+Key = tuple[bytes, Number]
+
+
+@dataclass(slots=True)
+class TakenRun:
+    """Messages of one sequence (b"" for those in no sequence), and the address they came from.
+
+    `numbers` are their places in the sequence, or what `identity_of` gives of each.
+    """
+
+    sequence: bytes
+    numbers: Sequence[Number]
+    packets: Sequence[bytes]
+    octets: int
+
+    def each_key(self) -> Iterator[Key]:
+        return zip(repeat(self.sequence), self.numbers)
+
+
+class RecentMessages:
+    """What was taken from all peers, up to MOST_OCTETS."""
+
+    def __init__(self) -> None:
+        self._runs: deque[tuple[TakenRun, str]] = deque()
+        self._octets = 0
+        self._found: dict[Key, tuple[bytes, str]] = {}
+        """By their keys, all of the runs but the last `_unsorted` ones."""
+        self._unsorted = 0
+
+    def __len__(self) -> int:
+        return sum(len(run.numbers) for run, _ in self._runs)
+
+    def note(self, run: TakenRun, address: str) -> None:
+        """Messages have been taken from an address."""
+        longest = run.octets > LONGEST and max(map(len, run.packets)) > LONGEST
+        if longest:
+            run.packets = list(map(content_of, run.packets))
+            run.octets = DIGEST_SIZE * len(run.packets)
+        run.octets += _RUN_OCTETS + _MESSAGE_OCTETS * len(run.numbers)
+        self._runs.append((run, address))
+        self._unsorted += 1
+        self._octets += run.octets
+        while self._octets > MOST_OCTETS:
+            self._forget_oldest()
+
+    def note_one(self, sequence: bytes, number: Number, packet: bytes, address: str) -> None:
+        """A message has been taken from an address."""
+        self.note(TakenRun(sequence, (number,), (packet,), len(packet)), address)
+
+    def _forget_oldest(self) -> None:
+        run, _ = self._runs.popleft()
+        self._octets -= run.octets
+        if len(self._runs) < self._unsorted:
+            self._unsorted = len(self._runs)
+            return
+        for key in run.each_key():
+            self._found.pop(key, None)
+
+    def differs(self, sequence: bytes, number: Number, packet: bytes) -> str | None:
+        """From where another message came under the key of one that comes again.
+
+        None if it was the same one, or is not known any more.
+        """
+        self._sort()
+        before = self._found.get((sequence, number))
+        if before is None:
+            return None
+        kept, address = before
+        known = kept if len(kept) == DIGEST_SIZE else content_of(kept)
+        return None if known == content_of(packet) else address
+
+    def _sort(self) -> None:
+        newest = list(islice(reversed(self._runs), self._unsorted))
+        self._unsorted = 0
+        for run, address in reversed(newest):
+            self._found.update(zip(run.each_key(), zip(run.packets, repeat(address)), strict=False))
+
+
+def content_of(packet: bytes) -> bytes:
+    """A digest of what the sender of a message has written, which no way changes.
+
+    Each time that an encrypted message is sent its body has another key.
+    """
+    attributes = Message(packet).attributes
+    body = attributes.body
+    written = (
+        attributes.sent_time,
+        attributes.message_class,
+        attributes.label,
+        attributes.body_type,
+        len(body),
+    )
+    digest = hashlib.blake2b(repr(written).encode("utf-8", "surrogatepass"), digest_size=16)
+    if not attributes.symmetric_key:
+        digest.update(body)
+    return digest.digest()
+
+
+def in_sequence(transfer: bytes, sequence: int) -> bytes:
+    """What tells a sequence of a transfer from all others."""
+    return transfer + sequence.to_bytes(8, "little")

@@ -12,10 +12,12 @@ import pytest
 
 from rpcqm.cli import checks, name_checks
 from rpcqm.cli.checks import Check, CheckedMachine, Level
+from rpcqm.cli.identity_checks import check_mark
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
 from rpcqm.config.limits_reference import BOUNDS
 from rpcqm.config.schema import BinarySection, LimitsSection, StorageSection
+from rpcqm.store import directory_mark
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
 
@@ -190,3 +192,28 @@ def test_further_names_without_an_address_or_with_that_of_a_peer_are_told(
     patient = changed(healthy, aliases=(alias,), binary=BinarySection(peers="b=192.0.2.2"))
     assert levels(name_checks.check_aliases, patient) == {level}
     assert words in told(name_checks.check_aliases, patient)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "level", "text"),
+    [
+        ("id:0000000100000000", Level.GOOD, "no copy"),
+        ("id:0000000200000000", Level.PROBLEM, "was copied"),
+        ("", Level.WARNING, "has no identifier that stays"),
+    ],
+)
+def test_the_mark_of_the_data_directory_is_compared(
+    healthy: CheckedMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    identifier: str,
+    level: Level,
+    text: str,
+) -> None:
+    path = healthy.configuration.data_dir
+    assert levels(check_mark, healthy) == set()
+    monkeypatch.setattr(directory_mark, "file_system_of", lambda _: "id:0000000100000000")
+    directory_mark.write_mark(path)
+    monkeypatch.setattr(directory_mark, "file_system_of", lambda _: identifier)
+    assert levels(check_mark, healthy) == {level}
+    assert f"{path}" in told(check_mark, healthy)
+    assert text in told(check_mark, healthy)

@@ -18,6 +18,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
 from rpcqm.base.resolver import OPERATOR, Resolver
+from rpcqm.base.settling import settled
 from rpcqm.binary.connection.listener import BinaryListener
 from rpcqm.binary.connection.peer_connection import BINARY_PORT
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
@@ -277,6 +278,7 @@ class QueueManagerService:
             local.path,
             {each: (self._host_of(each), port) for each, port in self._ports.items()},
         )
+        await settled(engine.protocol_records.write({}))  # all that the start has written is there
         self._publish()
         self._started = True
 

@@ -25,7 +25,7 @@ from rpcqm.binary.connection.incoming_transfers import (
 from rpcqm.binary.connection.message_security import forget_claimed_level
 from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.connection.recent_messages import Number, in_sequence
+from rpcqm.binary.connection.recent_messages import Number, identifier_of, in_sequence
 from rpcqm.binary.connection.session_reuse import plain
 from rpcqm.binary.sequence import IncomingSequence, Stamp
 from rpcqm.binary.trace import is_traced
@@ -262,7 +262,7 @@ class Receiver:
     def _compare(
         self, connection: PeerConnection, message: Message, sequence: bytes, number: Number
     ) -> None:
-        """Say so if a message that is dropped is another one than the one that was taken (G493)."""
+        """Say so if a message is another one than the one that was taken under its name (G493)."""
         before = self._protocol.recent.differs(sequence, number, message.packet)
         if before is not None:
             source = message.attributes.identifier.queue_manager_guid
@@ -306,6 +306,8 @@ class Receiver:
                 _note_out_of_order(connection, message, stamp, before)
             self._keep_rejected(transfer).add_done_callback(done)
             return
+        if stamp.sequence != before.sequence:  # a copy goes on in a sequence of its own
+            self._compare(connection, message, b"", identifier_of(message.packet))
         self._protocol.recent.note_one(sequence, stamp.number, message.packet, connection.address)
         changes: Changes = {transfer.rejected_key: None} if before.reject_count else {}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 
 from rpcqm.adm.message import Message
+from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 
 MOST_OCTETS = 8 << 20
 """What all of them take; the oldest are forgotten."""
@@ -37,8 +38,12 @@ class TakenRun:
     packets: Sequence[bytes]
     octets: int
 
-    def each_key(self) -> Iterator[Key]:
-        return zip(repeat(self.sequence), self.numbers)
+    def each_entry(self) -> Iterator[tuple[Key, bytes]]:
+        """The messages by their keys; those in sequence by their identifiers, too."""
+        yield from zip(zip(repeat(self.sequence), self.numbers), self.packets, strict=False)
+        for packet in self.packets if self.sequence else ():
+            if len(packet) > DIGEST_SIZE:
+                yield (b"", identifier_of(packet)), packet
 
 
 class RecentMessages:
@@ -77,7 +82,7 @@ class RecentMessages:
         if len(self._runs) < self._unsorted:
             self._unsorted = len(self._runs)
             return
-        for key in run.each_key():
+        for key, _ in run.each_entry():
             self._found.pop(key, None)
 
     def differs(self, sequence: bytes, number: Number, packet: bytes) -> str | None:
@@ -97,7 +102,7 @@ class RecentMessages:
         newest = list(islice(reversed(self._runs), self._unsorted))
         self._unsorted = 0
         for run, address in reversed(newest):
-            self._found.update(zip(run.each_key(), zip(run.packets, repeat(address)), strict=False))
+            self._found.update((key, (packet, address)) for key, packet in run.each_entry())
 
 
 def content_of(packet: bytes) -> bytes:
@@ -123,3 +128,8 @@ def content_of(packet: bytes) -> bytes:
 def in_sequence(transfer: bytes, sequence: int) -> bytes:
     """What tells a sequence of a transfer from all others."""
     return transfer + sequence.to_bytes(8, "little")
+
+
+def identifier_of(packet: bytes) -> bytes:
+    """The octets of a message's identifier: its source, and its number there."""
+    return packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]

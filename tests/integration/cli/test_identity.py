@@ -56,7 +56,7 @@ def refusal(copied: PrivateQueueManager) -> str:
     text = str(refused.value)
     assert text.startswith("exit status 1: ")
     assert "Traceback" not in text
-    return text.splitlines()[-1]
+    return text.splitlines()[-1].rpartition("rpcqm: ")[2]
 
 
 def identity(running: PrivateQueueManager) -> str:

@@ -261,12 +261,12 @@ class Session:
         refused = request.server_guid not in (self.local_guid, NULL_GUID)
         self.remote_qm_guid = request.client_guid
         self.request_stamp = request.timestamp
-        self.peer_started = self._clock.monotonic() - request.timestamp
+        self.peer_started = self._clock.monotonic() - self.request_stamp
         asked = request.operating_system
         header = EstablishConnectionHeader(
             request.client_guid,
             self.local_guid,
-            request.timestamp,
+            self.request_stamp,
             OperatingSystemFlags.of(RE=0x10, SE=asked.SE, OS=1),
         )
         self._host.transmit(EstablishConnectionPacket.of(header, refused, RESPONSE_RESERVED))

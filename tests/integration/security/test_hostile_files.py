@@ -379,19 +379,10 @@ def test_a_backup_with_records_that_nobody_has_written_is_not_restored(
 
 
 NOT_STARTED: dict[str, Records] = {
-    "a queue without a computer": queue_record(pathname="x"),
     "a queue of an unreadable list": queue_record(security="00"),
     "a part of a journal": [
         *queue_record(journal_id=4001),
         *queue_record(4002, parent_id=4001, pathname=f"{HERE};part"),
-    ],
-    "an outgoing queue to nowhere": [
-        (
-            Family.QUEUE,
-            QUEUE_ID.pack(4000),
-            encode_queue(OutgoingQueue(destination_format_name="x")),
-        ),
-        number(5000),
     ],
     "an account that is nested": [(Family.META, b"account:eve", DEEP)],
     "an account without a number": [(Family.META, b"account:eve", b'{"name": "eve"}')],
@@ -414,6 +405,37 @@ def test_a_restored_queue_manager_says_what_it_cannot_use(
     assert restored.log.count("cannot be used, ") == 1
     assert "Traceback" not in restored.log
     assert "should not happen" not in restored.log
+
+
+LEFT_ALONE: dict[str, Records] = {
+    "a queue without a computer": queue_record(pathname="x\x1b[31m"),
+    "an outgoing queue to nowhere": [
+        (
+            Family.QUEUE,
+            QUEUE_ID.pack(4000),
+            encode_queue(OutgoingQueue(destination_format_name="x\x1b[31m")),
+        ),
+        number(5000),
+    ],
+}
+
+
+@pytest.mark.parametrize("label", list(LEFT_ALONE))
+def test_queues_of_names_that_nobody_takes_are_left_alone(
+    queue_manager: PrivateQueueManager, backup: Path, tmp_path: Path, label: str
+) -> None:
+    """An earlier version may have taken the name (G494)."""
+    written(backup, LEFT_ALONE[label])
+    queue_manager.run("restore", str(backup), "--data-dir", str(tmp_path / "data"))
+    restored = PrivateQueueManager(tmp_path / "data", configuration=CONFIGURATION)
+    try:
+        restored.start()
+        told = restored.run("doctor", check=False).stdout
+    finally:
+        restored.stop()
+    assert restored.log.count("a queue cannot be used") == 1
+    assert "cannot be used, because this version refuses its name" in told
+    assert "\x1b" not in told + restored.log
 
 
 # Configuration and directory files.

@@ -380,8 +380,9 @@ class IncomingTransfers:
 
         Of one that is for no queue here, nobody has got a message: what comes again is refused.
         """
-        queues = self._protocol.queue_manager.queue_collection
-        worthless = queues.get(transfer.queue_id) is None
+        machine = self._protocol.queue_manager
+        queues = machine.queue_collection, machine.unusable_queues
+        worthless = not any(transfer.queue_id in each for each in queues)
         self._kept.use(transfer.key, transfer.owner, worthless=worthless)
 
     def took(self, transfer: IncomingTransfer, address: str, changes: Changes) -> None:

@@ -48,5 +48,7 @@ def _message(packet: bytes) -> Message:
     arrived = bytearray(without_session_header(packet))
     set_time_to_reach_queue(arrived, NEVER)
     message = Message(bytes(arrived))
-    message.sender = ANONYMOUS_LOGON
+    attributes = message.attributes
+    if attributes.acknowledgements_requested or attributes.tracing_queue_identifier is not None:
+        message.sender = ANONYMOUS_LOGON
     return message

@@ -33,8 +33,8 @@ def owner_of_peer(peer: str) -> str:
 def split_host(text: str) -> tuple[str, int | None]:
     """A host in the form in which hosts are compared, and its port if one is written.
 
-    It is `name`, `name:8080`, `10.9.9.9`, `::1` or `[::1]:8080`. Raises ValueError for a port
-    that is none.
+    It is `name`, `name:8080`, `10.9.9.9`, `::1` or `[::1]:8080`. Raises ValueError if what
+    follows the host is no port.
     """
     host, port = text, ""
     if text.startswith("["):

@@ -341,7 +341,7 @@ def _asked_as_windows_would(host: str, port: int) -> CheckResult:
     try:
         found, told = asyncio.run(asyncio.wait_for(ask(), TIMEOUT))
     except (OSError, TimeoutError, RpcFault, DecodeError) as error:
-        text = f"The endpoint mapper leads to no RemoteRead: {error or type(error).__name__}."
+        text = f"The endpoint mapper leads to no RemoteRead: {str(error) or type(error).__name__}."
         return CheckResult("Windows", Level.PROBLEM, text)
     if found != told:
         text = f"The endpoint mapper says port {found}, RemoteRead itself {told}."

@@ -1,17 +1,19 @@
 """What `rpcqm doctor` says of messages over HTTP: its own doors, and their certificate."""
 
-import asyncio
 import http.client
 import socket
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rpcqm.base.addresses import reachable
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.cli.asking import NotAnsweredError, answer_of
 from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
 from rpcqm.cli.outgoing import NO_RECEIPTS
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
 
 SOON = timedelta(days=30)
 """How long before its end a certificate is worth a warning: renewal takes weeks in some places."""
@@ -31,7 +33,9 @@ def check_http_door(patient: CheckedMachine) -> Iterator[CheckResult]:
         asking.request("GET", "/")
         status = asking.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        text = f"No request is answered at {host}, port {port}: {error or type(error).__name__}."
+        text = (
+            f"No request is answered at {host}, port {port}: {str(error) or type(error).__name__}."
+        )
         yield CheckResult("http door", Level.PROBLEM, text)
         return
     finally:
@@ -52,7 +56,7 @@ def check_https_door(patient: CheckedMachine) -> Iterator[CheckResult]:
     try:
         begins, ends = _times_of_certificate(reachable(host), port)
     except OSError as error:
-        text = f"TLS fails at {host}, port {port}: {error or type(error).__name__}."
+        text = f"TLS fails at {host}, port {port}: {str(error) or type(error).__name__}."
         yield CheckResult(_TLS, Level.PROBLEM, text)
         return
     now = datetime.now(UTC)
@@ -95,23 +99,18 @@ def check_receipts(patient: CheckedMachine) -> Iterator[CheckResult]:
     if running is None or not {"http", "https"} & set(running.endpoints):
         return
     try:
-        lacking = asyncio.run(asyncio.wait_for(_lacking_receipts(running.socket), TIMEOUT))
-    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
-        text = f"What is on its way cannot be told: {error or type(error).__name__}."
+        lacking = answer_of(running, _lacking_receipts)
+    except NotAnsweredError as error:
+        text = f"What is on its way cannot be told: {error}."
         yield CheckResult("receipts", Level.WARNING, text)
         return
     for name in lacking:
         yield CheckResult("receipts", Level.WARNING, f"`{name}`: {NO_RECEIPTS}")
 
 
-async def _lacking_receipts(local: Path) -> list[str]:
-    # Only now, because the interfaces take time to load.
-    from rpcqm.client.queue_manager import QueueManagerClient
-    from rpcqm.client.target import LocalServer
-
-    async with QueueManagerClient(LocalServer(local)) as client:
-        queues = await client.management.outgoing_queues()
-        return [queue.format_name for queue in queues if queue.lacks_receipts]
+async def _lacking_receipts(client: "QueueManagerClient") -> list[str]:
+    queues = await client.management.outgoing_queues()
+    return [queue.format_name for queue in queues if queue.lacks_receipts]
 
 
 HTTP_CHECKS: tuple[Check, ...] = (check_http_door, check_https_door, check_receipts)

@@ -1,12 +1,9 @@
 """What `rpcqm doctor` says of identities: the data directory's own, and those of others."""
 
-import asyncio
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
+from rpcqm.cli.asking import NotAnsweredError, attention_of
+from rpcqm.cli.checks import Check, CheckedMachine, CheckResult, Level
 from rpcqm.store.directory_mark import Standing, look_at
 from rpcqm.store.errors import StoreError
 
@@ -50,25 +47,14 @@ def check_attention(patient: CheckedMachine) -> Iterator[CheckResult]:
     if patient.running is None:
         return
     try:
-        found = asyncio.run(asyncio.wait_for(_attention(patient.running.socket), TIMEOUT))
-    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
-        text = f"What needs attention cannot be found out: {error or type(error).__name__}."
+        found = attention_of(patient.running)
+    except NotAnsweredError as error:
+        text = f"What needs attention cannot be found out: {error}."
         yield CheckResult("attention", Level.WARNING, text)
         return
     for each in found:
         if each["code"] in _SHOWN:
             yield CheckResult("attention", Level.PROBLEM, str(each["text"]))
-
-
-async def _attention(local: Path) -> list[dict[str, Any]]:
-    # Only now, because the interfaces take time to load.
-    from rpcqm.client.queue_manager import QueueManagerClient
-    from rpcqm.client.target import LocalServer
-
-    async with QueueManagerClient(LocalServer(local)) as client:
-        overview = await client.maintenance.overview()
-        told: list[dict[str, Any]] = overview["attention"]
-        return told
 
 
 IDENTITY_CHECKS: tuple[Check, ...] = (check_mark, check_attention)

@@ -1,13 +1,11 @@
 """What `rpcqm doctor` says of further names of this computer, and of those that it lacks."""
 
-import asyncio
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 from rpcqm.base.addresses import split_host
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
+from rpcqm.cli.asking import NotAnsweredError, attention_of
+from rpcqm.cli.checks import Check, CheckedMachine, CheckResult, Level
 from rpcqm.config.aliases import BINARY_PORT, addresses_of_peers
 
 COM_NAME = "com_name"
@@ -49,27 +47,17 @@ def check_com_names(patient: CheckedMachine) -> Iterator[CheckResult]:
     if running is None or "dcom" not in running.endpoints:
         return
     try:
-        told = asyncio.run(asyncio.wait_for(_attention(running.socket), TIMEOUT))
-    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
-        text = f"By which names clients call cannot be told: {error or type(error).__name__}."
+        found = attention_of(running)
+    except NotAnsweredError as error:
+        text = f"By which names clients call cannot be told: {error}."
         yield CheckResult("COM objects", Level.WARNING, text)
         return
-    texts = [text for code, text in told if code == COM_NAME]
+    texts = [each["text"] for each in found if each["code"] == COM_NAME]
     for text in texts:
         yield CheckResult("COM objects", Level.WARNING, text)
     if not texts:
         text = "No client has called by a name that COM objects lack."
         yield CheckResult("COM objects", Level.GOOD, text)
-
-
-async def _attention(local: Path) -> list[tuple[str, str]]:
-    # Only now, because the interfaces take time to load.
-    from rpcqm.client.queue_manager import QueueManagerClient
-    from rpcqm.client.target import LocalServer
-
-    async with QueueManagerClient(LocalServer(local)) as client:
-        overview = await client.maintenance.overview()
-        return [(each["code"], each["text"]) for each in overview["attention"]]
 
 
 NAME_CHECKS: tuple[Check, ...] = (check_aliases, check_com_names)

@@ -1,14 +1,16 @@
 """What `rpcqm doctor` says of safety: switches that are on, and queues that are open."""
 
-import asyncio
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
+from rpcqm.cli.asking import NotAnsweredError, answer_of
+from rpcqm.cli.checks import Check, CheckedMachine, CheckResult, Level
 from rpcqm.config.schema import switches_on
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.rpc.security.providers import check_private
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
 
 
 def check_switches(patient: CheckedMachine) -> Iterator[CheckResult]:
@@ -42,12 +44,11 @@ def check_exposed_queues(patient: CheckedMachine) -> Iterator[CheckResult]:
     if patient.running is None:
         return
     try:
-        found = asyncio.run(asyncio.wait_for(_exposed_queues(patient.running.socket), TIMEOUT))
-    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
-        text = f"Who may read the queues cannot be told: {error or type(error).__name__}."
+        exposed, open_to_all = answer_of(patient.running, _exposed_queues)
+    except NotAnsweredError as error:
+        text = f"Who may read the queues cannot be told: {error}."
         yield CheckResult("queues", Level.WARNING, text)
         return
-    exposed, open_to_all = found
     for name in exposed:
         text = f"Anonymous owns `{name}` or may read it: `rpcqm queue acl show` tells more."
         yield CheckResult("queues", Level.WARNING, text)
@@ -61,16 +62,11 @@ def check_exposed_queues(patient: CheckedMachine) -> Iterator[CheckResult]:
         yield CheckResult("queues", Level.GOOD, "Anonymous neither owns nor may read a queue.")
 
 
-async def _exposed_queues(socket: Path) -> tuple[list[str], list[str]]:
+async def _exposed_queues(client: "QueueManagerClient") -> tuple[list[str], list[str]]:
     """The queues that Anonymous owns or may read, and those where everyone may do everything."""
-    # Only now, because the interfaces take time to load.
-    from rpcqm.client.queue_manager import QueueManagerClient
-    from rpcqm.client.target import LocalServer
-
-    async with QueueManagerClient(LocalServer(socket)) as client:
-        exposed = await client.maintenance.exposed_queues()
-        queues = (await client.maintenance.status()).queues
-        return exposed, [queue.name for queue in queues if queue.open_to_all]
+    exposed = await client.maintenance.exposed_queues()
+    queues = (await client.maintenance.status()).queues
+    return exposed, [queue.name for queue in queues if queue.open_to_all]
 
 
 SAFETY_CHECKS: tuple[Check, ...] = (check_switches, check_keys, check_exposed_queues)

@@ -25,6 +25,14 @@ class SimulatedClock:
             self.timers.run_due()
         self._move_to(target)
 
+    def advance_with(self, timers: Timers, milliseconds: int) -> None:
+        """The same, stopping at the timers of a service as well, which has its own."""
+        end = self._monotonic + milliseconds
+        while (due := timers.next_due()) is not None and due <= end:
+            self.advance(max(due - self._monotonic, 0))
+            timers.run_due()
+        self.advance(end - self._monotonic)
+
     def set_ahead(self, milliseconds: int) -> None:
         """Set the time of day, as an administrator does: no time passes, and no timer is due."""
         self._now += milliseconds

@@ -94,16 +94,7 @@ class DcomService:
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and run what falls due on the way."""
-        timers = self.service._engine.timers
-
-        def move() -> None:
-            end = self.clock.monotonic() + milliseconds
-            while (due := timers.next_due()) is not None and due <= end:
-                self.clock.advance(max(due - self.clock.monotonic(), 0))
-                timers.run_due()
-            self.clock.advance(end - self.clock.monotonic())
-
-        self.loop.do(move)
+        self.loop.do(partial(self.clock.advance_with, self.service._engine.timers, milliseconds))
 
     def until(self, condition: Callable[[], bool]) -> None:
         self.loop.until(condition)

@@ -60,16 +60,7 @@ class RestartingService:
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass while it runs, and run what falls due on the way."""
-        timers = self.service._engine.timers
-
-        def move() -> None:
-            end = self.clock.monotonic() + milliseconds
-            while (due := timers.next_due()) is not None and due <= end:
-                self.clock.advance(max(due - self.clock.monotonic(), 0))
-                timers.run_due()
-            self.clock.advance(end - self.clock.monotonic())
-
-        self._loop.do(move)
+        self._loop.do(partial(self.clock.advance_with, self.service._engine.timers, milliseconds))
 
     def add(self, name: str, *groups: str) -> None:
         """An account."""

@@ -112,7 +112,7 @@ class Batch:
         """The run of each message, in the order of their arrival."""
         self.sequences: dict[bytes, ArrivingSequence] = {}
         self.changes: Changes = {}
-        """What remembers the messages, in their commit."""
+        """The records that keep duplicates out, written in the commit of the messages."""
         self.taken: list[TakenRun] = []
         """All of its messages, as they are remembered to be compared with later ones."""
         self.identities: dict[bytes, bool] = {}

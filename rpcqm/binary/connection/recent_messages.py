@@ -14,13 +14,13 @@ from rpcqm.adm.message import Message
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 
 MOST_OCTETS = 8 << 20
-"""What all of them take; the oldest are forgotten."""
+"""Octets of all remembered messages together; beyond, the oldest are forgotten."""
 LONGEST = 64 << 10
 """Octets of a packet that is kept as it is; of a longer one only a digest is kept."""
 DIGEST_SIZE = 16
 
 _RUN_OCTETS, _MESSAGE_OCTETS = 500, 100
-"""What a run takes, and each message of it, besides the packets."""
+"""Octets of memory for a run, and for each message of it, besides the packets."""
 
 Number = bytes | int
 Key = tuple[bytes, Number]
@@ -47,7 +47,7 @@ class TakenRun:
 
 
 class RecentMessages:
-    """What was taken from all peers, up to MOST_OCTETS."""
+    """The latest messages of all peers, up to MOST_OCTETS."""
 
     def __init__(self) -> None:
         self._runs: deque[tuple[TakenRun, str]] = deque()
@@ -126,7 +126,7 @@ def content_of(packet: bytes) -> bytes:
 
 
 def in_sequence(transfer: bytes, sequence: int) -> bytes:
-    """What tells a sequence of a transfer from all others."""
+    """The key of one sequence of a transfer, which no other sequence has."""
     return transfer + sequence.to_bytes(8, "little")
 
 

@@ -10,13 +10,13 @@ from rpcqm.api import metrics, openapi, page, reading, routes
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of, show_token
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
-from rpcqm.api.quick import known_of
-from rpcqm.api.received_texts import ReceivedTexts
-from rpcqm.api.repeated import Again, RepeatedRequests
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
+from rpcqm.fast.doors.api_quick import known_of
+from rpcqm.fast.doors.api_requests import Again, RepeatedRequests
+from rpcqm.fast.formats.received_json import ReceivedTexts
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import LONGEST_REMEMBERED, REMEMBERED, is_local_name
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin

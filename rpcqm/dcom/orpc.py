@@ -22,7 +22,6 @@ from rpcqm.dcom.automation import INVOKE_KINDS, called_operation
 from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.com_object import ComCall, ComObject, Outcome, WaitingCalls
 from rpcqm.dcom.exporter import ObjectEntry, ObjectExporter
-from rpcqm.dcom.in_turn import INVOKE, OPERATIONS, InTurn
 from rpcqm.dcom.object_interfaces import (
     FIRST_METHOD,
     ObjectInterface,
@@ -41,6 +40,7 @@ from rpcqm.dcom.plain_calls import (
     decode_nothing,
     encode_invoke,
 )
+from rpcqm.fast.doors.com import INVOKE, OPERATIONS, InTurn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.dispatch import log_refusal
 from rpcqm.rpc.interface_registry import (

@@ -24,9 +24,9 @@ from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 
 if TYPE_CHECKING:
-    from rpcqm.codec.ndr.shapes import StubShape
-    from rpcqm.interfaces._send_templates import Names
-    from rpcqm.interfaces._sent_values import SendTemplate
+    from rpcqm.fast.doors.rpc_send import Names
+    from rpcqm.fast.doors.rpc_sent_values import SendTemplate
+    from rpcqm.fast.formats.stub_shapes import StubShape
 
 
 class LocalQueueContextHandle:

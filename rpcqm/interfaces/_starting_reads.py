@@ -16,10 +16,10 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse, R_StartTransactionalReceiveResponse
+from rpcqm.fast.first_messages import FirstMessage, FirstMessages
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._receive_actions import PEEK_NEXT
-from rpcqm.qm.first_messages import FirstMessage, FirstMessages
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.receive_actions import SEEKS
 from rpcqm.rpc.association_group import AssociationGroup

@@ -30,14 +30,15 @@ from rpcqm.codec.types.qmcomm2 import (
     rpc_ACSendMessageExRequest,
     rpc_ACSendMessageExResponse,
 )
+from rpcqm.fast.doors.rpc_receive import ReceiveRecogniser
+from rpcqm.fast.doors.rpc_receive_answers import ReceiveTemplates
+from rpcqm.fast.doors.rpc_send import SendRecogniser, SendTemplates
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._open_queues import cursor_of
-from rpcqm.interfaces._receive_answers import ReceiveTemplates
-from rpcqm.interfaces._receive_templates import ReceiveRecogniser
 from rpcqm.interfaces._received_buffer import fill
 from rpcqm.interfaces._remote_proxy import RemoteQueueProxyHandle, proxy_of, read_through
-from rpcqm.interfaces._send_templates import SendRecogniser, SendTemplates
 from rpcqm.interfaces._sent_buffer import message_attributes
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
@@ -45,7 +46,6 @@ from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.remote_reading import RemotelyRead
 from rpcqm.qm.transactions import Transactions
-from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy, TemplatedOperation
 

@@ -47,6 +47,10 @@ from rpcqm.codec.types.remoteread import (
     R_StartTransactionalReceiveRequest,
     R_StartTransactionalReceiveResponse,
 )
+from rpcqm.fast.doors.rpc_end import EndRecogniser
+from rpcqm.fast.doors.rpc_start import StartRecogniser
+from rpcqm.fast.first_messages import FirstMessages
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import (
     CallAdmission,
     RemoteReadSecurity,
@@ -54,17 +58,14 @@ from rpcqm.interfaces._authentication import (
     level_of_queue,
     require_level,
 )
-from rpcqm.interfaces._end_templates import EndRecogniser
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._pending import PendingRequestEntry
 from rpcqm.interfaces._receive_actions import check_parameters
-from rpcqm.interfaces._start_templates import StartRecogniser
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
 from rpcqm.operations.audit import RPC, note_work, ordered_from, refusals
 from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.qm.access import RECEIVING, AccessControl
-from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.queues import QueueEvents
@@ -72,7 +73,6 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.receive_actions import PEEKS
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
-from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle

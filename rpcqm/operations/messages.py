@@ -16,6 +16,8 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.fast.doors.api_leases import RepeatedReceive, TakenMessage
+from rpcqm.fast.doors.api_sends import RepeatedSend
 from rpcqm.operations.audit import note, note_look, ordered, refusals
 from rpcqm.operations.drafts import Draft, attributes_of, check_size
 from rpcqm.operations.queue_changes import QueueOrders, name_of
@@ -25,8 +27,6 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
 from rpcqm.qm.leases import Lease, LeasedMessage, Reception, packet_size
 from rpcqm.qm.program_work import RequestKey, Sending
-from rpcqm.qm.repeated_leases import RepeatedReceive, TakenMessage
-from rpcqm.qm.repeated_sends import RepeatedSend
 from rpcqm.qm.sent_keys import LONGEST_KEY, Identifiers
 
 __all__ = [

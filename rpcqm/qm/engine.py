@@ -10,17 +10,20 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
+from rpcqm.fast.arrival_runs import ArrivalRuns
+from rpcqm.fast.doors.api_leases import RepeatedLeases
+from rpcqm.fast.doors.api_sends import RepeatedSends
+from rpcqm.fast.first_messages import FirstMessages
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
-from rpcqm.qm.arrival_runs import ArrivalRuns
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.dead_letters import DeadLetters
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.failed_deliveries import FailedDeliveries
-from rpcqm.qm.first_messages import FirstMessages
 from rpcqm.qm.identity_conflicts import IdentityConflicts
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.leases import Leases
@@ -39,8 +42,6 @@ from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
-from rpcqm.qm.repeated_leases import RepeatedLeases
-from rpcqm.qm.repeated_sends import RepeatedSends
 from rpcqm.qm.sender_rights import SenderRights
 from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.sessions import SessionSource
@@ -49,7 +50,6 @@ from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
-from rpcqm.qm.turn import Turn
 from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.store import Store
 

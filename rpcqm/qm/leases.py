@@ -25,12 +25,12 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import Positions, purge_reason
 from rpcqm.qm.readers import WaitingReaders
-from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 

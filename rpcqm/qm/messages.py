@@ -23,9 +23,10 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
+from rpcqm.fast.composed_message import ComposedMessage, kind_of, refuse_late
+from rpcqm.fast.turn import Turn
 from rpcqm.qm import cursors
 from rpcqm.qm.access import READING, RECEIVING
-from rpcqm.qm.composed_message import ComposedMessage, kind_of, refuse_late
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.message_search import (
@@ -41,7 +42,6 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.reading_rules import are_related, check_cursor, check_join, key_or_wait
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
-from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 

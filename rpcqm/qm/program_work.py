@@ -18,6 +18,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.leases import Lease, Leases
 from rpcqm.qm.messages import MessageEvents
@@ -25,7 +26,6 @@ from rpcqm.qm.opening import Opening
 from rpcqm.qm.privacy import check_privacy
 from rpcqm.qm.sent_keys import Identifiers, SentKeys
 from rpcqm.qm.transactions import Transactions
-from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 

@@ -20,8 +20,8 @@ from figures import Figure, attempt, figure
 from harness import few, pairs
 from lxml import etree
 
+from rpcqm.fast.formats.envelope_read import EnvelopeTemplates
 from rpcqm.srmp.reading import read_envelope, read_request
-from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.srmp.writing import write_envelope
 from tests.support.srmp_samples import sample
 

@@ -15,7 +15,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
 from rpcqm.api.reading import write_json
-from rpcqm.api.received_texts import told_body
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.signatures import sign, verified_level
 from rpcqm.codec.bodies.budget import DecodeBudget
@@ -31,6 +30,7 @@ from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_u
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.config import ConfigurationError, check_file
+from rpcqm.fast.formats.received_json import told_body
 from rpcqm.store.backup import NOTE_NAME, read_note
 from rpcqm.store.errors import StoreError
 from tests.fuzz.der import mutated_der

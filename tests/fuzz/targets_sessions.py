@@ -13,13 +13,13 @@ from random import Random
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
-from rpcqm.binary.connection.known_shapes import Shape, is_usual_arrival
 from rpcqm.codec.packet.base import BaseHeader
 from rpcqm.codec.packet.fields import MESSAGE_ID, NAMES_OFFSET, PACKET_SIZE
-from rpcqm.codec.packet.form import Values
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.properties import MessagePropertiesStart
+from rpcqm.fast.doors.session_shapes import Shape, is_usual_arrival
+from rpcqm.fast.formats.packet_form import Values
 from rpcqm.qm.shadow import Difference, Shadow
 from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation

@@ -12,9 +12,6 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.interface import Operation, TransferSyntax, load
-from rpcqm.codec.ndr.cut import Holes
-from rpcqm.codec.ndr.shape_check import value_at
-from rpcqm.codec.ndr.shapes import StubShapes
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, XACTUOW, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
@@ -24,7 +21,13 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExRequest, rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest, R_StartReceiveRequest
-from rpcqm.interfaces import _end_templates, _receive_templates, _send_templates, _start_templates
+from rpcqm.fast.doors import rpc_end as _end_templates
+from rpcqm.fast.doors import rpc_receive as _receive_templates
+from rpcqm.fast.doors import rpc_send as _send_templates
+from rpcqm.fast.doors import rpc_start as _start_templates
+from rpcqm.fast.formats.stub_check import value_at
+from rpcqm.fast.formats.stub_cut import Holes
+from rpcqm.fast.formats.stub_shapes import StubShapes
 from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.dependent_client import receiving_buffer

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.fast.formats.envelope_read import EnvelopeTemplates
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope, Reference, Signature
 from rpcqm.srmp.message_types import identify
 from rpcqm.srmp.reading import ReadEnvelope, parse_envelope, read_envelope, read_request
 from rpcqm.srmp.signature import DSA_METHOD, check
-from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.srmp.writing import write_envelope
 from rpcqm.srmp.xml import SIGNATURE
 from tests.fuzz.target import Run, Target, Violation

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import strategies as st
 
 from rpcqm.codec.interface import NULL, TransferSyntax, load
-from rpcqm.codec.ndr.cut import Holes
-from rpcqm.codec.ndr.shapes import StubShape, StubShapes
 from rpcqm.codec.ndr.trace import Counts, Read, Tracing
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
@@ -19,7 +17,9 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
-from rpcqm.interfaces._send_templates import HOLES
+from rpcqm.fast.doors.rpc_send import HOLES
+from rpcqm.fast.formats.stub_cut import Holes
+from rpcqm.fast.formats.stub_shapes import StubShape, StubShapes
 from tests.support.interfaces import INTERFACES
 
 

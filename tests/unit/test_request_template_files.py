@@ -24,8 +24,3 @@ def test_each_file_that_the_page_names_is_there_and_short() -> None:
     found = {path: len(path.read_text("utf-8").splitlines()) for path in named()}
     assert len(found) > 25
     assert {path.name: lines for path, lines in found.items() if lines >= MOST_LINES} == {}
-
-
-def test_each_module_of_templates_is_named() -> None:
-    interfaces = ROOT / "rpcqm" / "interfaces"
-    assert {*interfaces.glob("*_templates.py"), *interfaces.glob("*_lane.py")} <= {*named()}

@@ -24,8 +24,8 @@ from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.arrival_batch import Batch
     from rpcqm.binary.connection.protocol import BinaryProtocol
+    from rpcqm.fast.doors.session_arrival import Batch
 
 _COUNTER = 0xFFFF
 """Sessions count modulo 2**16."""

@@ -32,7 +32,6 @@ from rpcqm.binary.connection.remembered_peer import (
     peer_key,
 )
 from rpcqm.binary.connection.sequence_numbers import SequenceRecords
-from rpcqm.binary.connection.stamped_messages import LeavingStamped, Recognised, Stamped
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.trace import is_traced
@@ -40,6 +39,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import ConnectionStatus
+from rpcqm.fast.doors.session_stamped import LeavingStamped, Recognised, Stamped
 from rpcqm.qm.connection_failures import connect_failure
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.protocol_records import Changes

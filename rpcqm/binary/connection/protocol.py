@@ -17,11 +17,9 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
 from rpcqm.base.resolver import OPERATOR, Addresses, Senders
-from rpcqm.binary.connection.arrival_batches import ArrivalBatches
 from rpcqm.binary.connection.attempts import ConnectionAttempts
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfers
 from rpcqm.binary.connection.message_security import MessageSecurity
-from rpcqm.binary.connection.outgoing_runs import OutgoingRuns
 from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.binary.connection.peer_connection import (
     BINARY_PORT,
@@ -54,6 +52,8 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.fast.doors.session_arrivals import ArrivalBatches
+from rpcqm.fast.doors.session_outgoing_runs import OutgoingRuns
 from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.outgoing_bounds import source_of
 from rpcqm.qm.sessions import SessionView

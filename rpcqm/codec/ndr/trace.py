@@ -1,7 +1,8 @@
 """Where on the wire the fields of a request are: a decoder that notes what it reads.
 
 It is made by the compiler that makes the careful decoder, of the same declarations, so that both
-know one layout. It is compiled for those alone that learn shapes of stubs (`codec.ndr.shape`).
+know one layout. It is compiled only for what learns shapes of stubs
+(`fast.formats.stub_shape`).
 """
 
 import re

@@ -16,6 +16,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
+from rpcqm.fast.formats.envelope_write import WritingTemplates
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.sessions import SessionView
@@ -38,7 +39,6 @@ from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.writing import write_envelope
-from rpcqm.srmp.writing_templates import WritingTemplates
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:

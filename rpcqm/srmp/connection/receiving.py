@@ -21,6 +21,7 @@ from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.template import LONGEST, PacketTemplate
+from rpcqm.fast.formats.envelope_read import EnvelopeTemplates
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.forwarded import Forwarded
 from rpcqm.qm.identity_conflicts import OTHER_CONTENT
@@ -45,7 +46,6 @@ from rpcqm.srmp.incoming import (
 from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.reading import read_request
 from rpcqm.srmp.streams import IncomingStream
-from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:

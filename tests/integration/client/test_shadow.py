@@ -8,7 +8,7 @@ import pytest
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import OutcomeUnknownError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.interfaces import _sent_values
+from rpcqm.fast.doors import rpc_sent_values as _sent_values
 from rpcqm.qm import shadow
 from rpcqm.testing.private import KEPT, PrivateQueueManager, private_queue_manager
 from tests.mutations import hook

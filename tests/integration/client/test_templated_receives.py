@@ -10,7 +10,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import OutcomeUnknownError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.interfaces import _receive_answers
+from rpcqm.fast.doors import rpc_receive_answers as _receive_answers
 from rpcqm.qm import shadow
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.mutations import hook

@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 
 from rpcqm.adm.queue import Queue
 from rpcqm.api.reading import write_json
-from rpcqm.api.received_texts import LONGEST_VALUES, TEXTS, ReceivedTexts, told_body, told_carefully
 from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.fast.first_messages import FirstMessage
+from rpcqm.fast.formats.received_json import (
+    LONGEST_VALUES,
+    TEXTS,
+    ReceivedTexts,
+    told_body,
+    told_carefully,
+)
 from rpcqm.operations.messages import TakenMessage
-from rpcqm.qm.first_messages import FirstMessage
 from tests.support.clock import SimulatedClock
 
 MACHINE = UUID(int=7)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.api.repeated import HEADS, LONGEST_HEAD, OF_HEAD
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.fast.doors.api_requests import HEADS, LONGEST_HEAD, OF_HEAD
 from rpcqm.qm.shadow import Shadow
 from tests.support.api_twins import MESSAGES, RECEIVE, ApiHalf, ApiTwins, Asked, api_twins
 from tests.support.callers import ADMINISTRATOR

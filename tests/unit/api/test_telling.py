@@ -11,13 +11,14 @@ from unittest import mock
 
 import pytest
 
-from rpcqm.api import messages, models, quick
+from rpcqm.api import messages, models
 from rpcqm.api.asked import Asked
-from rpcqm.api.received_texts import ReceivedTexts
 from rpcqm.api.telling import VALUE_OCTETS
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.codec.names.written import format_name
+from rpcqm.fast.doors import api_quick as quick
+from rpcqm.fast.formats.received_json import ReceivedTexts
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.messages import PAGE_BYTES, RepeatedReceive
 from rpcqm.operations.operations import Operations
@@ -151,7 +152,7 @@ def test_a_lease_of_a_repeated_receive_begins_when_its_answer_leaves(
     again = RepeatedReceive.of(ORDERS, LEASE)
     assert again is not None
     texts = ReceivedTexts(qm.clock)
-    told_body = "rpcqm.api.received_texts.described_value"
+    told_body = "rpcqm.fast.formats.received_json.described_value"
     for patched in (slow(qm), mock.patch(told_body, _advancing(qm, told_body))):
         before = qm.clock.now()
         with patched:

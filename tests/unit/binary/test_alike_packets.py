@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.codec.packet.form import Alike, PacketForm
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.fast.formats.packet_form import Alike, PacketForm
 from tests.support.queue_manager import MEMORY
 from tests.unit.binary.test_arrival_batches import Sent, Twins, in_sequence, learn, several
 

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.binary.connection import arrival_batch, arrival_batches
-from rpcqm.binary.connection.known_shapes import (
+from rpcqm.fast.doors import session_arrival as arrival_batch
+from rpcqm.fast.doors import session_arrivals as arrival_batches
+from rpcqm.fast.doors.session_shapes import (
     LEARN_AT_ONCE,
     LEARN_EVERY,
     MOST_FORMS,

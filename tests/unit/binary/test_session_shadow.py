@@ -9,10 +9,10 @@ import pytest
 from rpcqm.base.clock import HeldClock
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
 from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
-from rpcqm.binary.connection.stamped_messages import Recognised
 from rpcqm.binary.session import Session
 from rpcqm.codec.types.mqvalues import INFINITE
-from rpcqm.qm.arrival_runs import ArrivalRuns
+from rpcqm.fast.arrival_runs import ArrivalRuns
+from rpcqm.fast.doors.session_stamped import Recognised
 from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.shadow import Difference, Shadow
@@ -337,6 +337,6 @@ def test_others_that_are_locked_to_be_stamped_are_noticed(
     stream: Leaving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = property(lambda self: self._waiting.keys[1 : len(self.packets) + 1])
-    monkeypatch.setattr("rpcqm.binary.connection.outgoing_run.Leaving.keys", keys)
+    monkeypatch.setattr("rpcqm.fast.doors.session_outgoing.Leaving.keys", keys)
     stream.do("send", leaving.STREAM, 20, {})
     assert "locked" in stream.told

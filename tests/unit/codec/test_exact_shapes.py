@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import MOST_SIZES, StubShape, StubShapes
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send, CACTransferBufferV1_u
-from rpcqm.interfaces._send_templates import HOLES
+from rpcqm.fast.doors.rpc_send import HOLES
+from rpcqm.fast.formats.stub_shapes import MOST_SIZES, StubShape, StubShapes
 from tests.support.idl_values import messages
 from tests.support.stub_shapes import (
     OPERATIONS,

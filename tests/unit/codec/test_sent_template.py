@@ -14,12 +14,12 @@ from rpcqm.codec.layout import encode_text
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, build_user_message
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
-from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
     CACTransferBufferV1_Send,
     CACTransferBufferV1_u,
 )
+from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
 from rpcqm.interfaces._sent_buffer import _label
 
 SOURCE = UUID("c626ea11-e6b6-9749-9595-9150557358d1")

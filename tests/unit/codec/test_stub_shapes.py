@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.interface import Operation, TransferSyntax, load
-from rpcqm.codec.ndr.shape import MOST_CONSTANT
-from rpcqm.codec.ndr.shape_check import value_at
-from rpcqm.codec.ndr.shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape
 from rpcqm.codec.ndr.trace import Read
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.qmcomm import (
@@ -20,8 +17,11 @@ from rpcqm.codec.types.qmcomm import (
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
 from rpcqm.codec.types.remoteread import R_EndReceiveRequest
 from rpcqm.codec.types.rpcqm_admin import R_CreateTokenRequest
-from rpcqm.interfaces._end_templates import HOLES as END_HOLES
-from rpcqm.interfaces._send_templates import HOLES
+from rpcqm.fast.doors.rpc_end import HOLES as END_HOLES
+from rpcqm.fast.doors.rpc_send import HOLES
+from rpcqm.fast.formats.stub_check import value_at
+from rpcqm.fast.formats.stub_shape import MOST_CONSTANT
+from rpcqm.fast.formats.stub_shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape
 from tests.support.idl_values import messages
 from tests.support.stub_shapes import (
     OPERATIONS,

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.api.reading import write_json
-from rpcqm.api.received_texts import told_body
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_octets
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.codec.bodies.kinds import MAXIMUM_JSON_DEPTH, kind_and_value, read_body
+from rpcqm.fast.formats.received_json import told_body
 from tests.support import dotnet
 from tests.support.costly_bodies import COSTLY
 

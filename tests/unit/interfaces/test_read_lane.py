@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from rpcqm.fast.doors.rpc_end import EndRecogniser
+from rpcqm.fast.doors.rpc_lane import CarryingLane
+from rpcqm.fast.doors.rpc_start import StartRecogniser
 from rpcqm.interfaces._authentication import RemoteReadSecurity
-from rpcqm.interfaces._end_templates import EndRecogniser
-from rpcqm.interfaces._handle_lane import CarryingLane
-from rpcqm.interfaces._start_templates import StartRecogniser
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.interface_registry import CarefulPath

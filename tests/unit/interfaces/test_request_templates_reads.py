@@ -16,11 +16,12 @@ from rpcqm.adm.message import MessagePosition
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.packet.remote_read import ExtendedAddressHeader
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
-from rpcqm.interfaces import _start_templates, remote_read
+from rpcqm.fast.doors import rpc_start as _start_templates
+from rpcqm.fast.first_messages import FirstMessage
+from rpcqm.fast.formats.read_response import ReadAnswer, ReadResponse
+from rpcqm.interfaces import remote_read
 from rpcqm.interfaces._message_packet import host_of
-from rpcqm.interfaces._read_response import ReadAnswer, ReadResponse
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP, CallAdmission
-from rpcqm.qm.first_messages import FirstMessage
 from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.service import interfaces
 from tests.support.callers import Caller, CallServer, Served

@@ -18,14 +18,14 @@ from rpcqm.codec.interface import NULL
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV2
-from rpcqm.interfaces._receive_answers import (
+from rpcqm.fast.doors.rpc_receive_answers import (
     LEARNED_AT_ONCE,
     LEARNED_PER_SECOND,
     MOST_FORMS,
     MOST_KINDS,
     KnownAnswers,
 )
-from rpcqm.interfaces._received_response import Received, ReceivedResponse, Rooms
+from rpcqm.fast.formats.received_response import Received, ReceivedResponse, Rooms
 from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc import dispatch

@@ -8,10 +8,10 @@ import pytest
 
 from rpcqm.base.metrics import Histogram
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.fast.doors.rpc_lane import OF_LANE
+from rpcqm.fast.doors.rpc_send import SendRecogniser
+from rpcqm.fast.doors.rpc_send_lane import SendLane, TemplatedSend
 from rpcqm.interfaces._authentication import RemoteReadSecurity
-from rpcqm.interfaces._handle_lane import OF_LANE
-from rpcqm.interfaces._send_lane import SendLane, TemplatedSend
-from rpcqm.interfaces._send_templates import SendRecogniser
 from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel

@@ -10,7 +10,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
-from rpcqm.interfaces._send_lane import TemplatedSend
+from rpcqm.fast.doors.rpc_send_lane import TemplatedSend
 from rpcqm.qm.shadow import VARIABLE, Difference, Shadow
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ALICE

@@ -10,14 +10,14 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
-from rpcqm.interfaces._send_templates import (
+from rpcqm.fast.doors.rpc_send import (
     LEARNED_AT_ONCE,
     LEARNED_PER_SECOND,
     OF_HANDLE,
     TEMPLATES,
     SendTemplates,
 )
-from rpcqm.qm.turn import MOST_BYTES, MOST_MESSAGES
+from rpcqm.fast.turn import MOST_BYTES, MOST_MESSAGES
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ALICE
 from tests.support.dependent_client import Client, served_clients

@@ -3,7 +3,7 @@
 import pytest
 
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.interfaces._send_templates import SendRecogniser
+from rpcqm.fast.doors.rpc_send import SendRecogniser
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.dispatch import LOOKED_AT, PATIENCE
 from rpcqm.rpc.interface_registry import NCALRPC, CarefulPath

@@ -13,8 +13,8 @@ from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import INFINITE, VARENUM
 from rpcqm.dcom.automation import vocabulary
 from rpcqm.dcom.exporter import ObjectExporter
-from rpcqm.dcom.in_turn import InTurn
 from rpcqm.dcom.object_interfaces import object_interfaces, supports
+from rpcqm.fast.doors.com import InTurn
 from rpcqm.mqac.arguments import octets_variant
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.machine import Machine

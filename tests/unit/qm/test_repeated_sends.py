@@ -9,8 +9,8 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.fast.doors.api_sends import LEARNED_AT_ONCE, LONGEST_BODY, TEMPLATES, RepeatedSend
 from rpcqm.qm.access import LET_IN_AT_MOST, PREPARED_OCTETS
-from rpcqm.qm.repeated_sends import LEARNED_AT_ONCE, LONGEST_BODY, TEMPLATES, RepeatedSend
 from tests.support.callers import ALICE
 from tests.support.queue_manager import RunningQueueManager
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.srmp import templates
+from rpcqm.fast.formats import envelope_read as templates
+from rpcqm.fast.formats.envelope_read import LONGEST, EnvelopeTemplates
 from rpcqm.srmp.elements import Envelope, MessageId, Msmq, Stream, StreamId
 from rpcqm.srmp.reading import ReadEnvelope, parse_envelope
-from rpcqm.srmp.templates import LONGEST, EnvelopeTemplates
 from rpcqm.srmp.writing import write_envelope
 from tests.support.srmp_door import ORDERS, RECEIPTS, SENDER, SRMP, STREAM, Door, msmq
 from tests.support.srmp_samples import NAMES, full_envelope, sample

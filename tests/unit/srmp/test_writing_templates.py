@@ -13,11 +13,11 @@ from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
-from rpcqm.srmp import writing_templates
+from rpcqm.fast.formats import envelope_write as writing_templates
+from rpcqm.fast.formats.envelope_write import KEPT, Attached, WritingTemplates
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.outgoing import written
 from rpcqm.srmp.writing import write_envelope
-from rpcqm.srmp.writing_templates import KEPT, Attached, WritingTemplates
 from tests.support.http_network import SETTINGS, http_simulation
 from tests.support.http_sending import Sending
 

@@ -18,12 +18,12 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
-from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
+from rpcqm.fast.arrival_runs import ArrivalRun, ArrivalRuns
+from rpcqm.fast.requests import Kind, TemplatedMessage, TemplatedRemoval, composed_each
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import apply_changes
 from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.qm.shadow import wanted as shadow_wanted
-from rpcqm.qm.turn_requests import Kind, TemplatedMessage, TemplatedRemoval, composed_each
 from rpcqm.store.run_changes import are_held
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction

@@ -22,17 +22,17 @@ from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
+from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
+from rpcqm.fast.requests import Composed, Kind, composed_each
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.opening import Opening, is_name_for
 from rpcqm.qm.program_work import ProgramWork, Sending
 from rpcqm.qm.registry import QueueRegistry, RepeatedName
 from rpcqm.qm.sent_keys import Identifiers
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn import Turn
-from rpcqm.qm.turn_requests import Composed, Kind, composed_each
 
 TEMPLATES = 512
 """Packets that are kept; each has about two kilobytes."""

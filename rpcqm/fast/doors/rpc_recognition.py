@@ -5,8 +5,8 @@ from typing import Any
 
 from rpcqm.base.errors import RpcFault
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes, StubShape, StubShapes
-from rpcqm.qm.turn import Turn
+from rpcqm.fast.formats.stub_shapes import Holes, StubShape, StubShapes
+from rpcqm.fast.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.dispatch import find_handle

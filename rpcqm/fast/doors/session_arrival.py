@@ -8,13 +8,13 @@ from typing import NamedTuple
 from rpcqm.adm.message import NEVER as FOREVER
 from rpcqm.adm.queue import Queue
 from rpcqm.binary.connection.incoming_transfers import Changes, IncomingTransfer
-from rpcqm.binary.connection.known_shapes import Shape
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.connection.recent_messages import TakenRun, in_sequence
 from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.form import Alike, Values
-from rpcqm.qm.arrival_runs import ArrivalRun
+from rpcqm.fast.arrival_runs import ArrivalRun
+from rpcqm.fast.doors.session_shapes import Shape
+from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.qm.timers import expiry_at
 from rpcqm.store.records import NEVER
 

@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from rpcqm.base.metrics import stopwatch
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes
+from rpcqm.fast.doors.rpc_recognition import Recognition
+from rpcqm.fast.formats.stub_shapes import Holes
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import CallAdmission
-from rpcqm.interfaces._recognition import Recognition
-from rpcqm.qm.turn import Turn
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle

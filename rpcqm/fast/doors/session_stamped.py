@@ -9,10 +9,10 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.adm.message import Message
-from rpcqm.binary.connection.known_shapes import Shape
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import OutgoingSequence, Stamp
 from rpcqm.codec.packet.patch import set_sequence
+from rpcqm.fast.doors.session_shapes import Shape
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer

@@ -8,12 +8,9 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.identity import Identity
 from rpcqm.base.metrics import stopwatch
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.ndr.shapes import StubShape
-from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
-from rpcqm.interfaces._handle_lane import HandleLane
-from rpcqm.interfaces._recognition import Recognition
-from rpcqm.interfaces._sent_buffer import time_to_reach_queue
-from rpcqm.interfaces._sent_values import (
+from rpcqm.fast.doors.rpc_lane import HandleLane
+from rpcqm.fast.doors.rpc_recognition import Recognition
+from rpcqm.fast.doors.rpc_sent_values import (
     BODY,
     PRIORITY,
     TIME_TO_BE_RECEIVED,
@@ -21,8 +18,11 @@ from rpcqm.interfaces._sent_values import (
     SentValues,
     values_of,
 )
+from rpcqm.fast.formats.stub_shapes import StubShape
+from rpcqm.fast.requests import Composed, composed_each
+from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
+from rpcqm.interfaces._sent_buffer import time_to_reach_queue
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn_requests import Composed, composed_each
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.call import ABANDONED, Call
 from rpcqm.rpc.context_handle import ContextHandle
@@ -118,7 +118,7 @@ class SendLane(HandleLane[OpenForSending]):
 
 
 class TemplatedSend:
-    """A message on its way into a queue (`qm.turn`), and the request that brings it, in flight."""
+    """A message on its way into a queue (`fast.turn`), and the request in flight that brings it."""
 
     __slots__ = (
         "_association",

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.ndr.exact import Matched
-from rpcqm.codec.ndr.shape import Head, Holes, StubShape
 from rpcqm.codec.ndr.trace import Tracing
+from rpcqm.fast.formats.stub_exact import Matched
+from rpcqm.fast.formats.stub_shape import Head, Holes, StubShape
 
 __all__ = ["Holes", "StubShape", "StubShapes"]
 

@@ -25,8 +25,8 @@ from rpcqm.codec.packet.fields import (
     QUEUE_MANAGER_ADDRESS,
     SOURCE_QUEUE_MANAGER,
 )
-from rpcqm.codec.packet.form import Constants, PacketForm, Values
 from rpcqm.codec.packet.properties import MessagePropertiesStart
+from rpcqm.fast.formats.packet_form import Constants, PacketForm, Values
 
 MOST_FORMS = 4
 """Forms that each packet is tried with: those of a queue manager's peers are few."""

@@ -10,10 +10,10 @@ from rpcqm.adm.enums import EnqueueStatus
 from rpcqm.adm.message import NEVER, Envelope, Message
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import ANONYMOUS
+from rpcqm.fast.requests import Composed, Kind, composed_each
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.timers import expiry_at
-from rpcqm.qm.turn_requests import Composed, Kind, composed_each
 
 
 class ComposedMessage:

@@ -17,12 +17,12 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.fast.first_messages import FirstMessage, FirstMessages
+from rpcqm.fast.turn import Turn, gives_as_usual
 from rpcqm.qm.access import AccessControl
-from rpcqm.qm.first_messages import FirstMessage, FirstMessages
 from rpcqm.qm.leases import LONGEST_LEASE, SHORTEST_LEASE, Lease, LeasedMessage, Leases
 from rpcqm.qm.opening import Opening, is_name_for
 from rpcqm.qm.registry import QueueRegistry, RepeatedName
-from rpcqm.qm.turn import Turn, gives_as_usual
 
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 

@@ -19,7 +19,7 @@ from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_value
 from rpcqm.codec.bodies.kinds import BYTES, may_be_document, read_body
-from rpcqm.codec.packet.form import Contents, PacketForm, Values
+from rpcqm.fast.formats.packet_form import Contents, PacketForm, Values
 from rpcqm.operations.messages import Lease, Message, TakenMessage
 from rpcqm.operations.shapes import delivery, shown
 

@@ -8,10 +8,10 @@ from functools import partial
 
 from rpcqm.api import messages, models
 from rpcqm.api.asked import Asked, settled
-from rpcqm.api.received_texts import ReceivedTexts, told_carefully
-from rpcqm.api.repeated import OWN, Known, Quick
 from rpcqm.api.routes import Route
 from rpcqm.base.identity import Identity
+from rpcqm.fast.doors.api_requests import OWN, Known, Quick
+from rpcqm.fast.formats.received_json import ReceivedTexts, told_carefully
 from rpcqm.operations.messages import MessageOperations, RepeatedReceive, RepeatedSend
 
 

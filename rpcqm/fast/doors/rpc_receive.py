@@ -13,19 +13,19 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import CONSEQUENCES, FLAG_ALLOW_PEEK_WHEN_LOCKED, Message, MessagePosition
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes, StubShape
 from rpcqm.codec.types.mqvalues import (
     MQ_ACTION_PEEK_CURRENT,
     MQ_ACTION_RECEIVE,
 )
+from rpcqm.fast.doors.rpc_call import TemplatedCall
+from rpcqm.fast.doors.rpc_receive_answers import KnownAnswers, ReceiveTemplates
+from rpcqm.fast.doors.rpc_recognition import Recognition
+from rpcqm.fast.formats.stub_shapes import Holes, StubShape
+from rpcqm.fast.turn import Turn, gives_as_usual
 from rpcqm.interfaces._client_handles import ClientHandles
-from rpcqm.interfaces._receive_answers import KnownAnswers, ReceiveTemplates
-from rpcqm.interfaces._recognition import Recognition
 from rpcqm.qm.messages import MessageEvents
-from rpcqm.qm.turn import Turn, gives_as_usual
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
-from rpcqm.rpc.templated import TemplatedCall
 
 _PATIENCE, _LOOKED_AT = 256, 8
 """After so many requests in a row that were not answered here, one of so many is looked at."""
@@ -95,7 +95,7 @@ HOLES = Holes(
 
 
 class TemplatedReceive(TemplatedCall):
-    """A message on its way out of a queue, and the call that gets it (`qm.turn`)."""
+    """A message on its way out of a queue, and the call that gets it (`fast.turn`)."""
 
     __slots__ = ("_messages", "_position", "descriptor", "response")
 

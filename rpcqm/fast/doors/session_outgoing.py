@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from rpcqm.adm.message import NEVER
-from rpcqm.binary.connection.known_shapes import Shape
-from rpcqm.codec.packet.form import Alike, Values
+from rpcqm.fast.doors.session_shapes import Shape
+from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.qm.transfer import WaitingRun
 
 FOREVER = 1 << 63

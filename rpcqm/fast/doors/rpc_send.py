@@ -17,22 +17,22 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, OperationCodec, TransferSyntax
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.ndr.shapes import Holes, StubShape
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.codec.packet.sent_template import SentTemplate
 from rpcqm.codec.types.mqmq import OBJECTID
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMessageExResponse
+from rpcqm.fast.doors.rpc_lane import lane_of
+from rpcqm.fast.doors.rpc_recognition import Recognition
+from rpcqm.fast.doors.rpc_send_lane import OpenForSending, SendLane
+from rpcqm.fast.doors.rpc_sent_values import SendTemplate, values_of
+from rpcqm.fast.formats.sent_packet import SentTemplate
+from rpcqm.fast.formats.stub_shapes import Holes, StubShape
+from rpcqm.fast.requests import Kind
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
-from rpcqm.interfaces._handle_lane import lane_of
-from rpcqm.interfaces._recognition import Recognition
-from rpcqm.interfaces._send_lane import OpenForSending, SendLane
 from rpcqm.interfaces._sent_buffer import message_attributes
-from rpcqm.interfaces._sent_values import SendTemplate, values_of
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
-from rpcqm.qm.turn import Turn
-from rpcqm.qm.turn_requests import Kind
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath

@@ -4,9 +4,9 @@ A shape remembers an outcome of the careful decoder, which stays the only defini
 says: the octets around the values that change from request to request. The values of the next stub
 with the same octets there are cut out, without making a request.
 
-A shape is made by generating a function of what `codec.ndr.cut` has found. Then the careful decoder
-must tell what the shape tells, with random octets in each hole and things of other sizes in those
-of variable size; where it does not, there is no shape.
+A shape is made by generating a function of what `fast.formats.stub_cut` has found. Then the
+careful decoder must give the same values, with random octets in each hole and things of other
+sizes in those of variable size; where it does not, there is no shape.
 """
 
 import operator
@@ -15,7 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rpcqm.codec.idl.tree import String
-from rpcqm.codec.ndr.cut import (
+from rpcqm.codec.ndr.source import Source
+from rpcqm.codec.ndr.trace import Tracing
+from rpcqm.fast.formats.stub_check import agrees, value_at
+from rpcqm.fast.formats.stub_cut import (
     EVERYWHERE,
     Constant,
     Count,
@@ -27,10 +30,7 @@ from rpcqm.codec.ndr.cut import (
     Variable,
     cut,
 )
-from rpcqm.codec.ndr.exact import Matched, exact
-from rpcqm.codec.ndr.shape_check import agrees, value_at
-from rpcqm.codec.ndr.source import Source
-from rpcqm.codec.ndr.trace import Tracing
+from rpcqm.fast.formats.stub_exact import Matched, exact
 
 __all__ = ["Head", "Holes", "StubShape"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rpcqm.codec.idl.tree import String
-from rpcqm.codec.ndr.cut import EVERYWHERE, Count, Hole, Segment, Skipped, Variable, code_of
 from rpcqm.codec.ndr.source import Source
+from rpcqm.fast.formats.stub_cut import EVERYWHERE, Count, Hole, Segment, Skipped, Variable, code_of
 
 Values = tuple[Any, ...]
 Matched = Callable[[bytes], Values | None]

@@ -1,7 +1,7 @@
 """What rpc_ACReceiveMessageEx answers, by the shape of the request and the kind of message.
 
 `_received_buffer.fill` stays the only definition of what a message is in a buffer. Messages of one
-kind are those of one form of packets with the same constants (`codec.packet.form`).
+kind are those of one form of packets with the same constants (`fast.formats.packet_form`).
 """
 
 from collections import OrderedDict
@@ -13,7 +13,6 @@ from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult
 from rpcqm.codec.interface import NullPointer, OperationCodec
-from rpcqm.codec.packet.form import Constants, Contents, PacketForm, Values
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
@@ -21,14 +20,15 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExResponse
-from rpcqm.interfaces._received_buffer import fill
-from rpcqm.interfaces._received_response import (
+from rpcqm.fast.formats.packet_form import Constants, Contents, PacketForm, Values
+from rpcqm.fast.formats.received_response import (
     Received,
     ReceivedResponse,
     Rooms,
     UnplacedError,
     kind_of_label,
 )
+from rpcqm.interfaces._received_buffer import fill
 
 MOST_FORMS = 8
 """Forms that a packet is tried with: those of the messages that are read are few."""

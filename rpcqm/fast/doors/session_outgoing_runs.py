@@ -17,13 +17,13 @@ from rpcqm.adm.message import (
 )
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
-from rpcqm.binary.connection.outgoing_run import Leaving
 from rpcqm.binary.connection.outgoing_shadow import ChangesOf, Look, OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection, tokens_of
-from rpcqm.binary.connection.stamped_messages import Recognised
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.fast.doors.session_outgoing import Leaving
+from rpcqm.fast.doors.session_shapes import KnownShapes, Shape
+from rpcqm.fast.doors.session_stamped import Recognised
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import is_stamped_here
 

@@ -1,4 +1,4 @@
-"""What waits for the end of a turn: messages on their way, ends of reads (`qm.turn`)."""
+"""What waits for the end of a turn: messages on their way, ends of reads (`fast.turn`)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol

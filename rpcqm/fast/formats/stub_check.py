@@ -8,7 +8,8 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.idl.tree import String
-from rpcqm.codec.ndr.cut import (
+from rpcqm.codec.ndr.values import guid
+from rpcqm.fast.formats.stub_cut import (
     EVERYWHERE,
     Constant,
     Count,
@@ -19,7 +20,6 @@ from rpcqm.codec.ndr.cut import (
     Variable,
     code_of,
 )
-from rpcqm.codec.ndr.values import guid
 
 _SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 31, 4_095)
 """Elements that are tried in what is of variable size: each residue modulo eight, and more."""

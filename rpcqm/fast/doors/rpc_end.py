@@ -8,16 +8,16 @@ from typing import Any, Protocol
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.mqvalues import RR_ACK
 from rpcqm.codec.types.remoteread import R_EndReceiveResponse
+from rpcqm.fast.doors.rpc_call import TemplatedCall
+from rpcqm.fast.doors.rpc_lane import HandleRecogniser
+from rpcqm.fast.formats.stub_shapes import Holes
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import CallAdmission
-from rpcqm.interfaces._handle_lane import HandleRecogniser
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
-from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
-from rpcqm.rpc.templated import TemplatedCall
 
 HOLES = Holes(values=("phContext", "dwAck", "dwRequestId"))
 
@@ -30,7 +30,7 @@ class Opened(Protocol):
 
 
 class TemplatedEnd(TemplatedCall):
-    """The end of a read whose message is removed (`qm.turn`)."""
+    """The end of a read whose message is removed (`fast.turn`)."""
 
     __slots__ = ("_opened", "descriptor", "entry", "response")
 

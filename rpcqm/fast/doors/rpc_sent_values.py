@@ -5,9 +5,9 @@ from typing import Any, Final, NamedTuple
 from rpcqm.codec.interface import NULL
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY
-from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
+from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
+from rpcqm.fast.requests import Kind
 from rpcqm.interfaces._sent_buffer import MAXIMUM_PRIORITY
-from rpcqm.qm.turn_requests import Kind
 
 _NOTHING = bytes(20)
 

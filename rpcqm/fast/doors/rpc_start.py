@@ -10,17 +10,17 @@ from typing import Any
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr.shapes import Holes
 from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
+from rpcqm.fast.doors.rpc_lane import HandleRecogniser
+from rpcqm.fast.formats.read_response import ReadResponse
+from rpcqm.fast.formats.stub_shapes import Holes
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import CallAdmission
-from rpcqm.interfaces._handle_lane import HandleRecogniser
-from rpcqm.interfaces._read_response import ReadResponse
 from rpcqm.interfaces._receive_actions import RECEIVE, check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_at, times_of
 from rpcqm.qm.readers import AT_ONCE
 from rpcqm.qm.receive_actions import PEEKS
-from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.arrival_batch import Batch, Place
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
-from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.connection.recent_messages import Number, TakenRun
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE
 from rpcqm.codec.packet.fields import PACKET_SIZE
-from rpcqm.codec.packet.form import Alike, Values
-from rpcqm.qm.arrival_runs import ArrivalRuns
+from rpcqm.fast.arrival_runs import ArrivalRuns
+from rpcqm.fast.doors.session_arrival import Batch, Place
+from rpcqm.fast.doors.session_shapes import KnownShapes, Shape, is_usual_arrival
+from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.qm.protocol_records import apply_changes
 from rpcqm.store.transaction import StoreTransaction
 

@@ -1,0 +1,1 @@
+"""How requests, packets and answers that repeat are recognised and filled in."""

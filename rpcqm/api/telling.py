@@ -7,7 +7,12 @@ from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.operations.messages import Message
 
 VALUE_OCTETS = 32
-"""Octets of an answer that a value of a body counts as besides, for the time that it takes."""
+"""Bytes of a page that each value of a body counts as beside what is told of it.
+
+They stand for the time that a value takes.
+
+Bound `program.value_octets` [bytes]: the others are on the next page.
+"""
 
 Tell = Callable[[Message, DecodeBudget], dict[str, object]]
 """What is told of a message, of whose body no more is made than a budget allows."""

@@ -19,7 +19,10 @@ BACKLOG = 1024
 AT_ONCE = 64
 """Connections that are accepted before others get their turn."""
 PAUSE_SECONDS = 1.0
-"""How long nothing is accepted when the system has no descriptor left."""
+"""Time for which nothing is accepted when the system has no descriptor left.
+
+Bound `connections.pause_seconds` [seconds]: what waits to be accepted is looked at again.
+"""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 

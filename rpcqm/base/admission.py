@@ -4,13 +4,32 @@ import enum
 from collections import Counter
 
 OTHER_DESCRIPTORS = 128
-"""Open files of a process without a connection: the store, listening sockets, the loop."""
+"""Open files that are left for the store and the listening ports, besides an eighth of all.
+
+The store, the listening sockets and the loop need them.
+
+Bound `connections.other_descriptors` [descriptors]: fewer connections are let in than
+limits.connections says.
+"""
 LOCAL_RESERVE = 64
-"""Connections of the local socket beyond the bound, so that strangers do not shut it out."""
+"""Connections beyond all others for administrators on the local socket.
+
+So strangers do not shut out the local socket.
+
+Bound `connections.local_reserve` [connections]: a connection to the local socket is closed as soon
+as it is there.
+"""
 USERS_RESERVE = LOCAL_RESERVE // 2
-"""How many of these users of the machine may have that do not administrate."""
+"""How many of these are for other users of the machine as well.
+
+Bound `connections.users_reserve` [connections]: a connection to the local socket is closed as soon
+as it is there.
+"""
 FEWEST = 8
-"""Connections that are let in however few files may be open."""
+"""Connections that are let in however few files may be open.
+
+Bound `connections.fewest` [connections]: further connections are refused.
+"""
 
 
 def room_for_connections(descriptors: int) -> int:

@@ -21,16 +21,43 @@ from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.text import cut, visible
 
 LINES_AT_ONCE = 20
+"""Lines of one kind that one peer, or one account, may cause at once.
+
+Bound `log.lines_at_once` [lines]: the line is left out, and the next one tells how many were.
+"""
 LINES_PER_SECOND = 1
-"""Lines of one kind that one peer, or one account, may cause."""
+"""Lines of one kind that one peer, or one account, may cause in the long run.
+
+Bound `log.lines_per_second` [lines a second]: the line is left out, and the next one tells how many
+were.
+"""
 LINES_WITHOUT_PEER_AT_ONCE = 200
+"""Lines of one kind that name no peer and no account, at once.
+
+Bound `log.lines_without_peer_at_once` [lines]: the line is left out, and the next one tells how
+many were.
+"""
 LINES_WITHOUT_PEER_PER_SECOND = 20
-"""Lines of one kind that name neither."""
+"""Lines of one kind that name no peer and no account, in the long run.
+
+Bound `log.lines_without_peer_per_second` [lines a second]: the line is left out, and the next one
+tells how many were.
+"""
 PEERS = 4096
-"""Pairs of a peer and a kind of line with a rate of their own; others share one."""
+"""Peers, accounts and kinds of lines whose rates are told apart.
+
+Bound `log.peers` [rates]: all further peers share one rate.
+"""
 ITEMS = 64
-"""Items of a list that a line shows."""
+"""Items of a list in a line of the log.
+
+Bound `log.items` [items]: the others are left out.
+"""
 TRACEBACK_LINES = 100
+"""Lines of a traceback in the log.
+
+Bound `log.traceback_lines` [lines]: the lines in the middle are left out.
+"""
 
 
 class _Lines(structlog.PrintLogger):

@@ -23,20 +23,44 @@ Senders = tuple[str, ...]
 OPERATOR: Senders = ()
 """Of names that the operator has given: peers, the directory, settings."""
 THREADS = 8
+"""Names that are resolved at the same time for all accounts and addresses.
+
+Bound `names.threads` [names]: the name waits for its turn.
+"""
 THREADS_OF_ONE = 2
-"""Look-ups at the same time for all senders, and for one of them."""
+"""The same for one account or address.
+
+Bound `names.threads_of_one` [names]: the name waits for its turn.
+"""
 OWN_THREADS = 4
+"""The same for names of the configuration, of the directory and of this machine, besides.
+
+Bound `names.own_threads` [names]: the name waits for its turn.
+"""
 OWN_THREADS_OF_ONE = 3
 """The same for what the operator has named, and for all of it but this machine itself."""
 WAITING = 4096
+"""Names that wait to be resolved.
+
+Bound `names.waiting` [names]: the name counts as not resolved, until it is tried again.
+"""
 WAITING_OF_ONE = 256
-"""Names that wait for a thread, of all senders and of one."""
+"""The same for one account or address.
+
+Bound `names.waiting_of_one` [names]: the name counts as not resolved, until it is tried again.
+"""
 DEADLINE = 15_000
-"""Milliseconds after which a name counts as not resolved."""
+"""Time for a name to be resolved.
+
+Bound `names.deadline` [ms]: the name counts as not resolved, until it is tried again.
+"""
 REMEMBERED = 30_000
 """Milliseconds for which a failure is remembered, and an answer that came too late."""
 NAMES = 4096
-"""Names of which that is remembered; beyond, the oldest are forgotten."""
+"""Names that could not be resolved and are not asked for again for half a minute.
+
+Bound `names.remembered` [names]: the oldest is forgotten.
+"""
 
 _LOCAL = "localhost"
 

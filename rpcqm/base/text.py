@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 SHOWN_CHARACTERS = 256
-"""Characters of a text that a line of the log or an error shows."""
+"""Characters of each text in a line of the log or in an error.
+
+Bound `log.characters` [characters]: the text is cut, and its length is told.
+"""
 
 
 def cut(text: str) -> str:

@@ -14,9 +14,15 @@ from rpcqm.codec.packet.internal import PING_SIGNATURE, PingFlags, PingPacket
 
 PING_PORT = 3527
 PINGS_OF_ONE_ADDRESS = 10
-"""Questions of one address that are answered at once, and then in each second."""
+"""Pings of one address in a second that are answered.
+
+Bound `binary.pings_of_one_address` [pings]: the ping is not answered.
+"""
 PINGING_ADDRESSES = 1024
-"""Addresses whose questions are counted; the one that asked longest ago is forgotten first."""
+"""Addresses whose pings are counted.
+
+Bound `binary.pinging_addresses` [addresses]: the one that asked longest ago is forgotten.
+"""
 _MILLISECONDS_EACH = 1000 // PINGS_OF_ONE_ADDRESS
 _COOKIE = 0xFFFF_FFFF
 

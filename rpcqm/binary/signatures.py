@@ -37,7 +37,12 @@ _OLD_HASHES: dict[int, tuple[bytes, Callable[[bytes], bytes]]] = {
 }
 """Hashes that only this old protocol knows: the DigestInfo before the digest, and the digest."""
 MD2_OCTETS = 65_536
-"""MD2 takes sixty times as long as other hashes, while nothing else is done (G520)."""
+"""What a signature by the hash MD2 covers.
+
+MD2 takes sixty times as long as other hashes, while nothing else is done (G520).
+
+Bound `signatures.md2_octets` [octets]: a message at port 1801 counts as wrongly signed.
+"""
 
 
 def verified_level(packet: PacketMessage) -> MessageAuthenticationLevel | None:

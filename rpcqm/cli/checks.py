@@ -23,7 +23,7 @@ from rpcqm.base.admission import room_for_connections
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration, ConfigurationError
-from rpcqm.config.limits_reference import rows
+from rpcqm.config.limits_reference import bounds
 
 SYNCS = 20
 SLOW_SYNC = 0.02
@@ -243,9 +243,9 @@ def _open_files(running: ReadyFile) -> int | None:
 
 def check_bounds(patient: CheckedMachine) -> Iterator[CheckResult]:
     """What holds for callers, one line for each part of the queue manager."""
-    known = ((bound, value) for bound, _, value in rows(patient.configuration))
-    for part, group in groupby(known, key=lambda each: each[0].name.partition(".")[0]):
-        listed = ", ".join(f"{bound.name} {value:,}" for bound, value in group)
+    held = patient.configuration
+    for part, group in groupby(bounds(), key=lambda bound: bound.name.partition(".")[0]):
+        listed = ", ".join(f"{bound.name} {bound.value(held):,}" for bound in group)
         yield CheckResult("bounds", Level.GOOD, f"In force of {part}: {listed}.")
 
 

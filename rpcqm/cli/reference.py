@@ -17,7 +17,7 @@ from rpcqm.cli.options import add_server_options
 from rpcqm.cli.parser import Parser
 from rpcqm.cli.parser_tree import argument_name, commands_of, common_groups
 from rpcqm.config import Configuration
-from rpcqm.config.limits_reference import Bound, rows
+from rpcqm.config.limits_reference import Bound, bounds
 from rpcqm.config.schema import Setting, settings, switches
 
 ROOT = Path(__file__).parents[2]
@@ -135,14 +135,15 @@ def _with(text: str, begin: str, end: str, table: str) -> str:
 def limits_reference() -> str:
     """docs/limits.md."""
     table = "".join(
-        f"| `{bound.name}` | {_amount(bound, value)} | {text} | {_sentence(bound.beyond)} |\n"
-        for bound, text, value in rows(Configuration())
+        f"| `{bound.name}` | {_amount(bound)} | {bound.text} | {_sentence(bound.beyond)} |\n"
+        for bound in bounds()
     )
     heading = "| Bound | Default | What it bounds | Beyond it |\n|---|---|---|---|\n"
     return f"{LIMITS_HEADING}{heading}{table}"
 
 
-def _amount(bound: Bound, value: int) -> str:
+def _amount(bound: Bound) -> str:
+    value = bound.value(Configuration())
     return f"{value:,}" if bound.is_setting else f"{value:,} {bound.unit} (fixed)"
 
 

@@ -14,7 +14,12 @@ from rpcqm.codec.security.permissions import QUEUE
 from rpcqm.codec.types.mqvalues import INFINITE
 
 LARGEST_FILE = 64 << 20
-"""Bytes of a file: 10,000 queues with all their properties take half of that."""
+"""Size of a file that `rpcqm migrate windows` reads.
+
+10,000 queues with all their properties take half of that.
+
+Bound `file.windows_export_octets` [octets]: the file is refused in one sentence.
+"""
 PAGE = "docs/coming-from-windows.md has the commands for Windows"
 MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -1,10 +1,10 @@
 """What an operator can set: names, defaults, checks, and where a value came from."""
 
 from rpcqm.config.check import check_file
+from rpcqm.config.limits_section import LimitsSection
 from rpcqm.config.load import check, load
 from rpcqm.config.schema import (
     Configuration,
-    LimitsSection,
     LoggingSection,
     RemoteSection,
     SecuritySection,

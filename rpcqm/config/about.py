@@ -27,3 +27,5 @@ class About:
     """The unit of a bare number; a text such as `5s` or `5MB` has its own."""
     check: Callable[[str], None] | None = None
     """Raises ValueError for a text that it cannot be, with a reason that goes on after its name."""
+    beyond: str = ""
+    """What happens when callers want more, for a setting that bounds them."""

@@ -74,22 +74,43 @@ class DcomSection:
             "and not the error of the specification.",
         ),
     ] = False
-    objects: Annotated[int, About("Objects that clients hold, of all together.", (1, _MOST))] = (
-        200_000
-    )
+    objects: Annotated[
+        int,
+        About(
+            "Objects that clients hold, of all together.",
+            (1, _MOST),
+            beyond="the call that makes one gets E_OUTOFMEMORY",
+        ),
+    ] = 200_000
     objects_per_caller: Annotated[
-        int, About("Objects that one caller holds; each takes about 1 KiB.", (1, _MOST))
+        int,
+        About(
+            "Objects that one caller holds; each takes about 1 KiB.",
+            (1, _MOST),
+            beyond="the call that makes one gets E_OUTOFMEMORY",
+        ),
     ] = 20_000
     octets_per_caller: Annotated[
         int,
         About(
             "Octets of messages, names and other texts in the objects of one caller.",
             (1 << 12, 1 << 40),
+            beyond="what would take more is refused with MQ_ERROR_INSUFFICIENT_RESOURCES",
         ),
     ] = 1 << 28
     waiting_calls_per_caller: Annotated[
-        int, About("Calls of one caller that wait, in `Receive` for instance.", (1, _MOST))
+        int,
+        About(
+            "Calls of one caller that wait, in `Receive` for instance.",
+            (1, _MOST),
+            beyond="the call is refused",
+        ),
     ] = 1_000
     ping_sets_per_caller: Annotated[
-        int, About("Sets of objects by which one caller says that it is there.", (1, _MOST))
+        int,
+        About(
+            "Sets of objects by which one caller says that it is there.",
+            (1, _MOST),
+            beyond="the ping is answered with ERROR_NOT_ENOUGH_QUOTA",
+        ),
     ] = 1_000

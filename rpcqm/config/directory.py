@@ -47,7 +47,10 @@ from rpcqm.config.load import parse_toml, read_toml
 from rpcqm.config.values import ConfigurationError
 
 MAXIMUM_DIRECTORY = 16 << 20
-"""Octets of a directory file."""
+"""Size of a directory file.
+
+Bound `file.directory_octets` [octets]: the file is refused in one sentence.
+"""
 
 _log = get_logger("config")
 

@@ -44,6 +44,10 @@ _NOT_IN_FILES: dict[type[DirectoryObject], frozenset[str]] = {
 """Attributes that a file cannot set, and that only each queue manager knows of itself."""
 
 MOST_MISTAKES = 100
+"""Mistakes of a directory file that are told.
+
+Bound `file.directory_mistakes` [mistakes]: the others are not looked for.
+"""
 
 Row = dict[str, Any]
 T = TypeVar("T")

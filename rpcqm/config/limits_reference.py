@@ -1,29 +1,78 @@
 """The bounds on everything that a stranger can make grow: names, values, and consequences.
 
-docs/limits.md and `rpcqm doctor` are made from this table. A test requires for each row a test with
-its name (`@pytest.mark.bound`).
+docs/limits.md and `rpcqm doctor` are made from what stands beside the constants and settings that
+hold them. A test requires for each bound a test with its name (`@pytest.mark.bound`).
 """
 
 import importlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
+from pathlib import Path
 
-from rpcqm.config.schema import Configuration, Setting, settings
+from rpcqm.config.schema import Configuration, settings
+
+PACKAGE = Path(__file__).parents[1]
+SUBJECTS = [
+    "limits",
+    "connections",
+    "rpc",
+    "guard",
+    "log",
+    "outgoing",
+    "names",
+    "binary",
+    "strangers",
+    "srmp",
+    "packet",
+    "http",
+    "signatures",
+    "body",
+    "file",
+    "backup",
+    "identity",
+    "overview",
+    "dcom",
+    "leases",
+    "metrics",
+    "program",
+    "dead_letters",
+    "routing",
+    "traces",
+    "otel",
+    "events",
+    "tokens",
+    "console",
+]
+"""What bounds are of, the first part of their names, in the order of the page."""
+MARK = "Bound `"
+"""How the last paragraph begins of the text beside a constant that is a bound.
+
+The whole of it is "Bound `NAME` [UNIT]: CONSEQUENCE."; the first paragraph says what is bounded.
+"""
+_DECLARED = re.compile(
+    r"^(?P<indent> *)(?P<constant>\w+)(?:: \w+)? = .+\n"
+    r' *"""(?P<text>(?:(?!""")(?s:.))+?)\n\n'
+    rf" *{MARK}(?P<name>[a-z0-9_.]+)` \[(?P<unit>[^]]+)\]: "
+    r'(?P<beyond>(?:(?!""")(?s:.))+?)\.\n *"""',
+    re.MULTILINE,
+)
+_CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """One bound.
 
-    `name` is the key of a setting, or a name of its own where the bound is fixed; then `text` says
-    what it bounds, `where` is the module and the attribute that hold its value, and `unit` what
-    that counts.
+    `name` is the key of a setting, or a name of its own where the bound is fixed; then `where` is
+    the module and the attribute that hold its value, and `unit` what that counts.
     """
 
     name: str
     beyond: str
-    text: str = ""
+    text: str
     where: str = ""
     unit: str = ""
 
@@ -46,294 +95,7 @@ class Bound:
         return int(found)
 
 
-REFUSED = "the call is refused"
-CLOSED = "the connection is closed"
-BAD_REQUEST = "the request is answered with 400, and the connection closed"
-_OCTETS_TOLD = "the body is told by its octets, with the reason"
-
-BOUNDS: tuple[Bound, ...] = (
-    # Connections.
-    Bound("limits.connections", "a connection is closed as soon as it is there"),
-    Bound("limits.connections_per_address", "a connection is closed as soon as it is there"),
-    Bound("limits.unauthenticated_seconds", CLOSED),
-    Bound(
-        "connections.local_reserve",
-        "a connection to the local socket is closed as soon as it is there",
-        "Connections beyond all others for administrators on the local socket.",
-        "rpcqm.base.admission:LOCAL_RESERVE",
-        "connections",
-    ),
-    Bound(
-        "connections.users_reserve",
-        "a connection to the local socket is closed as soon as it is there",
-        "How many of these are for other users of the machine as well.",
-        "rpcqm.base.admission:USERS_RESERVE",
-        "connections",
-    ),
-    Bound(
-        "connections.other_descriptors",
-        "fewer connections are let in than limits.connections says",
-        "Open files that are left for the store and the listening ports, besides an eighth of all.",
-        "rpcqm.base.admission:OTHER_DESCRIPTORS",
-        "descriptors",
-    ),
-    Bound(
-        "connections.fewest",
-        "further connections are refused",
-        "Connections that are let in however few files may be open.",
-        "rpcqm.base.admission:FEWEST",
-        "connections",
-    ),
-    Bound(
-        "connections.pause_seconds",
-        "what waits to be accepted is looked at again",
-        "Time for which nothing is accepted when the system has no descriptor left.",
-        "rpcqm.base.acceptor:PAUSE_SECONDS",
-        "seconds",
-    ),
-    Bound("limits.unsent_bytes", CLOSED),
-    Bound("limits.held_bytes", "the connections that hold most are closed"),
-    Bound("limits.unread_seconds", CLOSED),
-    Bound("limits.unfinished_seconds", CLOSED),
-    Bound("limits.idle_seconds", CLOSED),
-    Bound("limits.stop_seconds", "what is not answered is cut off"),
-    # Calls.
-    Bound("limits.calls", "the call is refused with nca_s_server_too_busy"),
-    Bound("limits.waiting_calls", "the call is refused with nca_s_server_too_busy"),
-    Bound("limits.call_bytes", "the call is refused, and the connection is closed"),
-    Bound("limits.call_fragments", "the call is refused, and the connection is closed"),
-    Bound("limits.contexts", "the context is refused with local_limit_exceeded"),
-    Bound("limits.security_contexts", "the authentication is refused"),
-    Bound("limits.handles", REFUSED),
-    Bound("limits.cursors", "the call is refused with MQ_ERROR_INSUFFICIENT_RESOURCES"),
-    Bound(
-        "rpc.fragment_size",
-        CLOSED,
-        "Size of one fragment of a request.",
-        "rpcqm.rpc.limits:Limits.fragment_size",
-        "octets",
-    ),
-    Bound(
-        "rpc.token_size",
-        CLOSED,
-        "Size of a PDU with a leg of authentication.",
-        "rpcqm.rpc.limits:Limits.token_size",
-        "octets",
-    ),
-    Bound(
-        "rpc.nesting",
-        "the call is refused with RPC_X_BAD_STUB_DATA",
-        "Structures of an argument that hold others of their kind.",
-        "rpcqm.codec.ndr.decode:MAXIMUM_DEPTH",
-        "levels",
-    ),
-    Bound(
-        "rpc.pending_reads",
-        "the read is refused with MQ_ERROR_INSUFFICIENT_RESOURCES",
-        "Reads of one open queue by RemoteRead that have begun and not ended.",
-        "rpcqm.interfaces._pending:MAXIMUM_ENTRIES",
-        "reads",
-    ),
-    Bound(
-        "rpc.pending_reads_of_qm2qm",
-        "the read is refused with MQ_ERROR_INSUFFICIENT_RESOURCES",
-        "Reads of one open queue by qm2qm that have begun and not ended.",
-        "rpcqm.interfaces.qm2qm:MAXIMUM_READS",
-        "reads",
-    ),
-    Bound(
-        "rpc.endpoint_maps",
-        "all of them are forgotten, and made anew when they are asked for",
-        "Addresses for which the endpoint mapper keeps a map.",
-        "rpcqm.rpc.endpoint_mapper:MOST_MAPS",
-        "addresses",
-    ),
-    # Guesses at passwords.
-    Bound(
-        "guard.free_guesses",
-        "the next attempt is refused unseen for a while",
-        "Wrong passwords for one account from one address in a minute.",
-        "rpcqm.rpc.security.logon_throttle:FREE_GUESSES",
-        "guesses",
-    ),
-    Bound(
-        "guard.first_delay",
-        "the next attempt is looked at",
-        "Time for which the sixth wrong password puts off the next attempt; it doubles.",
-        "rpcqm.rpc.security.logon_throttle:FIRST_DELAY",
-        "milliseconds",
-    ),
-    Bound(
-        "guard.longest_delay",
-        "the next attempt is looked at",
-        "Time for which any wrong password puts off the next attempt.",
-        "rpcqm.rpc.security.logon_throttle:LONGEST_DELAY",
-        "milliseconds",
-    ),
-    Bound(
-        "guard.forgotten_after",
-        "the next delay is the first again",
-        "Time without a wrong password, after a delay, for which the delay is remembered.",
-        "rpcqm.rpc.security.logon_throttle:FORGOTTEN_AFTER",
-        "milliseconds",
-    ),
-    Bound(
-        "guard.guesses_of_address",
-        "accounts that have not logged on from there are refused unseen for the rest of it",
-        "Wrong passwords from one address in a minute, for all accounts together.",
-        "rpcqm.rpc.security.logon_throttle:GUESSES_OF_ADDRESS",
-        "guesses",
-    ),
-    Bound(
-        "guard.accounts_of_address",
-        "the account that is not slowed, and was guessed at first, is forgotten",
-        "Accounts that are remembered for one address.",
-        "rpcqm.rpc.security.logon_throttle:ACCOUNTS_OF_ADDRESS",
-        "accounts",
-    ),
-    Bound(
-        "guard.addresses",
-        "the one that has guessed least recently is forgotten",
-        "Addresses remembered as having guessed wrong, and as many again that are slowed.",
-        "rpcqm.rpc.security.logon_throttle:ADDRESSES",
-        "addresses",
-    ),
-    Bound(
-        "guard.logged_on",
-        "the one that logged on least recently is forgotten",
-        "Accounts, each with an address, that are remembered as having logged on.",
-        "rpcqm.rpc.security.logon_throttle:LOGGED_ON",
-        "accounts",
-    ),
-    Bound(
-        "guard.name_characters",
-        "the rest does not count",
-        "Characters by which accounts are told apart.",
-        "rpcqm.rpc.security.logon_throttle:LONGEST_NAME",
-        "characters",
-    ),
-    # The log.
-    Bound(
-        "log.characters",
-        "the text is cut, and its length is told",
-        "Characters of each text in a line of the log or in an error.",
-        "rpcqm.base.text:SHOWN_CHARACTERS",
-        "characters",
-    ),
-    Bound(
-        "log.items",
-        "the others are left out",
-        "Items of a list in a line of the log.",
-        "rpcqm.base.log:ITEMS",
-        "items",
-    ),
-    Bound(
-        "log.traceback_lines",
-        "the lines in the middle are left out",
-        "Lines of a traceback in the log.",
-        "rpcqm.base.log:TRACEBACK_LINES",
-        "lines",
-    ),
-    Bound(
-        "log.lines_at_once",
-        "the line is left out, and the next one tells how many were",
-        "Lines of one kind that one peer, or one account, may cause at once.",
-        "rpcqm.base.log:LINES_AT_ONCE",
-        "lines",
-    ),
-    Bound(
-        "log.lines_per_second",
-        "the line is left out, and the next one tells how many were",
-        "Lines of one kind that one peer, or one account, may cause in the long run.",
-        "rpcqm.base.log:LINES_PER_SECOND",
-        "lines a second",
-    ),
-    Bound(
-        "log.lines_without_peer_at_once",
-        "the line is left out, and the next one tells how many were",
-        "Lines of one kind that name no peer and no account, at once.",
-        "rpcqm.base.log:LINES_WITHOUT_PEER_AT_ONCE",
-        "lines",
-    ),
-    Bound(
-        "log.lines_without_peer_per_second",
-        "the line is left out, and the next one tells how many were",
-        "Lines of one kind that name no peer and no account, in the long run.",
-        "rpcqm.base.log:LINES_WITHOUT_PEER_PER_SECOND",
-        "lines a second",
-    ),
-    Bound(
-        "log.peers",
-        "all further peers share one rate",
-        "Peers, accounts and kinds of lines whose rates are told apart.",
-        "rpcqm.base.log:PEERS",
-        "rates",
-    ),
-    # Queues to other queue managers, and the names of these.
-    Bound(
-        "limits.outgoing_queues",
-        "a send to elsewhere is refused with MQ_ERROR_INSUFFICIENT_RESOURCES, a message to be "
-        "passed on with MQMSG_CLASS_NACK_Q_EXCEED_QUOTA or 500, and an acknowledgement dropped",
-    ),
-    Bound("limits.outgoing_queues_per_account", "the same for its sends"),
-    Bound("limits.outgoing_queues_per_source", "the same for its messages"),
-    Bound(
-        "outgoing.origins_in_log",
-        "the origin that was refused longest ago is logged anew",
-        "Accounts and addresses whose refused queues are told once a minute each.",
-        "rpcqm.qm.outgoing_bounds:TOLD",
-        "origins",
-    ),
-    Bound(
-        "names.threads",
-        "the name waits for its turn",
-        "Names that are resolved at the same time for all accounts and addresses.",
-        "rpcqm.base.resolver:THREADS",
-        "names",
-    ),
-    Bound(
-        "names.threads_of_one",
-        "the name waits for its turn",
-        "The same for one account or address.",
-        "rpcqm.base.resolver:THREADS_OF_ONE",
-        "names",
-    ),
-    Bound(
-        "names.own_threads",
-        "the name waits for its turn",
-        "The same for names of the configuration, of the directory and of this machine, besides.",
-        "rpcqm.base.resolver:OWN_THREADS",
-        "names",
-    ),
-    Bound(
-        "names.waiting",
-        "the name counts as not resolved, until it is tried again",
-        "Names that wait to be resolved.",
-        "rpcqm.base.resolver:WAITING",
-        "names",
-    ),
-    Bound(
-        "names.waiting_of_one",
-        "the name counts as not resolved, until it is tried again",
-        "The same for one account or address.",
-        "rpcqm.base.resolver:WAITING_OF_ONE",
-        "names",
-    ),
-    Bound(
-        "names.deadline",
-        "the name counts as not resolved, until it is tried again",
-        "Time for a name to be resolved.",
-        "rpcqm.base.resolver:DEADLINE",
-        "ms",
-    ),
-    Bound(
-        "names.remembered",
-        "the oldest is forgotten",
-        "Names that could not be resolved and are not asked for again for half a minute.",
-        "rpcqm.base.resolver:NAMES",
-        "names",
-    ),
-    # Messages of other queue managers.
+_OTHERS: tuple[Bound, ...] = (
     Bound(
         "binary.transfers",
         "of the address from which most come, the one that was used longest ago is read from the "
@@ -358,54 +120,11 @@ BOUNDS: tuple[Bound, ...] = (
         "characters",
     ),
     Bound(
-        "strangers.queues",
-        "the acknowledgement is dropped",
-        "Outgoing queues for acknowledgements to strangers.",
-        "rpcqm.qm.acknowledgement_queues:QUEUES_AT_MOST",
-        "queues",
-    ),
-    Bound(
-        "strangers.queues_of_one_source",
-        "the acknowledgement is dropped",
-        "The same for messages from one address.",
-        "rpcqm.qm.acknowledgement_queues:QUEUES_OF_ONE_SOURCE",
-        "queues",
-    ),
-    Bound(
-        "strangers.bytes",
-        "the acknowledgement is dropped",
-        "What waits in all of these queues together.",
-        "rpcqm.qm.acknowledgement_queues:BYTES_AT_MOST",
-        "octets",
-    ),
-    Bound(
-        "strangers.dead_letters",
-        "a refused message from elsewhere is not kept",
-        "What the dead-letter queue holds at most when a message from elsewhere joins it that "
-        "could not be delivered here.",
-        "rpcqm.qm.acknowledgements:STRANGERS_DEAD_LETTERS",
-        "KB",
-    ),
-    Bound(
         "binary.places",
         "the one that was tried longest ago is forgotten",
         "Addresses and ports whose failed attempts to connect are remembered.",
         "rpcqm.binary.connection.attempts:PLACES",
         "places",
-    ),
-    Bound(
-        "binary.pings_of_one_address",
-        "the ping is not answered",
-        "Pings of one address in a second that are answered.",
-        "rpcqm.binary.ping:PINGS_OF_ONE_ADDRESS",
-        "pings",
-    ),
-    Bound(
-        "binary.pinging_addresses",
-        "the one that asked longest ago is forgotten",
-        "Addresses whose pings are counted.",
-        "rpcqm.binary.ping:PINGING_ADDRESSES",
-        "addresses",
     ),
     Bound(
         "binary.violations",
@@ -422,20 +141,6 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
-        "srmp.message",
-        "the request is answered with 400",
-        "Body and extension of a message that comes by HTTP.",
-        "rpcqm.codec.packet.base:LARGEST_BODY_BY_HTTP",
-        "B",
-    ),
-    Bound(
-        "srmp.hops",
-        "the request is answered with 400",
-        "Hosts by which a message by HTTP has come that is for another machine.",
-        "rpcqm.srmp.hops:MAXIMUM_HOPS",
-        "hosts",
-    ),
-    Bound(
         "srmp.streams",
         "of the address from which most have come, the one that was used longest ago is forgotten",
         "Streams of transactional messages by HTTP of which it is known how far they have come.",
@@ -449,42 +154,6 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.srmp.connection.incoming_streams:LONGEST_URL",
         "characters",
     ),
-    Bound(
-        "srmp.history",
-        "of the address from which most have come, the oldest is forgotten",
-        "Messages by HTTP that are known again when they come a second time.",
-        "rpcqm.srmp.settings:SrmpSettings.history_size",
-        "messages",
-    ),
-    Bound(
-        "srmp.envelope_templates",
-        "that which was used longest ago is forgotten, and such envelopes are parsed again",
-        "Forms of envelopes that are known again without parsing them.",
-        "rpcqm.srmp.settings:SrmpSettings.envelope_templates",
-        "forms",
-    ),
-    Bound(
-        "srmp.template_envelope",
-        "it is parsed each time that it comes",
-        "Longest envelope whose form is remembered.",
-        "rpcqm.fast.formats.envelope_read:LONGEST",
-        "octets",
-    ),
-    Bound(
-        "srmp.template_request",
-        "it is composed each time",
-        "Longest request of which the packet is composed like one before.",
-        "rpcqm.codec.packet.template:LONGEST",
-        "octets",
-    ),
-    Bound(
-        "packet.remembered_headers",
-        "where its properties start is found each time",
-        "Where the properties start at most in packets whose headers are compared with the last.",
-        "rpcqm.codec.packet.user_message:LONGEST_HEADERS",
-        "octets",
-    ),
-    # Shapes of stubs.
     Bound(
         "rpc.request_shapes",
         "one that was not found lately is forgotten, and such requests are decoded again",
@@ -520,7 +189,6 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.fast.formats.stub_shapes:LONGEST",
         "octets",
     ),
-    # Request templates.
     Bound(
         "rpc.request_templates",
         "the one that was used longest ago is forgotten",
@@ -664,273 +332,10 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     Bound(
         "binary.unsent_bytes",
-        CLOSED,
+        "the connection is closed",
         "What one connection has not taken of what was sent to it.",
         "rpcqm.binary.connection.tcp:UNSENT_BYTES",
         "octets",
-    ),
-    # Messages over HTTP.
-    Bound(
-        "http.line_bytes",
-        BAD_REQUEST,
-        "Target of a request.",
-        "rpcqm.http.limits:LINE_BYTES",
-        "octets",
-    ),
-    Bound(
-        "http.field_bytes",
-        BAD_REQUEST,
-        "Name of a header, and its value.",
-        "rpcqm.http.limits:FIELD_BYTES",
-        "octets",
-    ),
-    Bound(
-        "http.headers",
-        BAD_REQUEST,
-        "Headers of a request.",
-        "rpcqm.http.limits:HEADERS",
-        "headers",
-    ),
-    Bound(
-        "http.answer_bytes",
-        "the connection is closed, and the answer counts",
-        "Body of an answer to what is sent from here, which is read away.",
-        "rpcqm.http.client_session:ANSWER_BYTES",
-        "octets",
-    ),
-    Bound(
-        "http.places",
-        "places whose connections are not in use are forgotten",
-        "Places to which connections are kept, and names whose addresses are remembered.",
-        "rpcqm.http.client:PLACES",
-        "places",
-    ),
-    # Bodies, for programs that ask what is in them (G102).
-    Bound(
-        "body.dotnet_depth",
-        "the body is refused with an error before anything is made of it",
-        "Objects and arrays of .NET within each other.",
-        "rpcqm.codec.bodies.dotnet_binary:MAXIMUM_DEPTH",
-        "levels",
-    ),
-    Bound(
-        "body.free_values",
-        _OCTETS_TOLD,
-        "Values that a body of .NET, in JSON or XML may hold however small it is.",
-        "rpcqm.codec.bodies.budget:FREE_VALUES",
-        "values",
-    ),
-    Bound(
-        "body.octets_per_value",
-        _OCTETS_TOLD,
-        "Octets of such a body for each value that it may hold besides.",
-        "rpcqm.codec.bodies.budget:OCTETS_PER_VALUE",
-        "octets",
-    ),
-    Bound(
-        "body.free_octets",
-        _OCTETS_TOLD,
-        "Octets of JSON that are told of any body however small it is.",
-        "rpcqm.codec.bodies.budget:FREE_OCTETS",
-        "octets",
-    ),
-    Bound(
-        "body.told_per_octet",
-        _OCTETS_TOLD,
-        "Octets of JSON that are told of any body besides, for each of its own.",
-        "rpcqm.codec.bodies.budget:TOLD_PER_OCTET",
-        "octets",
-    ),
-    Bound(
-        "body.longest_decoded",
-        "it is decoded by `/body?decode=true` and by pages on request, in a thread of its own",
-        "Octets of a body that is decoded for every program and page that looks at it.",
-        "rpcqm.codec.bodies.described:LONGEST_DECODED",
-        "octets",
-    ),
-    Bound(
-        "program.value_octets",
-        "the others are on the next page",
-        "Bytes of a page that each value of a body counts as beside what is told of it.",
-        "rpcqm.api.telling:VALUE_OCTETS",
-        "bytes",
-    ),
-    Bound(
-        "body.json_depth",
-        _OCTETS_TOLD,
-        "Objects and arrays of JSON within each other.",
-        "rpcqm.codec.bodies.kinds:MAXIMUM_JSON_DEPTH",
-        "levels",
-    ),
-    Bound(
-        "body.xml_depth",
-        "the body is refused with an error before anything is made of it",
-        "Elements of XML within each other.",
-        "rpcqm.codec.bodies.xml_bounds:MAXIMUM_DEPTH",
-        "levels",
-    ),
-    Bound(
-        "body.xml_nodes",
-        "the body is refused with an error before anything is made of it",
-        "Elements and attributes of a body in XML.",
-        "rpcqm.codec.bodies.xml_bounds:MAXIMUM_NODES",
-        "nodes",
-    ),
-    Bound(
-        "body.xml_name",
-        "the body is refused with an error before anything is made of it",
-        "Size of a name in XML, with its namespace.",
-        "rpcqm.codec.bodies.xml_bounds:MAXIMUM_NAME",
-        "characters",
-    ),
-    Bound(
-        "body.xml_names",
-        "the body is refused with an error before anything is made of it",
-        "Size of all names that differ in a body in XML.",
-        "rpcqm.codec.bodies.xml_bounds:MAXIMUM_NAMES",
-        "characters",
-    ),
-    # Envelopes of messages over HTTP (G203).
-    Bound(
-        "srmp.envelope",
-        "the request is answered by 400",
-        "Size of the envelope of a message over HTTP.",
-        "rpcqm.srmp.xml:MAXIMUM_ENVELOPE",
-        "octets",
-    ),
-    Bound(
-        "srmp.envelope_nodes",
-        "the request is answered by 400",
-        "Elements and attributes of an envelope.",
-        "rpcqm.srmp.xml:MAXIMUM_NODES",
-        "nodes",
-    ),
-    Bound(
-        "srmp.part_headers",
-        "the request is answered by 400",
-        "Size of the headers of a part of a request.",
-        "rpcqm.srmp.multipart:MAXIMUM_PART_HEADERS",
-        "octets",
-    ),
-    Bound(
-        "signatures.key_bits",
-        "a message over HTTP counts as unsigned, one at port 1801 as wrongly signed",
-        "Key of the certificate that comes with a signature.",
-        "rpcqm.codec.security.verifying_keys:KEY_BITS",
-        "bits",
-    ),
-    Bound(
-        "signatures.exponent_bits",
-        "a message over HTTP counts as unsigned, one at port 1801 as wrongly signed",
-        "Public exponent of an RSA key that comes with a signature.",
-        "rpcqm.codec.security.verifying_keys:EXPONENT_BITS",
-        "bits",
-    ),
-    Bound(
-        "signatures.md2_octets",
-        "a message at port 1801 counts as wrongly signed",
-        "What a signature by the hash MD2 covers.",
-        "rpcqm.binary.signatures:MD2_OCTETS",
-        "octets",
-    ),
-    # Files that were made elsewhere (G104).
-    Bound(
-        "file.list_items",
-        "the file is refused in one sentence",
-        "Items of a list in a configuration file, such as the maps of `[srmp]`.",
-        "rpcqm.config.lists:MAXIMUM_ITEMS",
-        "items",
-    ),
-    Bound(
-        "file.configuration_octets",
-        "the file is refused in one sentence",
-        "Size of a configuration file.",
-        "rpcqm.config.load:MAXIMUM_CONFIGURATION",
-        "octets",
-    ),
-    Bound(
-        "file.windows_export_octets",
-        "the file is refused in one sentence",
-        "Size of a file that `rpcqm migrate windows` reads.",
-        "rpcqm.cli.windows_export:LARGEST_FILE",
-        "octets",
-    ),
-    Bound(
-        "file.configuration_lines",
-        "the file is refused in one sentence",
-        "Lines of a configuration file.",
-        "rpcqm.config.load:MAXIMUM_LINES",
-        "lines",
-    ),
-    Bound(
-        "file.depth",
-        "the file is refused in one sentence",
-        "Tables and lists of such a file within each other, the file itself among them.",
-        "rpcqm.config.load:MAXIMUM_DEPTH",
-        "levels",
-    ),
-    Bound(
-        "file.directory_octets",
-        "the file is refused in one sentence",
-        "Size of a directory file.",
-        "rpcqm.config.directory:MAXIMUM_DIRECTORY",
-        "octets",
-    ),
-    Bound(
-        "file.directory_mistakes",
-        "the others are not looked for",
-        "Mistakes of a directory file that are told.",
-        "rpcqm.config.directory_objects:MOST_MISTAKES",
-        "mistakes",
-    ),
-    Bound(
-        "backup.note_octets",
-        "the backup is refused as damaged",
-        "Size of the note of a backup.",
-        "rpcqm.store.backup:MAXIMUM_NOTE",
-        "octets",
-    ),
-    Bound(
-        "backup.levels",
-        "the backup is refused before anything is made",
-        "Directories of a backup within each other, itself among them.",
-        "rpcqm.store.backup:DEEPEST",
-        "levels",
-    ),
-    Bound(
-        "backup.files",
-        "the backup is refused before anything is made",
-        "Files of a backup.",
-        "rpcqm.store.backup:MAXIMUM_FILES",
-        "files",
-    ),
-    Bound(
-        "backup.mark_octets",
-        "a mark that differs from the last one only behind them is the same one",
-        "What is read of the mark of restored data.",
-        "rpcqm.store.restored:MAXIMUM_MARK",
-        "octets",
-    ),
-    Bound(
-        "identity.mark_octets",
-        "what is behind them is not read",
-        "What is read of the mark of a data directory.",
-        "rpcqm.store.directory_mark:MAXIMUM_MARK",
-        "octets",
-    ),
-    Bound(
-        "identity.conflicts",
-        "the pair that was seen longest ago is forgotten",
-        "Identities at two addresses that are remembered.",
-        "rpcqm.qm.identity_conflicts:MOST_CONFLICTS",
-        "pairs",
-    ),
-    Bound(
-        "identity.lines",
-        "more pairs are counted only",
-        "Lines of the log within an hour about identities at two addresses.",
-        "rpcqm.qm.identity_conflicts:MOST_LINES",
-        "lines",
     ),
     Bound(
         "identity.recent_octets",
@@ -944,185 +349,6 @@ BOUNDS: tuple[Bound, ...] = (
         "the one that came longest ago is not compared any more",
         "Messages over HTTP of which a digest is remembered for the same purpose.",
         "rpcqm.srmp.connection.receiving:MOST_RECENT",
-        "messages",
-    ),
-    Bound(
-        "overview.most_listed",
-        "the others are counted by the metric, or named in the log",
-        "Identities, and queues that cannot be used, that an overview lists.",
-        "rpcqm.operations.attention:MOST_LISTED",
-        "rows",
-    ),
-    # COM objects.
-    Bound("dcom.objects", "the call that makes one gets E_OUTOFMEMORY"),
-    Bound("dcom.objects_per_caller", "the call that makes one gets E_OUTOFMEMORY"),
-    Bound(
-        "dcom.octets_per_caller",
-        "what would take more is refused with MQ_ERROR_INSUFFICIENT_RESOURCES",
-    ),
-    Bound("dcom.waiting_calls_per_caller", REFUSED),
-    Bound("dcom.ping_sets_per_caller", "the ping is answered with ERROR_NOT_ENOUGH_QUOTA"),
-    Bound(
-        "dcom.references_of_an_interface",
-        "more get E_OUTOFMEMORY",
-        "Public references to one interface of an object, and private ones of one caller.",
-        "rpcqm.dcom.exporter:MOST_REFERENCES",
-        "references",
-    ),
-    Bound(
-        "dcom.ping_sets_of_an_object",
-        "the ping is answered with OR_INVALID_OID",
-        "Sets of pings that one object is in.",
-        "rpcqm.dcom.ping_sets:MOST_SETS",
-        "sets",
-    ),
-    Bound(
-        "dcom.reclaimed_at_once",
-        "the others are served before the rest is reclaimed",
-        "Objects of dead clients that are reclaimed in a row.",
-        "rpcqm.dcom.ping_sets:BATCH",
-        "objects",
-    ),
-    Bound(
-        "dcom.names_that_are_remembered",
-        "others are not told",
-        "Names by which clients have called this computer, and which its COM objects lack.",
-        "rpcqm.dcom.called_names:MOST_NAMES",
-        "names",
-    ),
-    Bound(
-        "dcom.variant_nesting",
-        "the call is refused with RPC_X_BAD_STUB_DATA",
-        "VARIANTs that hold others, by reference or in arrays.",
-        "rpcqm.codec.automation.variants:MAXIMUM_DEPTH",
-        "levels",
-    ),
-    Bound(
-        "dcom.notifications_of_an_open_queue",
-        "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
-        "Notifications of EnableNotification that one open queue waits with.",
-        "rpcqm.mqac.notifications:AT_MOST",
-        "notifications",
-    ),
-    Bound(
-        "dcom.longest_reference_to_a_sink",
-        "the call gets CONNECT_E_CANNOTCONNECT",
-        "Size of a reference by which a client names an object that takes events.",
-        "rpcqm.dcom.connection_points:LONGEST_REFERENCE",
-        "octets",
-    ),
-    Bound(
-        "dcom.longest_format_name",
-        "setting it gets MQ_ERROR_ILLEGAL_FORMATNAME",
-        "Characters of the format name of an object; other texts have their own longest.",
-        "rpcqm.mqac.owned:LONGEST_FORMAT_NAME",
-        "characters",
-    ),
-    Bound(
-        "dcom.sinks_of_an_object",
-        "more get CONNECT_E_ADVISELIMIT",
-        "Sinks that one object tells of its events.",
-        "rpcqm.dcom.connection_points:CONNECTION_LIMIT",
-        "sinks",
-    ),
-    Bound(
-        "dcom.sinks_per_caller",
-        "more get CONNECT_E_ADVISELIMIT",
-        "Sinks of one caller, each with a connection to it.",
-        "rpcqm.dcom.client:MOST_SINKS_PER_CALLER",
-        "sinks",
-    ),
-    Bound(
-        "dcom.sinks",
-        "more get CONNECT_E_ADVISELIMIT",
-        "Sinks of all callers.",
-        "rpcqm.dcom.client:MOST_SINKS",
-        "sinks",
-    ),
-    Bound(
-        "dcom.events_of_a_sink",
-        "more are dropped, with a line of the log",
-        "Events that wait for one sink.",
-        "rpcqm.dcom.client:MOST_WAITING",
-        "events",
-    ),
-    Bound(
-        "dcom.certificates_of_a_user",
-        "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
-        "Certificates that a user has registered by RegisterCertificate.",
-        "rpcqm.mqac.certificates:AT_MOST",
-        "certificates",
-    ),
-    # Programs: leases, and keys of requests.
-    Bound(
-        "leases.longest",
-        REFUSED,
-        "How long a lease may be, and how far it can be extended at once.",
-        "rpcqm.qm.leases:LONGEST_LEASE",
-        "milliseconds",
-    ),
-    Bound(
-        "leases.of_account",
-        "a receive gets fewer messages; one that gets none is refused",
-        "Leases of one account.",
-        "rpcqm.qm.leases:LEASES_OF_ACCOUNT",
-        "leases",
-    ),
-    Bound(
-        "leases.in_all",
-        "a receive gets fewer messages; one that gets none is refused",
-        "Leases of all accounts.",
-        "rpcqm.qm.leases:LEASES_IN_ALL",
-        "leases",
-    ),
-    Bound(
-        "leases.messages_at_once",
-        REFUSED,
-        "Messages that one receive with leases asks for.",
-        "rpcqm.qm.leases:MESSAGES_AT_ONCE",
-        "messages",
-    ),
-    Bound(
-        "leases.bytes_at_once",
-        "the others stay in the queue",
-        "After so many bytes that are told one receive with leases takes no more messages.",
-        "rpcqm.qm.leases:BYTES_AT_ONCE",
-        "bytes",
-    ),
-    Bound("metrics.queues", "they are one series together"),
-    Bound(
-        "overview.points",
-        "the oldest one is forgotten",
-        "Points of the history that an overview tells.",
-        "rpcqm.operations.history:POINTS",
-        "points",
-    ),
-    Bound(
-        "overview.most_stuck",
-        "those with younger messages are not told of",
-        "Outgoing queues without a session that an overview tells of.",
-        "rpcqm.qm.totals:MOST_STUCK",
-        "queues",
-    ),
-    Bound(
-        "program.page_bytes",
-        "the others are on the next page",
-        "After so many bytes that are told a page of messages that are looked at has no more.",
-        "rpcqm.operations.messages:PAGE_BYTES",
-        "bytes",
-    ),
-    Bound(
-        "program.queue_texts",
-        "all are written again",
-        "Queues whose text in the list of queues is kept while nothing of it changes.",
-        "rpcqm.api.queues:MOST_TEXTS",
-        "queues",
-    ),
-    Bound(
-        "program.most_sent",
-        REFUSED,
-        "Messages, and leases to complete, of one request of a program.",
-        "rpcqm.qm.program_work:MOST_SENT",
         "messages",
     ),
     Bound(
@@ -1160,292 +386,39 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.fast.formats.received_json:TEXTS",
         "texts",
     ),
-    Bound(
-        "program.known_openings",
-        "all of them are forgotten, and found again",
-        "Who has been found to be let in by the descriptor of a queue as it is.",
-        "rpcqm.qm.access:LET_IN_AT_MOST",
-        "callers",
-    ),
-    Bound(
-        "program.known_descriptors",
-        "all of them are forgotten, and read again",
-        "Octets of security descriptors that are kept in the form in which they are evaluated.",
-        "rpcqm.qm.access:PREPARED_OCTETS",
-        "octets",
-    ),
-    Bound(
-        "program.longest_key",
-        REFUSED,
-        "Characters of the key of a request.",
-        "rpcqm.qm.sent_keys:LONGEST_KEY",
-        "characters",
-    ),
-    Bound(
-        "program.keys_of_account",
-        "the account's oldest key is forgotten",
-        "Keys of requests of one account that are kept for a day.",
-        "rpcqm.qm.sent_keys:KEYS_OF_ACCOUNT",
-        "keys",
-    ),
-    Bound(
-        "program.keys_in_all",
-        "the account that has most loses its oldest key",
-        "Keys of requests of all accounts that are kept for a day.",
-        "rpcqm.qm.sent_keys:KEYS_IN_ALL",
-        "keys",
-    ),
-    Bound(
-        "dead_letters.resent_at_once",
-        "the answer says that there are more",
-        "Dead letters that one request sends again.",
-        "rpcqm.operations.dead_letters:RESENT_AT_ONCE",
-        "messages",
-    ),
-    Bound(
-        "dead_letters.looked_at_once",
-        "those of the reason behind them are not found by that request",
-        "Dead letters that are looked at for those of a reason.",
-        "rpcqm.operations.dead_letters:LOOKED_AT_ONCE",
-        "messages",
-    ),
-    Bound(
-        "routing.nodes",
-        "the rest is not shown",
-        "Sites, queue managers and links each that one look at a directory shows.",
-        "rpcqm.operations.routing:MOST_NODES",
-        "objects",
-    ),
-    Bound(
-        "traces.asked",
-        "what others know of the message is not told",
-        "Other queue managers that are asked about one message.",
-        "rpcqm.operations.traces:MOST_ASKED",
-        "queue managers",
-    ),
-    Bound(
-        "traces.told",
-        "the answer is refused, and the page says that it cannot be read",
-        "Events, and places, of one message that another queue manager may tell.",
-        "rpcqm.interfaces.trace:MOST_TOLD",
-        "events or places",
-    ),
-    Bound(
-        "traces.longest_text",
-        "the answer is refused, and the page says that it cannot be read",
-        "Characters of a text in what another queue manager tells of a message.",
-        "rpcqm.service.remote_traces:LONGEST_TEXT",
-        "characters",
-    ),
-    Bound(
-        "traces.answers",
-        "the oldest one is asked for again",
-        "Answers of other queue managers about messages that are kept.",
-        "rpcqm.service.remote_traces:MOST_ANSWERS",
-        "answers",
-    ),
-    Bound(
-        "events.kept",
-        "the oldest of its kind is forgotten",
-        "Events of each kind that are kept in memory, and acts of operators.",
-        "rpcqm.operations.trail:EVENTS_KEPT",
-        "events",
-    ),
-    Bound(
-        "events.listeners",
-        REFUSED,
-        "Programs and pages that listen to events.",
-        "rpcqm.operations.events:LISTENERS",
-        "listeners",
-    ),
-    Bound(
-        "events.listeners_of_account",
-        REFUSED,
-        "Those of one account.",
-        "rpcqm.operations.events:LISTENERS_OF_ACCOUNT",
-        "listeners",
-    ),
-    Bound(
-        "events.backlog",
-        "the listener is dropped; it comes again with the number of its last event",
-        "Events that wait for a listener that is slow.",
-        "rpcqm.operations.events:BACKLOG",
-        "events",
-    ),
-    Bound(
-        "events.queues_of_listener",
-        REFUSED,
-        "Queues that a listener names.",
-        "rpcqm.operations.events:QUEUES_OF_LISTENER",
-        "queues",
-    ),
-    Bound(
-        "tokens.in_all",
-        REFUSED,
-        "Tokens, which administrators make.",
-        "rpcqm.service.tokens:MOST_TOKENS",
-        "tokens",
-    ),
-    Bound(
-        "tokens.queues_of_token",
-        REFUSED,
-        "Queues that one token is for.",
-        "rpcqm.service.tokens:MOST_QUEUES",
-        "queues",
-    ),
-    Bound(
-        "tokens.longest_life",
-        REFUSED,
-        "After which time a token can end at most.",
-        "rpcqm.service.tokens:LONGEST_LIFE",
-        "milliseconds",
-    ),
-    Bound(
-        "program.rows_in_flight",
-        "the others are counted only",
-        "Leases, transactions and sessions that `rpcqm top` is told of at once.",
-        "rpcqm.operations.flight:MOST_ROWS",
-        "of each",
-    ),
-    # Pages.
-    Bound(
-        "console.longest_body",
-        "its beginning is shown as text or as octets",
-        "Octets of a body that a page reads as XML, JSON or .NET, and characters that it shows.",
-        "rpcqm.console.bodies:LONGEST_BODY",
-        "bytes",
-    ),
-    Bound(
-        "console.sessions",
-        "the oldest session ends",
-        "Logons at the pages at a time.",
-        "rpcqm.console.sessions:MOST_SESSIONS",
-        "sessions",
-    ),
-    Bound(
-        "console.sessions_of_account",
-        "the oldest session of the account ends",
-        "Logons of one account at the pages at a time.",
-        "rpcqm.console.sessions:SESSIONS_OF_ACCOUNT",
-        "sessions",
-    ),
-    Bound(
-        "console.logons_waiting",
-        "the oldest one cannot be used any more",
-        "One-time logons that nobody has used yet.",
-        "rpcqm.operations.logons:MOST_WAITING",
-        "tokens",
-    ),
-    Bound(
-        "console.logon_life",
-        "it cannot be used any more",
-        "How long a one-time logon can be used.",
-        "rpcqm.operations.logons:LIFE",
-        "milliseconds",
-    ),
-    Bound(
-        "console.listeners",
-        "a page does not follow what happens",
-        "Pages that follow what happens at a time.",
-        "rpcqm.console.changes:MOST_LISTENERS",
-        "pages",
-    ),
-    Bound(
-        "console.listeners_of_session",
-        "a page does not follow what happens",
-        "Pages of one logon that follow what happens at a time.",
-        "rpcqm.console.changes:LISTENERS_OF_SESSION",
-        "pages",
-    ),
-    Bound(
-        "console.form_bytes",
-        "the form is refused",
-        "A form of somebody who is logged on.",
-        "rpcqm.console.forms:FORM_BYTES",
-        "bytes",
-    ),
-    Bound(
-        "console.logon_bytes",
-        "the form is refused",
-        "A form of somebody who is not logged on.",
-        "rpcqm.console.forms:LOGON_BYTES",
-        "bytes",
-    ),
-    Bound(
-        "console.fields",
-        "the form is refused",
-        "Fields of a form, or of a query.",
-        "rpcqm.console.forms:MOST_FIELDS",
-        "fields",
-    ),
-    Bound(
-        "console.exports",
-        "the export is refused",
-        "Queues that are exported from pages at a time.",
-        "rpcqm.operations.exports:MOST_EXPORTS",
-        "exports",
-    ),
-    Bound(
-        "console.exports_of_account",
-        "the export is refused",
-        "Queues that one account exports from pages at a time.",
-        "rpcqm.operations.exports:EXPORTS_OF_ACCOUNT",
-        "exports",
-    ),
-    Bound(
-        "console.head_without_server",
-        "the connection is answered 503 before its request has ended",
-        "Octets of a request that are read where the console cannot be loaded.",
-        "rpcqm.service.unavailable:HEAD_BYTES",
-        "bytes",
-    ),
-    # Traces.
-    Bound("otel.waiting_spans", "spans are lost, and counted in the log"),
-    Bound(
-        "traces.open",
-        "the oldest are forgotten: their spans `forward` and `settle` are not told",
-        "Messages that are traced and wait for their next event, of readers and of next hops each.",
-        "rpcqm.otel.spans:MOST_OPEN",
-        "messages",
-    ),
-    Bound(
-        "traces.roots",
-        "the oldest are forgotten: one that comes back over the network is told as sent again",
-        "Messages sent here whose span `send` is known to have been told.",
-        "rpcqm.otel.spans:MOST_OPEN",
-        "messages",
-    ),
-    Bound(
-        "traces.at_once",
-        "their spans are not told until others have been looked at",
-        "Spans beyond twice the share of messages that is to be told of, of messages from here "
-        "and from elsewhere each: identifiers may have been chosen for being told.",
-        "rpcqm.otel.spans:MOST_AT_ONCE",
-        "spans",
-    ),
-    Bound(
-        "traces.traceparent",
-        "it is no context of a trace, and left out",
-        "A header `traceparent` that is looked at.",
-        "rpcqm.codec.packet.trace_context:LONGEST_HEADER",
-        "characters",
-    ),
-    Bound(
-        "traces.headers",
-        "the configuration is refused",
-        "Lines of the file with headers for the collector.",
-        "rpcqm.config.otel_section:MOST_HEADERS",
-        "lines",
-    ),
 )
 
 
-def rows(configuration: Configuration) -> Iterator[tuple[Bound, str, int]]:
-    """Each bound with its text and its value under a configuration."""
-    texts = _texts()
-    for bound in BOUNDS:
-        yield bound, bound.text or texts[bound.name].about.text, bound.value(configuration)
+@cache
+def bounds() -> tuple[Bound, ...]:
+    """All bounds in the order of the page; those of one subject as the sources have them."""
+    found = [*_of_settings(), *_of_constants(), *_OTHERS]
+    return tuple(sorted(found, key=lambda bound: SUBJECTS.index(bound.name.partition(".")[0])))
 
 
-def _texts() -> dict[str, Setting]:
-    return {setting.key: setting for setting in settings()}
+def _of_settings() -> Iterator[Bound]:
+    for setting in settings():
+        if setting.about.beyond:
+            yield Bound(setting.key, setting.about.beyond, setting.about.text)
+
+
+def _of_constants() -> Iterator[Bound]:
+    """What the sources say of their constants; only the page and `doctor` read them."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text("utf-8")
+        if MARK in source:
+            module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+            yield from (_bound(module, source, found) for found in _DECLARED.finditer(source))
+
+
+def _bound(module: str, source: str, found: re.Match[str]) -> Bound:
+    constant = found["constant"]
+    if found["indent"]:
+        constant = f"{_CLASS.findall(source, 0, found.start())[-1]}.{constant}"
+    return Bound(
+        found["name"],
+        " ".join(found["beyond"].split()),
+        " ".join(found["text"].partition("\n\n")[0].split()),
+        f"{module}:{constant}",
+        found["unit"],
+    )

@@ -8,7 +8,12 @@ from rpcqm.config.values import Mistake, closest, shown, unknown
 from rpcqm.srmp.settings import Redirection
 
 MAXIMUM_ITEMS = 500
-"""Items of one list; each message may be compared with all of them."""
+"""Items of a list in a configuration file, such as the maps of `[srmp]`.
+
+Each message may be compared with all of them.
+
+Bound `file.list_items` [items]: the file is refused in one sentence.
+"""
 
 _FORM = {
     str: "a list of texts",

@@ -44,11 +44,24 @@ DCOM_PORT = ("dcom_port",)
 T = TypeVar("T")
 
 MAXIMUM_CONFIGURATION = 65_536
-"""Octets of a configuration file, or a file of credentials."""
+"""Size of a configuration file.
+
+The same for a file of credentials.
+
+Bound `file.configuration_octets` [octets]: the file is refused in one sentence.
+"""
 MAXIMUM_LINES = 2_000
-"""Lines of a configuration file: the time to find the lines of its keys grows with their square."""
+"""Lines of a configuration file.
+
+The time to find the lines of its keys grows with their square.
+
+Bound `file.configuration_lines` [lines]: the file is refused in one sentence.
+"""
 MAXIMUM_DEPTH = 16
-"""Tables and lists within each other."""
+"""Tables and lists of such a file within each other, the file itself among them.
+
+Bound `file.depth` [levels]: the file is refused in one sentence.
+"""
 _PART = re.compile(r"""\"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++""")
 _DOTTED = re.compile(rf"(?:{_PART.pattern})(?:[ \t]*+\.[ \t]*+(?:{_PART.pattern}))*+")
 

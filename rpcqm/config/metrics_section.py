@@ -16,6 +16,7 @@ class MetricsSection:
         About(
             "Queues, and destinations, that have series of their own; the others are one together.",
             (1, 100_000),
+            beyond="they are one series together",
         ),
     ] = 1_000
     windows_names: Annotated[

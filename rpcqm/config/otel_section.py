@@ -8,7 +8,10 @@ from rpcqm.config.about import About
 from rpcqm.config.urls import check_url
 
 MOST_HEADERS = 64
-"""Headers, and lines of the file that holds them."""
+"""Lines of the file with headers for the collector.
+
+Bound `traces.headers` [lines]: the configuration is refused.
+"""
 
 
 LONGEST_NAME = 255
@@ -65,5 +68,9 @@ class OtelSection:
     ] = 10
     waiting_spans: Annotated[
         int,
-        About("Spans that wait for the collector; more are lost, and counted.", (1, 1_000_000)),
+        About(
+            "Spans that wait for the collector; more are lost, and counted.",
+            (1, 1_000_000),
+            beyond="spans are lost, and counted in the log",
+        ),
     ] = 10_000

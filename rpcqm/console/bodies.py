@@ -10,7 +10,10 @@ from rpcqm.codec.bodies.guessed_text import guessed_text
 from rpcqm.codec.bodies.kinds import BYTES, kind_of_type
 
 LONGEST_BODY = LONGEST_DECODED
-"""Characters of a body that a page shows, and octets of one that is read as more than text."""
+"""Octets of a body that a page reads as XML, JSON or .NET, and characters that it shows.
+
+Bound `console.longest_body` [bytes]: its beginning is shown as text or as octets.
+"""
 _HEX_ROW = 79
 _MOST_CONTROLS = 10
 """One in so many characters of a text may be a control character."""

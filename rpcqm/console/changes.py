@@ -10,9 +10,15 @@ LOOK_SECONDS = 1.0
 HEARTBEAT_SECONDS = 15.0
 """Something is sent so often even if nothing happens, so that who has gone is noticed."""
 MOST_LISTENERS = 200
-"""Pages that are watched at the same time."""
+"""Pages that follow what happens at a time.
+
+Bound `console.listeners` [pages]: a page does not follow what happens.
+"""
 LISTENERS_OF_SESSION = 16
-"""Pages of one session that are watched at the same time."""
+"""Pages of one logon that follow what happens at a time.
+
+Bound `console.listeners_of_session` [pages]: a page does not follow what happens.
+"""
 
 CHANGED = b"event: changed\ndata: \n\n"
 ALIVE = b": alive\n\n"

@@ -7,11 +7,24 @@ from rpcqm.console.asked import Fields
 from rpcqm.console.texts import text
 
 FORM_BYTES = 1 << 20
-"""Octets of a form: a message that is written by hand is shorter."""
+"""A form of somebody who is logged on.
+
+A message that is written by hand is shorter.
+
+Bound `console.form_bytes` [bytes]: the form is refused.
+"""
 LOGON_BYTES = 1 << 13
-"""Octets of a form of somebody who has not logged on."""
+"""A form of somebody who is not logged on.
+
+Bound `console.logon_bytes` [bytes]: the form is refused.
+"""
 MOST_FIELDS = 1_100
-"""Fields of a form: a page of messages with a box for each, and what a form has besides."""
+"""Fields of a form, or of a query.
+
+A page of messages has a box for each, and some besides.
+
+Bound `console.fields` [fields]: the form is refused.
+"""
 TYPE = "application/x-www-form-urlencoded"
 
 

@@ -15,9 +15,15 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.identity import Identity
 
 MOST_SESSIONS = 1_000
-"""In all; the oldest one ends for the next."""
+"""Logons at the pages at a time.
+
+Bound `console.sessions` [sessions]: the oldest session ends.
+"""
 SESSIONS_OF_ACCOUNT = 32
-"""Of one account; the oldest one ends for the next."""
+"""Logons of one account at the pages at a time.
+
+Bound `console.sessions_of_account` [sessions]: the oldest session of the account ends.
+"""
 
 
 @dataclass(frozen=True, slots=True)

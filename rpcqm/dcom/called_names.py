@@ -12,6 +12,10 @@ from rpcqm.dcom.bindings import Bindings
 from rpcqm.rpc.call import Call
 
 MOST_NAMES = 32
+"""Names by which clients have called this computer, and which its COM objects lack.
+
+Bound `dcom.names_that_are_remembered` [names]: others are not told.
+"""
 
 _HOST = re.compile(r"[\w.:%-]{1,255}")
 """Characters of names and addresses; the DNS has no longer names."""

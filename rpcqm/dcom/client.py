@@ -48,11 +48,26 @@ from rpcqm.rpc.client import Binding, RpcClient
 from rpcqm.rpc.security.context import AuthenticationError, Credentials
 
 MOST_SINKS = 1_000
-"""Objects of clients that are called: each has a connection, and a service 4,096 of those."""
+"""Sinks of all callers.
+
+Each has a connection, and a service has 4,096 of those.
+
+Bound `dcom.sinks` [sinks]: more get CONNECT_E_ADVISELIMIT.
+"""
 MOST_SINKS_PER_CALLER = 64
-"""Of one caller: a program has one for each queue that it watches."""
+"""Sinks of one caller, each with a connection to it.
+
+A program has one for each queue that it watches.
+
+Bound `dcom.sinks_per_caller` [sinks]: more get CONNECT_E_ADVISELIMIT.
+"""
 MOST_WAITING = 64
-"""Events that wait for one sink: a queue has 16 notifications, and each is an event once."""
+"""Events that wait for one sink.
+
+A queue has 16 notifications, and each is an event once.
+
+Bound `dcom.events_of_a_sink` [events]: more are dropped, with a line of the log.
+"""
 
 CONNECT_SECONDS = 10.0
 """For all that must be done before a sink can be called: the machine has just called us."""

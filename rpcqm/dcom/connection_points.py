@@ -14,10 +14,20 @@ from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
 from rpcqm.dcom.enumerators import EnumConnectionPoints, EnumConnections
 
 CONNECTION_LIMIT = 16
-"""Sinks of one object: far more than programs connect (ConnectionLimit, [MC-MQAC] 3.16.1)."""
+"""Sinks that one object tells of its events.
+
+Far more than programs connect (ConnectionLimit, [MC-MQAC] 3.16.1).
+
+Bound `dcom.sinks_of_an_object` [sinks]: more get CONNECT_E_ADVISELIMIT.
+"""
 
 LONGEST_REFERENCE = 4096
-"""Octets of a reference to a sink, which is kept; with many addresses it has some 2,000."""
+"""Size of a reference by which a client names an object that takes events.
+
+It is kept; with many addresses it has some 2,000.
+
+Bound `dcom.longest_reference_to_a_sink` [octets]: the call gets CONNECT_E_CANNOTCONNECT.
+"""
 
 
 class _Connection:

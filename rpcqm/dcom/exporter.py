@@ -21,7 +21,12 @@ from rpcqm.rpc.association_group import AssociationGroup
 INITIAL_REFERENCES = 5
 """Public references that come with a marshalled object, as [MS-DCOM] 3.1.1.5.1 wants them."""
 MOST_REFERENCES = 0x7FFFFFFF
-"""Public or private references of one interface: far more than clients ever ask for."""
+"""Public references to one interface of an object, and private ones of one caller.
+
+Far more than clients ever ask for.
+
+Bound `dcom.references_of_an_interface` [references]: more get E_OUTOFMEMORY.
+"""
 
 _log = get_logger("dcom")
 

@@ -20,9 +20,17 @@ GONE = PING_PERIOD + 30_000
 LOOK = 10_000
 """Milliseconds between two looks for what has expired: small against EXPIRY."""
 BATCH = 1_000
-"""Objects that are reclaimed before others are served."""
+"""Objects of dead clients that are reclaimed in a row.
+
+Bound `dcom.reclaimed_at_once` [objects]: the others are served before the rest is reclaimed.
+"""
 MOST_SETS = 64
-"""Ping sets that an object may be in: one for each client that it was handed on to."""
+"""Sets of pings that one object is in.
+
+One for each client that the object was handed on to.
+
+Bound `dcom.ping_sets_of_an_object` [sets]: the ping is answered with OR_INVALID_OID.
+"""
 
 OR_INVALID_OID = 1911
 OR_INVALID_SET = 1912

@@ -20,7 +20,10 @@ from rpcqm.http.client_session import Place, Session
 RESOLVED_MILLISECONDS = 30_000
 """How long the addresses of a name are remembered."""
 PLACES = 1024
-"""Places, and names, of which something is remembered; beyond, those not in use are forgotten."""
+"""Places to which connections are kept, and names whose addresses are remembered.
+
+Bound `http.places` [places]: places whose connections are not in use are forgotten.
+"""
 
 MayConnect = Callable[[str], bool]
 Resolve = Callable[[str, Senders], Awaitable[Addresses]]

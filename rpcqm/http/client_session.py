@@ -23,7 +23,12 @@ from rpcqm.base.resolver import OPERATOR, Addresses, Senders
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
 
 ANSWER_BYTES = 1 << 16
-"""What is read of an answer's body, which nobody wants, so that its connection can be kept."""
+"""Body of an answer to what is sent from here, which is read away.
+
+Nobody wants the body, but its connection can be kept.
+
+Bound `http.answer_bytes` [octets]: the connection is closed, and the answer counts.
+"""
 CONNECTIONS = 64
 """Connections to one place; more requests wait."""
 KEPT_SECONDS = 300

@@ -28,10 +28,25 @@ class HttpLimits:
 
 
 LINE_BYTES = 8190
-"""The target of a request; as long as other servers take."""
+"""Target of a request.
+
+As long as other servers take.
+
+Bound `http.line_bytes` [octets]: the request is answered with 400, and the connection closed.
+"""
 FIELD_BYTES = 8190
-"""A header with its name; as long as other servers take."""
+"""Name of a header, and its value.
+
+As long as other servers take.
+
+Bound `http.field_bytes` [octets]: the request is answered with 400, and the connection closed.
+"""
 HEADERS = 64
-"""Headers of a request, which has about ten."""
+"""Headers of a request.
+
+A request has about ten.
+
+Bound `http.headers` [headers]: the request is answered with 400, and the connection closed.
+"""
 STEP = 1 << 16
 """Octets of a body that a slow client must send in the time for what is unfinished."""

@@ -10,7 +10,12 @@ from rpcqm.base.clock import Deadlines
 from rpcqm.base.errors import HResult, MQError
 
 MAXIMUM_ENTRIES = 65_536
-"""How many reads of one handle can be pending, which bounds the memory of one client."""
+"""Reads of one open queue by RemoteRead that have begun and not ended.
+
+This bounds the memory of one client.
+
+Bound `rpc.pending_reads` [reads]: the read is refused with MQ_ERROR_INSUFFICIENT_RESOURCES.
+"""
 
 
 class PendingRequestEntry:

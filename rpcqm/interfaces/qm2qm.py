@@ -63,7 +63,13 @@ VERSION = (6, 1, 7601)
 """Major, minor and build number of a server that has every method ([MS-MQQP] <24>)."""
 
 MAXIMUM_READS = 65_536
-"""How many reads of one queue can be pending, which bounds the memory of one client."""
+"""Reads of one open queue by qm2qm that have begun and not ended.
+
+This bounds the memory of one client.
+
+Bound `rpc.pending_reads_of_qm2qm` [reads]: the read is refused with
+MQ_ERROR_INSUFFICIENT_RESOURCES.
+"""
 
 _RETURNED_BY_SERVER = 1
 

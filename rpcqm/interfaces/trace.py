@@ -1,8 +1,8 @@
 """rpcqm_trace: what a queue manager knows of the way of a message, for who asks from elsewhere."""
 
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types import rpcqm_trace
 from rpcqm.codec.types.rpcqm_trace import (
-    MOST_TOLD,
     WAY_EVENT,
     WAY_PLACE,
     R_GetWayRequest,
@@ -15,6 +15,13 @@ from rpcqm.qm.message_lookup import MessageLocation, MessageOrigin
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
+
+MOST_TOLD = rpcqm_trace.MOST_TOLD
+"""Events, and places, of one message that another queue manager may tell.
+
+Bound `traces.told` [events or places]: the answer is refused, and the page says that it cannot be
+read.
+"""
 
 POLICY = InterfacePolicy(check_of=checks())
 _NOTHING_TOLD = MessageOrigin(0, 0, "")

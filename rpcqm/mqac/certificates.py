@@ -16,7 +16,12 @@ from rpcqm.mqac.machine import Machine
 from rpcqm.operations.audit import COM, note, ordered_from
 
 AT_MOST = 32
-"""Certificates of one user; each is kept for ever, and looked at with his messages."""
+"""Certificates that a user has registered by RegisterCertificate.
+
+Each is kept for ever, and looked at with the user's messages.
+
+Bound `dcom.certificates_of_a_user` [certificates]: more get MQ_ERROR_INSUFFICIENT_RESOURCES.
+"""
 
 _ATTRIBUTES = ("certificates", "certificate_digest_list")
 _REFUSALS = {

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from rpcqm.mqac.queue import MSMQQueue
 
 AT_MOST = 16
-"""Notifications that one open queue waits with; a program needs one at a time."""
+"""Notifications of EnableNotification that one open queue waits with.
+
+A program needs one at a time.
+
+Bound `dcom.notifications_of_an_open_queue` [notifications]: more get
+MQ_ERROR_INSUFFICIENT_RESOURCES.
+"""
 
 
 EVENTS = describe("_DMSMQEventEvents").uuid

@@ -20,7 +20,12 @@ LONGEST_PATH_NAME = (
 )
 """Characters of a path name: those of its parts, and what stands between them."""
 LONGEST_FORMAT_NAME = 0xFFFF
-"""Characters of a format name, which may list many queues."""
+"""Characters of the format name of an object; other texts have their own longest.
+
+It may list many queues.
+
+Bound `dcom.longest_format_name` [characters]: setting it gets MQ_ERROR_ILLEGAL_FORMATNAME.
+"""
 LONGEST_GUID = len("{00000000-0000-0000-0000-000000000000}")
 LONGEST_MULTICAST_ADDRESS = len("255.255.255.255:65535")
 LONGEST_DIRECTORY_PATH = 4096

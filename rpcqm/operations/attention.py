@@ -23,7 +23,10 @@ FAILED_LOGONS = 5
 """Within an hour: a password that was mistyped is fewer."""
 
 MOST_LISTED = 20
-"""Queues that cannot be used, and as many identities, that an overview lists."""
+"""Identities, and queues that cannot be used, that an overview lists.
+
+Bound `overview.most_listed` [rows]: the others are counted by the metric, or named in the log.
+"""
 
 LOW_DISK = 4
 """So many times the reserve, below which no message is taken, should be free."""

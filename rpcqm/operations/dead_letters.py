@@ -24,9 +24,16 @@ from rpcqm.qm.message_counts import why_dead
 from rpcqm.qm.program_work import Sending
 
 LOOKED_AT_ONCE = 100_000
-"""Dead letters that are looked at for those of a reason."""
+"""Dead letters that are looked at for those of a reason.
+
+Bound `dead_letters.looked_at_once` [messages]: those of the reason behind them are not found by
+that request.
+"""
 RESENT_AT_ONCE = 1_000
-"""Dead letters of one request."""
+"""Dead letters that one request sends again.
+
+Bound `dead_letters.resent_at_once` [messages]: the answer says that there are more.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,28 @@ from rpcqm.qm.machine import is_internal
 from rpcqm.qm.management_properties import STATES
 
 LISTENERS = 64
-"""Of all accounts together."""
+"""Programs and pages that listen to events.
+
+Bound `events.listeners` [listeners]: the call is refused.
+"""
 LISTENERS_OF_ACCOUNT = 16
+"""Those of one account.
+
+Bound `events.listeners_of_account` [listeners]: the call is refused.
+"""
 BACKLOG = 1000
-"""Events that wait for one listener."""
+"""Events that wait for a listener that is slow.
+
+Bound `events.backlog` [events]: the listener is dropped; it comes again with the number of its last
+event.
+"""
 TAKEN_AT_ONCE = 200
 """Events that a listener gets at once, so that others are served between them."""
 QUEUES_OF_LISTENER = 100
+"""Queues that a listener names.
+
+Bound `events.queues_of_listener` [queues]: the call is refused.
+"""
 
 _LOOK_MILLISECONDS = 500
 _LOOKED_AT_ONCE = 500

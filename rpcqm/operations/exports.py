@@ -14,9 +14,17 @@ from rpcqm.operations.messages import MessageOperations, Page
 from rpcqm.qm.engine import QueueManagerEngine
 
 MOST_EXPORTS = 16
-"""Queues that are being exported at the same time."""
+"""Queues that are exported from pages at a time.
+
+Bound `console.exports` [exports]: the export is refused.
+"""
 EXPORTS_OF_ACCOUNT = 4
-"""Those of one account, so that who reads slowly leaves some to others."""
+"""Queues that one account exports from pages at a time.
+
+An account that reads slowly leaves some to others.
+
+Bound `console.exports_of_account` [exports]: the export is refused.
+"""
 PIECE_MESSAGES = 64
 PIECE_BYTES = 256 * 1024
 """Messages and octets of packets of a piece; one message may be larger."""

@@ -10,7 +10,12 @@ from rpcqm.operations.operations import Operations
 from rpcqm.operations.shapes import described_lease
 
 MOST_ROWS = 500
-"""Of each kind that are told at once; their number in all is told, too."""
+"""Leases, transactions and sessions that `rpcqm top` is told of at once.
+
+Their number in all is told, too.
+
+Bound `program.rows_in_flight` [of each]: the others are counted only.
+"""
 
 T = TypeVar("T")
 

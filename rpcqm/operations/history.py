@@ -18,7 +18,12 @@ SAMPLE_EVERY = 10_000
 LOOK_EVERY = 1_000
 
 POINTS = 360
-"""An hour of them."""
+"""Points of the history that an overview tells.
+
+An hour of them.
+
+Bound `overview.points` [points]: the oldest one is forgotten.
+"""
 
 FAILED_LOGONS = ("rpc.authentications_failed", "http.logons_failed")
 """Counters of logons that have failed, by any protocol."""

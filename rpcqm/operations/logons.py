@@ -15,9 +15,17 @@ from rpcqm.operations.audit import note, refusals
 from rpcqm.qm.access import require_administrator
 
 LIFE = 60_000
-"""Milliseconds in which the browser has to come up."""
+"""How long a one-time logon can be used.
+
+The browser has to come up in this time.
+
+Bound `console.logon_life` [milliseconds]: it cannot be used any more.
+"""
 MOST_WAITING = 64
-"""Tokens that nobody has used yet; the oldest one is forgotten for the next."""
+"""One-time logons that nobody has used yet.
+
+Bound `console.logons_waiting` [tokens]: the oldest one cannot be used any more.
+"""
 
 
 class GuessedTooOftenError(Exception):

@@ -43,8 +43,13 @@ __all__ = [
 ]
 
 PAGE_BYTES = 8 << 20
-"""What is told of a page of messages, or their packets if these are not told, so that an answer
-stays within the memory of one connection. The first message is given whatever its size."""
+"""After so many bytes that are told a page of messages that are looked at has no more.
+
+Packets count where messages are not told, so that an answer stays within the memory of one
+connection. The first message is given whatever its size.
+
+Bound `program.page_bytes` [bytes]: the others are on the next page.
+"""
 
 Measure = Callable[[Message], int]
 """How many octets of a page a message takes."""

@@ -14,7 +14,12 @@ from rpcqm.qm.engine import QueueManagerEngine
 T = TypeVar("T", bound=DirectoryObject)
 
 MOST_NODES = 10_000
-"""Of each kind: a directory is an operator's own file, but pages have an end."""
+"""Sites, queue managers and links each that one look at a directory shows.
+
+A directory is an operator's own file, but pages have an end.
+
+Bound `routing.nodes` [objects]: the rest is not shown.
+"""
 
 
 @dataclass(frozen=True, slots=True)

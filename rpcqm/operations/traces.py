@@ -22,7 +22,10 @@ from rpcqm.qm.trail import TrailEvent, TrailEventType
 MOST_EVENTS = 10_000
 """The latest ones of a message, that its way is made of."""
 MOST_ASKED = 8
-"""Other queue managers that are asked about one message."""
+"""Other queue managers that are asked about one message.
+
+Bound `traces.asked` [queue managers]: what others know of the message is not told.
+"""
 
 
 class TraceOperations:

@@ -9,7 +9,12 @@ from heapq import merge
 from rpcqm.adm.queue import Queue
 
 EVENTS_KEPT = 1000
-"""Events of each kind; so a connection that comes and goes hides nothing that operators did."""
+"""Events of each kind that are kept in memory, and acts of operators.
+
+A connection that comes and goes hides nothing that operators did.
+
+Bound `events.kept` [events]: the oldest of its kind is forgotten.
+"""
 
 
 class EventKind(enum.StrEnum):

@@ -28,9 +28,25 @@ from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.store.transaction import StoreTransaction
 
 MOST_OPEN = 10_000
-"""Messages between two of their events, of readers and of next hops each: about 700 octets."""
+"""Messages that are traced and wait for their next event, of readers and of next hops each.
+
+Each takes about 700 octets.
+
+Bound `traces.open` [messages]: the oldest are forgotten: their spans `forward` and `settle` are not
+told.
+"""
+MOST_ROOTS = 10_000
+"""Messages sent here whose span `send` is known to have been told.
+
+Bound `traces.roots` [messages]: the oldest are forgotten: one that comes back over the network is
+told as sent again.
+"""
 MOST_AT_ONCE = 1_000
-"""Spans beyond twice the share of messages that is to be told of."""
+"""Spans beyond twice the share of messages that is to be told of, of messages from here and from
+elsewhere each: identifiers may have been chosen for being told.
+
+Bound `traces.at_once` [spans]: their spans are not told until others have been looked at.
+"""
 
 _SAMPLED_BITS = 56
 _GOOD = (MessageClass.MQMSG_CLASS_ACK_RECEIVE, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -133,7 +149,7 @@ class _Share:
 
 @dataclass(eq=False, repr=False)
 class _Roots:
-    """The last messages whose span `send` has been told, MOST_OPEN at most."""
+    """The last messages whose span `send` has been told, MOST_ROOTS at most."""
 
     known: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
 
@@ -142,7 +158,7 @@ class _Roots:
         if octets in self.known:
             return False
         self.known[octets] = None
-        if len(self.known) > MOST_OPEN:
+        if len(self.known) > MOST_ROOTS:
             self.known.popitem(last=False)
         return True
 

@@ -53,10 +53,20 @@ _log = get_logger("qm")
 _CACHE_AT_MOST = 4096
 """Prepared descriptors that are kept; a queue manager has fewer different ones, mostly."""
 PREPARED_OCTETS = 1 << 22
-"""Octets of the descriptors that are kept prepared; they take ten times as much in memory."""
+"""Octets of security descriptors that are kept in the form in which they are evaluated.
+
+They take ten times as much in memory.
+
+Bound `program.known_descriptors` [octets]: all of them are forgotten, and read again.
+"""
 
 LET_IN_AT_MOST = 1024
-"""Who opens which queues again and again; about a kilobyte each."""
+"""Who has been found to be let in by the descriptor of a queue as it is.
+
+Each takes about a kilobyte.
+
+Bound `program.known_openings` [callers]: all of them are forgotten, and found again.
+"""
 
 _OPEN_RIGHTS = {
     QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,

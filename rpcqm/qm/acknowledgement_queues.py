@@ -28,11 +28,20 @@ from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
 QUEUES_AT_MOST = 1024
-"""Outgoing queues for acknowledgements to strangers."""
+"""Outgoing queues for acknowledgements to strangers.
+
+Bound `strangers.queues` [queues]: the acknowledgement is dropped.
+"""
 QUEUES_OF_ONE_SOURCE = 64
-"""The same for messages from one address."""
+"""The same for messages from one address.
+
+Bound `strangers.queues_of_one_source` [queues]: the acknowledgement is dropped.
+"""
 BYTES_AT_MOST = 64 << 20
-"""Bytes that may wait in all of these queues together."""
+"""What waits in all of these queues together.
+
+Bound `strangers.bytes` [octets]: the acknowledgement is dropped.
+"""
 
 _log = get_logger("qm")
 _PREFIX = b"stranger:"

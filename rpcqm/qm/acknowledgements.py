@@ -49,7 +49,11 @@ from rpcqm.store.transaction import StoreTransaction
 _log = get_logger("qm")
 
 STRANGERS_DEAD_LETTERS = 256_000
-"""KB in the dead-letter queue beyond which no refused message from elsewhere is kept."""
+"""What the dead-letter queue holds at most when a message from elsewhere joins it that could not be
+delivered here.
+
+Bound `strangers.dead_letters` [KB]: a refused message from elsewhere is not kept.
+"""
 
 _RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 

@@ -13,9 +13,15 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 
 MOST_CONFLICTS = 100
-"""Pairs of addresses that are remembered; those that were seen longest ago are forgotten."""
+"""Identities at two addresses that are remembered.
+
+Bound `identity.conflicts` [pairs]: the pair that was seen longest ago is forgotten.
+"""
 MOST_LINES = 20
-"""Lines of the log within an hour; more pairs are counted only."""
+"""Lines of the log within an hour about identities at two addresses.
+
+Bound `identity.lines` [lines]: more pairs are counted only.
+"""
 HOUR = 3_600_000
 RECENT = 24 * HOUR
 """Milliseconds for which a conflict needs attention after it was seen last."""

@@ -28,21 +28,26 @@ from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.fast.turn import Turn
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.failed_deliveries import FailedDeliveries
+from rpcqm.qm.lease_bounds import (
+    BYTES_AT_ONCE,
+    LEASES_IN_ALL,
+    LEASES_OF_ACCOUNT,
+    MESSAGES_AT_ONCE,
+)
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import Positions, purge_reason
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
-SHORTEST_LEASE, LONGEST_LEASE = 1_000, 3_600_000
-"""Milliseconds: who needs longer extends it, and a program that has died blocks nobody for long."""
+SHORTEST_LEASE = 1_000
+LONGEST_LEASE = 3_600_000
+"""How long a lease may be, and how far it can be extended at once.
 
-LEASES_OF_ACCOUNT, LEASES_IN_ALL = 10_000, 100_000
-"""About 600 octets each; one account cannot take what all may have."""
+A program that needs longer extends it, and one that has died blocks nobody for long.
 
-MESSAGES_AT_ONCE, BYTES_AT_ONCE = 1_000, 8 << 20
-"""What one receive gives, as its door measures messages: an answer stays within the memory of one
-connection. The first message is given whatever its size."""
+Bound `leases.longest` [milliseconds]: the call is refused.
+"""
 
 _IDENTIFIER_BYTES = 16
 """128 random bits cannot be guessed."""

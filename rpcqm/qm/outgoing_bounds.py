@@ -17,7 +17,10 @@ from rpcqm.qm.settings import QueueManagerSettings
 OWN = ""
 """The origin of what the queue manager itself sends to."""
 TOLD = 1024
-"""Origins whose refusals are told apart in the log."""
+"""Accounts and addresses whose refused queues are told once a minute each.
+
+Bound `outgoing.origins_in_log` [origins]: the origin that was refused longest ago is logged anew.
+"""
 
 _log = get_logger("qm")
 ACCOUNT = "S-1-"

@@ -30,7 +30,12 @@ from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
 MOST_SENT = 1_000
-"""Messages of one request, which bounds its commit."""
+"""Messages, and leases to complete, of one request of a program.
+
+This bounds the commit of a request.
+
+Bound `program.most_sent` [messages]: the call is refused.
+"""
 
 
 @dataclass(slots=True)

@@ -22,11 +22,25 @@ from rpcqm.store.transaction import StoreTransaction
 KEPT = 24 * 3_600_000
 """Milliseconds: who has got no answer asks again within a day, or looks."""
 
-KEYS_OF_ACCOUNT, KEYS_IN_ALL = 32_768, 131_072
-"""About 400 octets each. Beyond, an account loses its oldest keys, and whoever has most first."""
+KEYS_OF_ACCOUNT = 32_768
+"""Keys of requests of one account that are kept for a day.
 
+Each takes about 400 octets.
+
+Bound `program.keys_of_account` [keys]: the account's oldest key is forgotten.
+"""
+KEYS_IN_ALL = 131_072
+"""Keys of requests of all accounts that are kept for a day.
+
+Bound `program.keys_in_all` [keys]: the account that has most loses its oldest key.
+"""
 LONGEST_KEY = 255
-"""Characters of a key; a UUID has 36."""
+"""Characters of the key of a request.
+
+A UUID has 36.
+
+Bound `program.longest_key` [characters]: the call is refused.
+"""
 
 _LOOK = 600_000
 """Milliseconds between looks for old keys: they take little room, and are not believed anyway."""

@@ -95,7 +95,10 @@ class QueueTotals:
 
 
 MOST_STUCK = 20
-"""Outgoing queues that are told of one by one."""
+"""Outgoing queues without a session that an overview tells of.
+
+Bound `overview.most_stuck` [queues]: those with younger messages are not told of.
+"""
 
 
 def queue_totals(queue_manager: QueueManager, timers: Timers) -> Completion[QueueTotals]:

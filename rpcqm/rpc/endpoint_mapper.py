@@ -50,7 +50,11 @@ NIL = UUID(int=0)
 
 ANY_ADDRESS = "0.0.0.0"
 MOST_MAPS = 64
-"""How many addresses of this machine the map is kept for."""
+"""Addresses for which the endpoint mapper keeps a map.
+
+Bound `rpc.endpoint_maps` [addresses]: all of them are forgotten, and made anew when they are asked
+for.
+"""
 
 T = TypeVar("T")
 

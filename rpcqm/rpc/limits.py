@@ -31,7 +31,15 @@ class Limits:
     """
 
     fragment_size: int = 5840
+    """Size of one fragment of a request.
+
+    Bound `rpc.fragment_size` [octets]: the connection is closed.
+    """
     token_size: int = 0x4000
+    """Size of a PDU with a leg of authentication.
+
+    Bound `rpc.token_size` [octets]: the connection is closed.
+    """
     call_bytes: int = 0x400000
     call_fragments: int = 8192
     calls: int = 1024

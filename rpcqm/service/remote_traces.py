@@ -21,10 +21,17 @@ LONGEST_ANSWER = 5.0
 ASKED_AGAIN = 10_000
 """Milliseconds for which an answer counts: a page that follows changes is made every second."""
 LONGEST_TEXT = 2048
-"""Characters of a text in an answer: of a URL, at most."""
+"""Characters of a text in what another queue manager tells of a message.
+
+Bound `traces.longest_text` [characters]: the answer is refused, and the page says that it cannot be
+read.
+"""
 _MOMENTS = frozenset({"Time", "Arrived", "Sent"})
 MOST_ANSWERS = 100
-"""Answers that are kept."""
+"""Answers of other queue managers about messages that are kept.
+
+Bound `traces.answers` [answers]: the oldest one is asked for again.
+"""
 
 
 class RemoteTraces:

@@ -27,11 +27,26 @@ from rpcqm.store.transaction import StoreTransaction
 RECORD_PREFIX = b"token:"
 
 MOST_TOKENS = 10_000
-"""Administrators make them; about 1 KiB each, and every one is a secret that somebody keeps."""
+"""Tokens, which administrators make.
+
+Each takes about 1 KiB, and every one is a secret that somebody keeps.
+
+Bound `tokens.in_all` [tokens]: the call is refused.
+"""
 MOST_QUEUES = 256
-"""Queues that one token is for; who needs more gives the account its rights."""
+"""Queues that one token is for.
+
+An account that needs more is given the rights itself.
+
+Bound `tokens.queues_of_token` [queues]: the call is refused.
+"""
 LONGEST_LIFE = 10 * 365 * 86_400_000
-"""Milliseconds: ten years, so that a mistyped number is noticed."""
+"""After which time a token can end at most.
+
+Ten years, so that a mistyped number is noticed.
+
+Bound `tokens.longest_life` [milliseconds]: the call is refused.
+"""
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,64}")
 _TEXT = re.compile(r"rpcqm_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)

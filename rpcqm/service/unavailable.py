@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     import ssl
 
 HEAD_BYTES = 1 << 14
-"""Of a request that are read before it is answered without its end."""
+"""Octets of a request that are read where the console cannot be loaded.
+
+Bound `console.head_without_server` [bytes]: the connection is answered 503 before its request has
+ended.
+"""
 HEAD_SECONDS = 5.0
 ANSWER = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"

@@ -5,7 +5,12 @@ message has those of before.
 """
 
 MAXIMUM_HOPS = 15
-"""Hosts by which a message may have come before a relay; chains of relays are far shorter."""
+"""Hosts by which a message by HTTP has come that is for another machine.
+
+Chains of relays are far shorter.
+
+Bound `srmp.hops` [hosts]: the request is answered with 400.
+"""
 VIA = "Via"
 _OURS = "1.1 msmq"
 """The version that was spoken, and a name that tells nothing of us."""

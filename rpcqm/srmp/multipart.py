@@ -17,7 +17,10 @@ from rpcqm.http.exchange import HttpRequest
 Headers = tuple[tuple[str, str], ...]
 
 MAXIMUM_PART_HEADERS = 4_096
-"""Octets of the headers of a part."""
+"""Size of the headers of a part of a request.
+
+Bound `srmp.part_headers` [octets]: the request is answered by 400.
+"""
 MAXIMUM_PARTS = 3
 """An envelope, a body, an extension."""
 _COMMON_HEADERS: Headers = (

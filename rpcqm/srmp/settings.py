@@ -26,8 +26,18 @@ class SrmpSettings:
     stream_receipt_wait: int = 30_000
     session_cleanup: int = 300_000
     history_size: int = 10_000
+    """Messages by HTTP that are known again when they come a second time.
+
+    Bound `srmp.history` [messages]: of the address from which most have come, the oldest is
+    forgotten.
+    """
     history_cleanup: int = 1_800_000
     envelope_templates: int = 256
+    """Forms of envelopes that are known again without parsing them.
+
+    Bound `srmp.envelope_templates` [forms]: that which was used longest ago is forgotten, and such
+    envelopes are parsed again.
+    """
     transparent_store_and_forward: bool = False
     default_stream_receipt_url: str = ""
     inbound: tuple[Redirection, ...] = ()

@@ -18,9 +18,15 @@ MSMQ = "msmq.namespace.xml"
 SIGNATURE = "http://www.w3.org/2000/02/xmldsig#"
 
 MAXIMUM_ENVELOPE = 262_144
-"""Octets of an envelope."""
+"""Size of the envelope of a message over HTTP.
+
+Bound `srmp.envelope` [octets]: the request is answered by 400.
+"""
 MAXIMUM_NODES = 4_096
-"""Elements and attributes of an envelope."""
+"""Elements and attributes of an envelope.
+
+Bound `srmp.envelope_nodes` [nodes]: the request is answered by 400.
+"""
 _PLAIN_TAGS = 2 * xml_bounds.MAXIMUM_DEPTH
 _PLAIN_ATTRIBUTES = 256
 """With so few `<` and `=` nothing can go beyond a bound; all that honest senders write is below."""

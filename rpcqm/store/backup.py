@@ -30,11 +30,24 @@ _FILES = frozenset({NOTE_NAME, ACCOUNTS_NAME})
 _DIRECTORIES = frozenset({DATABASE_NAME, CONFIGURATION_NAME})
 
 MAXIMUM_NOTE = 65_536
-"""Bytes that are read of a file that may not be a note at all; a note has some hundred."""
+"""Size of the note of a backup.
+
+A note has some hundred octets; the file may be no note at all.
+
+Bound `backup.note_octets` [octets]: the backup is refused as damaged.
+"""
 DEEPEST = 2
-"""Directories within each other in a backup, itself among them."""
+"""Directories of a backup within each other, itself among them.
+
+Bound `backup.levels` [levels]: the backup is refused before anything is made.
+"""
 MAXIMUM_FILES = 1_000_000
-"""More than a database of many terabytes has: a larger directory is no backup."""
+"""Files of a backup.
+
+A database of many terabytes has fewer: a larger directory is no backup.
+
+Bound `backup.files` [files]: the backup is refused before anything is made.
+"""
 
 UNFINISHED = ".restoring"
 """The directory in which a restore is put together; the next restore deletes an unfinished one."""

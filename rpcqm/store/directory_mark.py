@@ -25,7 +25,12 @@ from rpcqm.store.errors import StoreError
 
 MARK_NAME = "identity"
 MAXIMUM_MARK = 4096
-"""Octets of a mark; `write_mark` writes about a hundred."""
+"""What is read of the mark of a data directory.
+
+`write_mark` writes about a hundred.
+
+Bound `identity.mark_octets` [octets]: what is behind them is not read.
+"""
 
 FS_IOC_GETFSUUID = 0x8011_1500
 """Asks any file system for its UUID (Linux 6.9): a size, which is 16, and the UUID."""

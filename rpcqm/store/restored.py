@@ -22,7 +22,13 @@ from rpcqm.store.records import COUNTER, Family
 RESTORED_NAME = "restored"
 """The mark of restored data: a file with what no other restore has written (G237, G358)."""
 MAXIMUM_MARK = 4096
-"""Octets of a mark that are looked at; `new_mark` writes a hundred."""
+"""What is read of the mark of restored data.
+
+`new_mark` writes a hundred.
+
+Bound `backup.mark_octets` [octets]: a mark that differs from the last one only behind them is the
+same one.
+"""
 
 GONE_ON_KEY = b"gone on after restore"
 """In META: the mark of the restore after which numbers have begun anew."""

@@ -36,7 +36,12 @@ from rpcqm.codec.types.oautvalues import (
 )
 
 MAXIMUM_DEPTH = 16
-"""How deep VARIANTs may hold others: deeper than any that MSMQ knows, and little stack."""
+"""VARIANTs that hold others, by reference or in arrays.
+
+Deeper than any that MSMQ knows, and little stack.
+
+Bound `dcom.variant_nesting` [levels]: the call is refused with RPC_X_BAD_STUB_DATA.
+"""
 
 _HEADER = struct.Struct("<IIHHHHI")
 _FLAGS = VT_ARRAY | VT_BYREF

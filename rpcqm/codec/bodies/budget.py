@@ -5,12 +5,27 @@ from json.encoder import encode_basestring
 from rpcqm.base.errors import DecodeError
 
 FREE_VALUES = 65_536
+"""Values that a body of .NET, in JSON or XML may hold however small it is.
+
+Bound `body.free_values` [values]: the body is told by its octets, with the reason.
+"""
 OCTETS_PER_VALUE = 4
-"""A body may hold FREE_VALUES values, and one more for so many of its octets."""
+"""Octets of such a body for each value that it may hold besides.
+
+Bound `body.octets_per_value` [octets]: the body is told by its octets, with the reason.
+"""
 FREE_OCTETS = 48 * 1024
+"""Octets of JSON that are told of any body however small it is.
+
+Bound `body.free_octets` [octets]: the body is told by its octets, with the reason.
+"""
 TOLD_PER_OCTET = 8
-"""Of a body FREE_OCTETS may be told, and TOLD_PER_OCTET more for each of its octets. What else is
-told of a message has the rest of 64 KiB."""
+"""Octets of JSON that are told of any body besides, for each of its own.
+
+What else is told of a message has the rest of 64 KiB.
+
+Bound `body.told_per_octet` [octets]: the body is told by its octets, with the reason.
+"""
 SMALLEST_MEASURED = 4_096
 """A body of fewer octets has not enough of them to be too long when it is told, unless it refers
 to parts of itself."""

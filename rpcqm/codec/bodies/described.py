@@ -39,8 +39,13 @@ from rpcqm.codec.types.mqvalues import (
 )
 
 LONGEST_DECODED = 256 * 1024
-"""Octets of a body that is decoded while others wait; a longer one is where somebody asks for that,
-and nobody waits."""
+"""Octets of a body that is decoded for every program and page that looks at it.
+
+Others wait while a body is decoded for every reader.
+
+Bound `body.longest_decoded` [octets]: it is decoded by `/body?decode=true` and by pages on request,
+in a thread of its own.
+"""
 UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 _NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
 """Types of numbers, dates and the like: their octets may look like text, and are none."""

@@ -20,7 +20,10 @@ from rpcqm.codec.bodies.dotnet_values import date_of, duration_of, value_of_obje
 
 IDENTIFIER, REFERENCE = "$id", "$ref"
 MAXIMUM_DEPTH = 64
-"""Objects and arrays within each other."""
+"""Objects and arrays of .NET within each other.
+
+Bound `body.dotnet_depth` [levels]: the body is refused with an error before anything is made of it.
+"""
 _DECIMAL_DIGITS = 29
 
 

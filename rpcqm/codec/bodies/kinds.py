@@ -67,7 +67,10 @@ _BEFORE_A_DOCUMENT = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 _FIRST = frozenset({b"<", b"{", b"["})
 _LONGEST_EXCERPT = 40
 MAXIMUM_JSON_DEPTH = 128
-"""Objects and arrays of JSON within each other."""
+"""Objects and arrays of JSON within each other.
+
+Bound `body.json_depth` [levels]: the body is told by its octets, with the reason.
+"""
 _JSON_TEXT = re.compile(r'"[^"]*"?')
 
 T = TypeVar("T")

@@ -6,13 +6,26 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.budget import BudgetError
 
 MAXIMUM_DEPTH = 64
-"""Elements within each other."""
+"""Elements of XML within each other.
+
+Bound `body.xml_depth` [levels]: the body is refused with an error before anything is made of it.
+"""
 MAXIMUM_NODES = 524_288
-"""Elements and attributes."""
+"""Elements and attributes of a body in XML.
+
+Bound `body.xml_nodes` [nodes]: the body is refused with an error before anything is made of it.
+"""
 MAXIMUM_NAME = 1_024
-"""Characters of a name with its namespace."""
+"""Size of a name in XML, with its namespace.
+
+Bound `body.xml_name` [characters]: the body is refused with an error before anything is made of it.
+"""
 MAXIMUM_NAMES = 1 << 20
-"""Characters of all names that differ, each with its namespace."""
+"""Size of all names that differ in a body in XML.
+
+Bound `body.xml_names` [characters]: the body is refused with an error before anything is made of
+it.
+"""
 
 
 def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES, encoding: str | None = None) -> int:

@@ -31,6 +31,10 @@ class PacketTooLargeError(MQError):
 
 
 LARGEST_BODY_BY_HTTP = 0x00400000
+"""Body and extension of a message that comes by HTTP.
+
+Bound `srmp.message` [B]: the request is answered with 400.
+"""
 LARGEST_KEPT_PACKET = 0x00540000
 """A message that came by HTTP is kept with its request and, in UTF-16, its envelope: 4 MiB have
 room with all that a request may have around them (G235). No other packet may be so large."""

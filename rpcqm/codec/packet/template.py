@@ -13,7 +13,12 @@ from rpcqm.codec.packet.srmp import encode_compound, encode_envelope, locate_com
 from rpcqm.codec.packet.user_message import UserMessage
 
 LONGEST = 1 << 16
-"""Octets of a request up to which its packet is like another: no bound is so low."""
+"""Longest request of which the packet is composed like one before.
+
+No other bound is so low.
+
+Bound `srmp.template_request` [octets]: it is composed each time.
+"""
 _HEAD = head_reader()
 _KEPT = head_reader(("flags",), ("source_queue_manager", "queue_manager_address", "flags"))
 

@@ -9,7 +9,12 @@ import re
 from typing import NamedTuple
 
 LONGEST_HEADER = 512
-"""Characters of a header that are looked at; later versions may have more than version 00."""
+"""A header `traceparent` that is looked at.
+
+Later versions may have more than version 00.
+
+Bound `traces.traceparent` [characters]: it is no context of a trace, and left out.
+"""
 
 _PREFIX = b"traceparent: "
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)

@@ -72,7 +72,10 @@ _BASE_FLAGS_AT, _BASE_FLAGS_HIGH = range(BASE_FLAGS.start, BASE_FLAGS.stop)
 _CLASS_AT, _CLASS_HIGH = range(CLASS.start, CLASS.stop)
 _FLAGS_AT = USER_FLAGS.start
 LONGEST_HEADERS = 4096
-"""Where the properties start at most in packets whose headers are remembered."""
+"""Where the properties start at most in packets whose headers are compared with the last.
+
+Bound `packet.remembered_headers` [octets]: where its properties start is found each time.
+"""
 
 
 class PacketLayout(NamedTuple):

@@ -12,9 +12,21 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 VerifyingKey = DSAPublicKey | RSAPublicKey
 
 KEY_BITS = 4_096
-"""Longer keys take tens of milliseconds."""
+"""Key of the certificate that comes with a signature.
+
+Longer keys take tens of milliseconds.
+
+Bound `signatures.key_bits` [bits]: a message over HTTP counts as unsigned, one at port 1801 as
+wrongly signed.
+"""
 EXPONENT_BITS = 64
-"""Everybody's exponent has 17 bits; OpenSSL takes none beyond 64 with keys beyond 3,072."""
+"""Public exponent of an RSA key that comes with a signature.
+
+Everybody's exponent has 17 bits; OpenSSL takes none beyond 64 with keys beyond 3,072.
+
+Bound `signatures.exponent_bits` [bits]: a message over HTTP counts as unsigned, one at port 1801 as
+wrongly signed.
+"""
 
 
 def verifying_key(certificate: bytes) -> VerifyingKey | None:

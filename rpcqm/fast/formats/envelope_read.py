@@ -29,8 +29,12 @@ from rpcqm.srmp.reading import (
 )
 
 LONGEST = 4_096
-"""Octets of an envelope that has a template; those that senders write have about a thousand, and
-no bound of the careful reading is so low."""
+"""Longest envelope whose form is remembered.
+
+Those that senders write have about a thousand, and no bound of the careful reading is so low.
+
+Bound `srmp.template_envelope` [octets]: it is parsed each time that it comes.
+"""
 _PLAIN = re.compile(r"[\w .,:;/@#+*()!?%=$-]*")
 _BASE64 = re.compile("[A-Za-z0-9+/]{27}=")
 

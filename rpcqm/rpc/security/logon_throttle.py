@@ -19,22 +19,56 @@ V = TypeVar("V")
 MINUTE = 60_000
 """Milliseconds over which guesses are counted."""
 FREE_GUESSES = 5
-"""Wrong guesses in a minute, at one account from one address, that have no consequences."""
+"""Wrong passwords for one account from one address in a minute.
+
+Bound `guard.free_guesses` [guesses]: the next attempt is refused unseen for a while.
+"""
 GUESSES_OF_ADDRESS = 60
-"""Wrong guesses in a minute from one address, at all accounts together."""
+"""Wrong passwords from one address in a minute, for all accounts together.
+
+Bound `guard.guesses_of_address` [guesses]: accounts that have not logged on from there are refused
+unseen for the rest of it.
+"""
 FIRST_DELAY = 1_000
+"""Time for which the sixth wrong password puts off the next attempt; it doubles.
+
+Bound `guard.first_delay` [milliseconds]: the next attempt is looked at.
+"""
 LONGEST_DELAY = 300_000
-"""Milliseconds for which the sixth guess, and in the end every guess, puts off the next one."""
+"""Time for which any wrong password puts off the next attempt.
+
+Bound `guard.longest_delay` [milliseconds]: the next attempt is looked at.
+"""
 FORGOTTEN_AFTER = 600_000
-"""Milliseconds without a wrong guess, after a delay, that make the next delay short again."""
+"""Time without a wrong password, after a delay, for which the delay is remembered.
+
+Bound `guard.forgotten_after` [milliseconds]: the next delay is the first again.
+"""
 ADDRESSES = 2048
-"""Addresses that are remembered: as many that have only guessed wrong as that are slowed."""
+"""Addresses remembered as having guessed wrong, and as many again that are slowed.
+
+Bound `guard.addresses` [addresses]: the one that has guessed least recently is forgotten.
+"""
 ACCOUNTS_OF_ADDRESS = 64
-"""More than GUESSES_OF_ADDRESS, so that within its minute no guess is forgotten."""
+"""Accounts that are remembered for one address.
+
+More than GUESSES_OF_ADDRESS, so that within its minute no guess is forgotten.
+
+Bound `guard.accounts_of_address` [accounts]: the account that is not slowed, and was guessed at
+first, is forgotten.
+"""
 LOGGED_ON = 4096
-"""Accounts with addresses from which they have logged on."""
+"""Accounts, each with an address, that are remembered as having logged on.
+
+Bound `guard.logged_on` [accounts]: the one that logged on least recently is forgotten.
+"""
 LONGEST_NAME = 256
-"""Characters by which accounts are told apart: names that are longer must not fill the memory."""
+"""Characters by which accounts are told apart.
+
+Longer names must not fill the memory.
+
+Bound `guard.name_characters` [characters]: the rest does not count.
+"""
 
 
 @dataclass(slots=True)

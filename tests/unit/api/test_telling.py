@@ -22,7 +22,7 @@ from rpcqm.fast.formats.received_json import ReceivedTexts
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.messages import PAGE_BYTES, RepeatedReceive
 from rpcqm.operations.operations import Operations
-from rpcqm.qm.leases import BYTES_AT_ONCE
+from rpcqm.qm.lease_bounds import BYTES_AT_ONCE
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of

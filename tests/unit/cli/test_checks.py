@@ -15,8 +15,9 @@ from rpcqm.cli.checks import Check, CheckedMachine, Level
 from rpcqm.cli.identity_checks import check_mark
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
-from rpcqm.config.limits_reference import BOUNDS
-from rpcqm.config.schema import BinarySection, LimitsSection, StorageSection
+from rpcqm.config.limits_reference import bounds
+from rpcqm.config.limits_section import LimitsSection
+from rpcqm.config.schema import BinarySection, StorageSection
 from rpcqm.store import directory_mark
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
@@ -128,7 +129,7 @@ def test_too_few_open_files_are_told(healthy: CheckedMachine) -> None:
 def test_every_bound_is_told_with_what_is_in_force(healthy: CheckedMachine) -> None:
     text = told(checks.check_bounds, changed(healthy, limits=LimitsSection(contexts=77)))
     assert "limits.contexts 77," in text
-    assert all(f"{bound.name} " in text for bound in BOUNDS)
+    assert all(f"{bound.name} " in text for bound in bounds())
 
 
 def test_a_name_without_an_address_is_told(healthy: CheckedMachine) -> None:

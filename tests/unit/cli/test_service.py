@@ -9,7 +9,7 @@ import pytest
 from rpcqm.base.admission import room_for_connections
 from rpcqm.cli.main import main
 from rpcqm.config import check
-from rpcqm.config.schema import LimitsSection
+from rpcqm.config.limits_section import LimitsSection
 
 UNIT = "etc/systemd/system/rpcqm.service"
 SETTINGS = "etc/rpcqm/rpcqm.toml"

@@ -153,10 +153,10 @@ def test_of_those_that_were_sent_the_oldest_is_forgotten() -> None:
     roots = spans._Roots()
     assert roots.first(b"0")
     assert not roots.first(b"0")
-    for number in range(spans.MOST_OPEN):
+    for number in range(spans.MOST_ROOTS):
         assert roots.first(b"%d" % (number + 1))
     assert roots.first(b"0")
-    assert len(roots.known) == spans.MOST_OPEN
+    assert len(roots.known) == spans.MOST_ROOTS
 
 
 def test_what_comes_back_over_the_network_arrives() -> None:

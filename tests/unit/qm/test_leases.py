@@ -9,10 +9,9 @@ from rpcqm.base.identity import BUILTIN_ADMINISTRATORS, Identity, authenticated
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from rpcqm.qm import leases as leases_module
+from rpcqm.qm.lease_bounds import BYTES_AT_ONCE, MESSAGES_AT_ONCE
 from rpcqm.qm.leases import (
-    BYTES_AT_ONCE,
     LONGEST_LEASE,
-    MESSAGES_AT_ONCE,
     SHORTEST_LEASE,
     LeasedMessage,
     LeaseEndedError,

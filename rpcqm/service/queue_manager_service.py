@@ -58,6 +58,7 @@ from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.remote_traces import RemoteTraces
+from rpcqm.service.speed import Speed, speed_of
 from rpcqm.service.start_error import StartError
 from rpcqm.service.tokens import tokens_of
 from rpcqm.store.settings import MIB
@@ -90,6 +91,7 @@ class QueueManagerService:
     _operations: Operations
     _resolver: Resolver
     _remote_targets: RemoteTargets
+    _speed: Speed
 
     def __init__(
         self,
@@ -189,7 +191,8 @@ class QueueManagerService:
         if engine.queue_manager.hardened_security != security.hardened_security:
             engine.harden(security.hardened_security)
         self._callers.security = _read_security(security)
-        engine.turn.is_on = configuration.limits.request_templates
+        if self._speed is not None:
+            self._speed.switch(configuration.limits.request_templates)
         if engine.trail.days != storage.trail_days:
             engine.trail.keep(storage.trail_days)
         engine.store.space.keep_free(storage.reserve * MIB)
@@ -386,7 +389,9 @@ class QueueManagerService:
         self._undo.callback(self._resolver.stop)
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
-        engine.turn.is_on = configuration.limits.request_templates
+        self._speed = speed_of(engine)
+        if self._speed is not None:
+            self._speed.switch(configuration.limits.request_templates)
         engine.sender_rights.account_of = accounts.identity_of_sid
         engine.loaded_hooks.append(partial(self._make_binary_listener, engine))
         if serves_http:

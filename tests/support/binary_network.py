@@ -39,6 +39,7 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
+from rpcqm.fast.install import Installation
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.backup import restore_backup
@@ -341,7 +342,8 @@ class Node:
         self.engine = QueueManagerEngine(
             self.store, clock, LivingTimers(self, self.lives), self._settings
         )
-        self.engine.turn.is_on = templates.are_on()
+        self.speed = Installation(self.engine)
+        self.speed.switch(templates.are_on())
         self.engine.loaded_hooks.append(self._make_exchange)
         self.engine.queue_manager_started()
         self.alive = True

@@ -17,6 +17,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
+from rpcqm.fast.install import Installation
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.group_commit import CommitGroup
@@ -62,7 +63,8 @@ class RunningQueueManager:
             free=lambda: self.free,
         )
         self.engine = QueueManagerEngine(self.store, self.clock, self.clock.timers, self.settings)
-        self.engine.turn.is_on = templates.are_on()
+        self.speed = Installation(self.engine)
+        self.speed.switch(templates.are_on())
         self.engine.queue_manager_started()
         self.settle()
 

@@ -101,6 +101,16 @@ def test_a_careful_file_is_listed_only_while_it_imports_the_fast_room() -> None:
     assert found == STILL_FAST
 
 
+def test_one_file_of_the_assembly_imports_the_fast_room() -> None:
+    found = [
+        str(path.relative_to(PACKAGE))
+        for path in [*SOURCES, *PACKAGE.glob("*.py")]
+        if path.parts[len(PACKAGE.parts)].removesuffix(".py") in ASSEMBLY
+        and any(name.startswith("rpcqm.fast") for _, name in imports_of(path))
+    ]
+    assert found == ["service/speed.py"]
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_follow_the_layers(path: Path) -> None:
     assert list(forbidden(path)) == []

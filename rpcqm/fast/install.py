@@ -1,0 +1,29 @@
+"""The only wiring of this room: each door of a queue manager is handed to an `Installation`.
+
+Whoever assembles a queue manager makes one of its engine before that starts, and hands it each
+door as soon as the door is made. An `install_...` method sets what careful code has for it: an
+attribute that is None, or a callable. Careful code works the same when none of it is called.
+"""
+
+from rpcqm.fast.arrival_runs import ArrivalRuns
+from rpcqm.fast.first_messages import FirstMessages
+from rpcqm.fast.turn import Turn
+from rpcqm.qm.engine import QueueManagerEngine
+
+
+class Installation:
+    """What the doors of one queue manager share: its turn, runs and first messages.
+
+    `turn.is_on` switches everything off and on, also while the queue manager runs.
+    """
+
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self.engine = engine
+        self.store, self.clock = engine.store, engine.clock
+        self.turn: Turn = engine.turn
+        self.arrival_runs: ArrivalRuns = engine.arrival_runs
+        self.first_messages: FirstMessages = engine.first_messages
+
+    def switch(self, on: bool) -> None:
+        """Let requests that are like ones before be carried out in fewer steps, or none."""
+        self.turn.is_on = on

@@ -128,10 +128,10 @@ def send_by_object(machine: PrivateQueueManager) -> None:
 
 
 Story = Callable[[PrivateQueueManager], None]
-TURN, STARTS = "qm.turn", "interfaces._start_templates"
+TURN, STARTS = "fast.turn", "fast.doors.rpc_start"
 ALONE: dict[str, tuple[Wrong, Story]] = {
     "a message is sent": (
-        Wrong("interfaces._sent_values", "priority, tag or 0,", "priority, 7,"),
+        Wrong("fast.doors.rpc_sent_values", "priority, tag or 0,", "priority, 7,"),
         send,
     ),
     "one is sent that asks to be acknowledged": (
@@ -143,7 +143,7 @@ ALONE: dict[str, tuple[Wrong, Story]] = {
         receive,
     ),
     "a read ends": (
-        Wrong("interfaces._end_templates", "Response(result=0)", "Response(result=1)"),
+        Wrong("fast.doors.rpc_end", "Response(result=0)", "Response(result=1)"),
         receive,
     ),
     "what was read is removed": (
@@ -155,11 +155,13 @@ ALONE: dict[str, tuple[Wrong, Story]] = {
         peek,
     ),
     "a dependent client receives": (
-        Wrong("interfaces._receive_answers", "            application_tag,\n", "            7,\n"),
+        Wrong(
+            "fast.doors.rpc_receive_answers", "            application_tag,\n", "            7,\n"
+        ),
         receive_as_dependent,
     ),
     "an object sends": (
-        Wrong("qm.composed_message", "= envelope.priority, changes", "= 7, changes"),
+        Wrong("fast.composed_message", "= envelope.priority, changes", "= 7, changes"),
         send_by_object,
     ),
 }
@@ -187,7 +189,7 @@ def send_in_order(machine: PrivateQueueManager, to: FormatName) -> None:
 
 
 SendTo = Callable[[PrivateQueueManager, FormatName], None]
-ARRIVING, LEAVING = "binary.connection.arrival_batch", "binary.connection.outgoing_run"
+ARRIVING, LEAVING = "fast.doors.session_arrival", "fast.doors.session_outgoing"
 RECEIVER: dict[str, tuple[Wrong, SendTo, str]] = {
     "recoverable messages arrive": (
         Wrong(ARRIVING, "+= [shape.priority] * count", "+= [7] * count"),
@@ -206,7 +208,7 @@ RECEIVER: dict[str, tuple[Wrong, SendTo, str]] = {
     ),
     "messages arrive that ask to be acknowledged": (
         Wrong(
-            "qm.arrival_runs",
+            "fast.arrival_runs",
             "quotas.admit(queue, len(stored",
             "store.metrics.count(str(stored",
         ),
@@ -219,7 +221,7 @@ SENDER: dict[str, tuple[Wrong, SendTo, str]] = {
     "messages leave": (Wrong(LEAVING, "self.packets += taken", OTHERWISE), send, "orders"),
     "messages leave in order": (
         Wrong(
-            "binary.connection.stamped_messages",
+            "fast.doors.session_stamped",
             "_STAMP.pack(stamp.sequence.value, stamp.number",
             "_STAMP.pack(7, stamp.number",
         ),
@@ -227,7 +229,7 @@ SENDER: dict[str, tuple[Wrong, SendTo, str]] = {
         "stream",
     ),
     "what has left is removed": (
-        Wrong("binary.connection.outgoing_runs", "queue, keys, look=", "queue, keys[1:], look="),
+        Wrong("fast.doors.session_outgoing_runs", "queue, keys, look=", "queue, keys[1:], look="),
         send,
         "orders",
     ),

@@ -103,8 +103,6 @@ class ComObject:
     INTERFACES: ClassVar[tuple[str, ...]] = ()
     WAITING: ClassVar[frozenset[str]] = frozenset()
     """The methods that wait as long as a caller likes, of which each caller has only so many."""
-    IN_TURN: ClassVar[frozenset[str]] = frozenset()
-    """The methods that need not see what calls before them have put off to the end of the turn."""
 
     _holding: Holding | None = None
 

@@ -40,7 +40,6 @@ from rpcqm.dcom.plain_calls import (
     decode_nothing,
     encode_invoke,
 )
-from rpcqm.fast.doors.com import INVOKE, OPERATIONS, InTurn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.dispatch import log_refusal
 from rpcqm.rpc.interface_registry import (
@@ -80,6 +79,7 @@ _AT_ONCE = frozenset({int, str, bool, bytes, tuple, list, type(None), Variant, U
 new = object.__new__
 
 
+INVOKE = "Invoke"
 TIMED = "com"
 """The subject of the histograms of all calls of COM."""
 
@@ -129,8 +129,6 @@ class ObjectCalls:
         for operation, entry in zip(loaded.operations, registered.tables[NDR], strict=True):
             if operation is not None and entry is not None:
                 _shorten(operation, entry)
-                if operation.name in OPERATIONS:
-                    entry.templated = InTurn(self.exporter, operation.name)
         time_calls(registered, self.metrics, TIMED)
         return registered
 
@@ -140,7 +138,7 @@ def _shorten(operation: Operation, entry: OperationEntry) -> None:
     decode = partial(operation.decode_request, TransferSyntax.NDR)
     if operation.request_class.__slots__ == ("orpcthis",):
         entry.decode = partial(decode_nothing, decode)
-    elif operation.name == "Invoke":
+    elif operation.name == INVOKE:
         entry.decode = partial(decode_invoke, decode)
         encode = partial(operation.encode_response, TransferSyntax.NDR)
         entry.encode = partial(encode_invoke, encode)
@@ -193,7 +191,7 @@ class _Method:
         fields = {"orpcthat", "result", *(name for name, _ in self._outs)}
         self._extras = [each for each in operation.response_class.__slots__ if each not in fields]
         self._plain = all(convert is None for _, convert in self._ins + self._outs)
-        self._gives = operation.name == "Invoke" or any(
+        self._gives = operation.name == INVOKE or any(
             isinstance(each.type, InterfacePointer) for each in parameters if each.out
         )
         self._in_names = [name for name, _ in self._ins]

@@ -17,7 +17,6 @@ from rpcqm.codec.automation.variants import Marshaller
 from rpcqm.codec.interface import TransferSyntax, Value, load
 from rpcqm.codec.types.dcom import ORPCTHAT
 from rpcqm.codec.types.oaut import DISPPARAMS, EXCEPINFO
-from rpcqm.codec.types.oautvalues import DISPID_UNKNOWN
 
 MAJOR, MINOR = 5, 7
 """The version of DCOM that we speak ([MS-DCOM] 2.2.11)."""
@@ -54,7 +53,6 @@ class PlainInvoke(Plain):
 PLAIN = Plain()
 _THIS = struct.Struct("<HHI20xI")
 """What counts of an ORPCTHIS in NDR: its version, its flags, and whether it has extensions."""
-_CALLED = struct.Struct("<HHI20xIi16sII")
 _INVOKE = struct.Struct("<HHI20xIi16sII28s")
 _NIL, _NOTHING = bytes(16), bytes(28)
 """The riid of Invoke; and what stands for no arguments, no names of theirs, and no references."""
@@ -67,12 +65,6 @@ def decode_nothing(decode: Decode, stub: bytes) -> Value:
         if major == MAJOR and minor <= MINOR and not (flags or extensions):
             return PLAIN
     return decode(stub)
-
-
-def called_member(stub: bytes) -> tuple[int, int]:
-    """The DISPID and the flags of a request of Invoke; raises struct.error if it is too short."""
-    _, _, _, extensions, dispid, _, _, flags = _CALLED.unpack_from(stub)
-    return (DISPID_UNKNOWN, 0) if extensions else (dispid, flags)
 
 
 def decode_invoke(decode: Decode, stub: bytes) -> Value:

@@ -5,19 +5,16 @@ from typing import Any, NamedTuple, Protocol
 
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.qm.protocol_records import Changes
 
 
 class Kind(NamedTuple):
     """What the messages of one run have in common.
 
-    `flags` are the FLAG_... bits of their positions. Those that are `composed` have their packets,
-    and so their numbers, already (G305).
+    `flags` are the FLAG_... bits of their positions.
     """
 
     recoverable: bool
     flags: int
-    composed: bool = False
 
 
 class Composed(NamedTuple):
@@ -29,17 +26,10 @@ class Composed(NamedTuple):
 
 
 class TemplatedMessage(Protocol):
-    """A message on its way into a queue, and the request that brought it.
-
-    Others are `composed_message.ComposedMessage`, whatever door they have come by.
-    """
+    """A message on its way into a queue, and the request that brought it."""
 
     @property
     def priority(self) -> int: ...
-
-    @property
-    def changes(self) -> Changes | None:
-        """Records of a protocol that belong to the same commit."""
 
     @property
     def administration(self) -> FormatName | None:
@@ -51,7 +41,7 @@ class TemplatedMessage(Protocol):
 
     def compose(self, ordinal: int, now: int) -> bytes:
         """What is kept of it: its packet, sent `now` (seconds since 1970) with a number of this
-        queue manager; 0 for one that is composed."""
+        queue manager."""
 
     def expiry(self, now: int) -> int:
         """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""

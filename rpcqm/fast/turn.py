@@ -8,7 +8,7 @@ queue's are admitted, stored and made visible as one.
 Where anything is unusual, nothing has happened yet, and each goes the careful way.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,6 @@ from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.fast.arrival_runs import ArrivalRun, ArrivalRuns
 from rpcqm.fast.requests import Kind, TemplatedMessage, TemplatedRemoval, composed_each
 from rpcqm.qm.positions import Positions
-from rpcqm.qm.protocol_records import apply_changes
 from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.qm.shadow import wanted as shadow_wanted
 from rpcqm.store.run_changes import are_held
@@ -82,10 +81,6 @@ class Turn:
         self.waiting = False
         store.before_change = self.drain
         store.gather_with(self.drain)
-
-    def takes(self, queue: Queue, kind: Kind) -> bool:
-        """Whether messages of a kind may wait for the end of the turn."""
-        return self.is_on and takes_as_usual(queue) and not kind.flags & ON_ARRIVAL
 
     def add(self, queue: Queue, kind: Kind, message: TemplatedMessage, size: int) -> None:
         """Put a message into a queue when the turn ends; `size` are about its octets."""
@@ -192,9 +187,6 @@ class Turn:
             self._runs.insert_each(change, self._one_by_one(run, now))
             return
         self._runs.insert(change, self._composed(run, now))
-        if run.kind.composed:
-            for message in run.messages:
-                apply_changes(change, message.changes)
 
     def _one_by_one(self, run: _Arrivals, now: int) -> Iterator[tuple[Queue, bytes]]:
         """Each message, which gets its number behind what follows from the one before (G301)."""
@@ -205,10 +197,8 @@ class Turn:
     def _composed(self, run: _Arrivals, now: int) -> ArrivalRun:
         messages, kind = run.messages, run.kind
         count = len(messages)
-        ordinals: Sequence[int] = [0] * count
-        if not kind.composed:
-            taken = self._store.counters.message_ordinal.take_many(count)
-            ordinals = [ordinal & 0xFFFF_FFFF for ordinal in taken]
+        taken = self._store.counters.message_ordinal.take_many(count)
+        ordinals = [ordinal & 0xFFFF_FFFF for ordinal in taken]
         are_alike = len(set(map(type, messages))) == 1
         compose = messages[0].composed if are_alike else composed_each
         composed = compose(messages, ordinals, now)

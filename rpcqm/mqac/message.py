@@ -455,8 +455,6 @@ class MSMQMessage(Owned):
 
     # Sending
 
-    IN_TURN = frozenset({"Send"})
-
     def Send(
         self, call: ComCall, DestinationQueue: object, Transaction: Variant | None
     ) -> Completion[None]:

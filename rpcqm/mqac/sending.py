@@ -113,12 +113,9 @@ async def _enqueue(
             mark_signed(machine.protection, descriptor, composed, signer)
         for name in _SHOWN:
             setattr(message.attributes, name, getattr(attributes, name))
-        if scope.transaction is None:
-            await machine.messages.send_with_others(descriptor, composed)
-        else:
-            await machine.messages.enqueue_message_to_an_open_queue(
-                descriptor, composed, scope.transaction
-            )
+        await machine.messages.enqueue_message_to_an_open_queue(
+            descriptor, composed, scope.transaction
+        )
     except Exception:  # the transaction of a single message must not outlive its call
         scope.undo()
         raise

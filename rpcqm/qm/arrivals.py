@@ -7,7 +7,6 @@ and keeps sequences between them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -175,16 +174,6 @@ class Arrivals:
             else:
                 raise
             raise RejectedError(reason) from None
-
-    def store_with_others(
-        self, queue: Queue, message: Message, changes: Changes | None = None
-    ) -> Completion[None]:
-        """Store a message, if possible together with others of its turn.
-
-        What `store` raises may be the error of the completion.
-        """
-        store = partial(self.store, queue, message, changes)
-        return self._messages.enqueue_with_others(queue, message, store, changes)
 
     def reject(
         self,

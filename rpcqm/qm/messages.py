@@ -1,17 +1,19 @@
 """Sending, reading and moving messages ([MS-MQDMPR] 3.1.7.1.9 to .16, .27)."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.enums import (
+    EnqueueStatus,
     MessageSeekAction,
     OperationType,
     PositionState,
     QueueType,
 )
 from rpcqm.adm.message import (
+    NEVER,
     Envelope,
     Message,
     MessagePosition,
@@ -23,7 +25,6 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
-from rpcqm.fast.composed_message import ComposedMessage, kind_of, refuse_late
 from rpcqm.fast.turn import Turn
 from rpcqm.qm import cursors
 from rpcqm.qm.access import READING, RECEIVING
@@ -37,7 +38,7 @@ from rpcqm.qm.message_search import (
 from rpcqm.qm.positions import Positions, purge_reason
 from rpcqm.qm.protection import Protection
 from rpcqm.qm.protocol_records import Changes, apply_changes
-from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.reading_rules import are_related, check_cursor, check_join, key_or_wait
 from rpcqm.qm.registry import QueueRegistry
@@ -103,7 +104,7 @@ class MessageEvents:
             self._quotas.admit(queue, message.stored_size)
             envelope = message.envelope
             if not isinstance(queue, OutgoingQueue):
-                refuse_late(envelope, self._clock.now() // 1000)
+                _refuse_late(envelope, self._clock.now() // 1000)
         except MQError as error:
             self._watch_refused(queue, message, error)
             raise
@@ -122,40 +123,6 @@ class MessageEvents:
         watch = self._positions.watch
         if watch is not None:
             watch.received(queue, message, watch.now(), settles)
-
-    def enqueue_with_others(
-        self,
-        queue: Queue,
-        message: Message,
-        enqueue: Callable[[], Completion[None]],
-        changes: Changes | None = None,
-    ) -> Completion[None]:
-        """Do what `enqueue` does with a message, if possible together with others of its turn.
-
-        `enqueue` puts it into the queue with the `changes`, or raises before anything has happened.
-        It may raise here, or what it has raised is the error of the completion.
-        """
-        envelope = message.envelope
-        kind = kind_of(message, envelope)
-        if not self._turn.takes(queue, kind):
-            return enqueue()
-        composed = ComposedMessage(message, envelope, enqueue, changes)
-        self._turn.add(queue, kind, composed, composed.size)
-        return composed.outcome
-
-    def send_with_others(
-        self, descriptor: OpenQueueDescriptor, message: Message
-    ) -> Completion[None]:
-        """Send in no transaction, if possible together with others of the turn.
-
-        What `enqueue_message_to_an_open_queue` raises may be the error of the completion.
-        """
-        enqueue = partial(self.enqueue_message_to_an_open_queue, descriptor, message)
-        queue = descriptor.queue_reference
-        is_sending = descriptor.access_type == QueueAccessType.SEND_ACCESS
-        if queue is None or descriptor.multiple or not is_sending:
-            return enqueue()
-        return self.enqueue_with_others(queue, message, enqueue)
 
     def enqueue_message_to_an_open_queue(
         self,
@@ -598,3 +565,10 @@ class MessageEvents:
         if descriptor.access_type not in accesses:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
         return queue
+
+
+def _refuse_late(envelope: Envelope, now: int) -> None:
+    """Raise EnqueueRefusedError if a message has not reached its queue in time, at `now` (s)."""
+    time_to_reach = envelope.time_to_reach_queue
+    if time_to_reach != NEVER and now - envelope.sent_time > time_to_reach:
+        raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)

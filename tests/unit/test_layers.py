@@ -40,7 +40,6 @@ STILL_FAST = {
     "binary/connection/arrival_shadow.py",
     "binary/connection/outgoing_transfer.py",
     "binary/connection/protocol.py",
-    "dcom/orpc.py",
     "interfaces/_client_handles.py",
     "interfaces/_starting_reads.py",
     "interfaces/qmcomm2.py",

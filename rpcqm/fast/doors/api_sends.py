@@ -26,7 +26,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
 from rpcqm.fast.requests import Composed, Kind, composed_each
-from rpcqm.fast.turn import Turn
+from rpcqm.fast.turn import Turn, takes_as_usual
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.opening import Opening, is_name_for
 from rpcqm.qm.program_work import ProgramWork, Sending
@@ -157,7 +157,6 @@ class RepeatedMessage:
         "priority",
     )
 
-    changes = None
     administration, sender = None, ANONYMOUS
     """One that asks to be acknowledged goes alone."""
 
@@ -248,7 +247,7 @@ class RepeatedSends:
         if queue is None or not self._turn.is_on or len(body) > LONGEST_BODY:
             return alone()
         template = self._template(identity, again, queue)
-        if template is None or not self._turn.takes(queue, template.kind):
+        if template is None or not takes_as_usual(queue):
             return alone()
         self._opening.check_to_send(queue, identity)
         message = RepeatedMessage(self._queue_manager, again, template.packet, body, alone)

@@ -149,8 +149,6 @@ class TemplatedSend:
         association.pending += 1
         lane.path.pending += 1
 
-    changes = None
-
     # A request in flight (`rpc.call.InFlight`).
 
     @property

@@ -66,7 +66,7 @@ class SrmpProtocol:
         self.composer, self.arrivals = engine.composer, engine.arrivals
         self.acknowledgements = engine.acknowledgements
         self.acknowledgement_queues = engine.acknowledgement_queues
-        self.protection, self.turn = engine.protection, engine.turn
+        self.protection = engine.protection
         self.conflicts = engine.identity_conflicts
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
         self.network = network

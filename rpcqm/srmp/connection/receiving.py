@@ -361,9 +361,6 @@ class Receiver:
     ) -> Completion[int]:
         try:
             self._check(arrived, queue)
-            if receiver is None and not self._protocol.message_trace:
-                stored = self._arrivals.store_with_others(queue, arrived.message, changes)
-                return self._when_stored(arrived, stored, changes, undo)
             stored = self._arrivals.store(queue, arrived.message, changes)
         except RejectedError as error:
             if receiver is None and error.reason in _SENDER_UNPROVED:
@@ -375,34 +372,6 @@ class Receiver:
         if self._protocol.message_trace:
             self._protocol.message_trace.arrived(queue, arrived.message)
         return _answered(stored, undo)
-
-    def _when_stored(
-        self,
-        arrived: Arrived,
-        stored: Completion[None],
-        changes: Changes,
-        undo: Callable[[], None],
-    ) -> Completion[int]:
-        """As `_answered`; it may be refused only then, because its turn was carried out later."""
-        answer: Completion[int] = Completion()
-
-        def done(stored: Completion[None]) -> None:
-            if isinstance(stored.error, RejectedError):
-                told = self._refused_late(arrived, stored.error.reason, changes, undo)
-            else:
-                told = _answered(stored, undo)
-            told.add_done_callback(answer.follow)
-
-        stored.add_done_callback(done)
-        return answer
-
-    def _refused_late(
-        self, arrived: Arrived, reason: MessageClass, changes: Changes, undo: Callable[[], None]
-    ) -> Completion[int]:
-        try:
-            return self._refuse(arrived, reason, changes, undo)
-        except MQError as error:
-            return _no_room(arrived.peer, error)
 
     def _check(self, arrived: Arrived, queue: Queue) -> None:
         """Who has not signed is Anonymous ([MC-MQSRM] 3.1.5.1.6.1, .12). Raises RejectedError."""
@@ -462,10 +431,7 @@ class Receiver:
     # Duplicates
 
     def _is_known(self, arrived: Arrived) -> bool:
-        """[MC-MQSRM] 3.1.5.1.11; one that still waits may come to be refused, and forgotten."""
-        if arrived.identity not in self._history:
-            return False
-        self._protocol.turn.drain()
+        """[MC-MQSRM] 3.1.5.1.11."""
         is_known = arrived.identity in self._history
         if is_known:
             self._compare(arrived)

@@ -24,8 +24,6 @@ from rpcqm.qm import shadow
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
 from tests.support import templates
-from tests.support.com_objects import Objects, add_accounts, octets
-from tests.support.dcom_client import ENABLED, ComError, DcomClient
 from tests.support.ports import reserved_port
 
 MANY = 40
@@ -36,7 +34,6 @@ ENDED = (
     HandleLostError,
     ServerUnreachableError,
     subprocess.CalledProcessError,
-    ComError,
     ConnectionError,
 )
 """What clients are told whose queue manager ends."""
@@ -117,16 +114,6 @@ def receive_as_dependent(machine: PrivateQueueManager) -> None:
     asyncio.run(story())
 
 
-def send_by_object(machine: PrivateQueueManager) -> None:
-    with machine.client() as client:
-        add_accounts(client)
-        with DcomClient(machine.endpoint("epm")) as com:
-            objects = Objects(machine, com, client)
-            message, to = objects.message(), objects.destination(str(OWN))
-            objects.put(message, "Body", octets(b"body"))
-            objects.send(message, to)
-
-
 Story = Callable[[PrivateQueueManager], None]
 TURN, STARTS = "fast.turn", "fast.doors.rpc_start"
 ALONE: dict[str, tuple[Wrong, Story]] = {
@@ -160,10 +147,6 @@ ALONE: dict[str, tuple[Wrong, Story]] = {
         ),
         receive_as_dependent,
     ),
-    "an object sends": (
-        Wrong("fast.composed_message", "= envelope.priority, changes", "= 7, changes"),
-        send_by_object,
-    ),
 }
 
 
@@ -171,7 +154,7 @@ ALONE: dict[str, tuple[Wrong, Story]] = {
 def test_a_difference_ends_a_queue_manager(tmp_path: Path, family: str) -> None:
     wrong, story = ALONE[family]
     other = environment(tmp_path / "hook", wrong)
-    with private_queue_manager((), f'name = "here"\n{ENABLED}', other) as machine:
+    with private_queue_manager((), 'name = "here"', other) as machine:
         for queue in ("orders", "answers"):
             machine.run("queue", "create", queue)
         with pytest.raises(ENDED):

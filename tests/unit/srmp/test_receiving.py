@@ -316,6 +316,27 @@ def test_a_full_queue_manager_answers_500_and_takes_it_later(door: Door) -> None
     assert door.contents() == [b"content"]
 
 
+def test_a_message_that_comes_again_while_it_is_on_its_way_is_taken_once(door: Door) -> None:
+    sent = message(ORDERS, b"x", Elements(ordinal=5, services=durable(), msmq=msmq()))
+    answers = [door.begin(sent) for _ in range(3)]
+    door.settle()
+    assert [answer.result() for answer in answers] == [200] * 3
+    assert door.contents() == [b"x"]
+
+
+def test_the_second_of_a_message_without_room_is_not_told_that_it_is_there(door: Door) -> None:
+    """Else its sender would take for stored what is stored nowhere."""
+    machine = door.engine.queue_manager
+    quota, machine.queue_manager_quota = machine.queue_manager_quota, 0
+    sent = message(ORDERS, b"x", Elements(ordinal=5, services=durable(), msmq=msmq()))
+    answers = [door.begin(sent) for _ in range(2)]
+    door.settle()
+    assert [answer.result() for answer in answers] == [500, 500]
+    machine.queue_manager_quota = quota
+    assert door.post(sent) == 200
+    assert door.contents() == [b"x"]
+
+
 def test_a_full_disk_is_500(door: Door) -> None:
     door.free = 0
     machine = door.engine.queue_manager

@@ -249,7 +249,7 @@ def test_a_queue_without_room_leaves_the_copies_of_the_others(
     door = Door(directory)
     listening(door, "first", "second")
     arrivals, full = door.engine.arrivals, door.queue("second")
-    store = arrivals.store_with_others
+    store = arrivals.store
 
     def without_room(queue: Queue, *more: Any) -> Completion[None]:
         if queue is full:
@@ -257,7 +257,7 @@ def test_a_queue_without_room_leaves_the_copies_of_the_others(
         return store(queue, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(arrivals, "store_with_others", without_room)
+        patched.setattr(arrivals, "store", without_room)
         assert door.send(MULTICAST, ordinal=5, msmq=msmq()) == 500
     assert (door.contents("first"), door.contents("second")) == ([b"content"], [])
     assert door.send(MULTICAST, ordinal=5, msmq=msmq()) == 200

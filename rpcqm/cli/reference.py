@@ -1,7 +1,8 @@
 """Documentation that is made from the commands and the settings themselves.
 
 scripts/document            # write docs/commands.md, docs/limits.md, the manual page docs/rpcqm.1,
-                            # and the tables of docs/configuration.md and docs/architecture.md
+                            # and the tables of docs/configuration.md, docs/architecture.md
+                            # and docs/captures.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from rpcqm.capture.frames.table import frames_table
 from rpcqm.cli.main import build_parser
 from rpcqm.cli.manual import manual_page
 from rpcqm.cli.options import add_server_options
@@ -27,6 +29,8 @@ BEGIN_SWITCHES = "<!-- switches: written by scripts/document -->"
 END_SWITCHES = "<!-- end of switches -->"
 BEGIN_ROOMS = "<!-- rooms: written by scripts/document -->"
 END_ROOMS = "<!-- end of rooms -->"
+BEGIN_FRAMES = "<!-- frames: written by scripts/document -->"
+END_FRAMES = "<!-- end of frames -->"
 HEADING = """\
 # Commands
 
@@ -171,8 +175,11 @@ def documents() -> dict[Path, str]:
     text = _with(text, BEGIN_SWITCHES, END_SWITCHES, switches_table())
     architecture = ROOT / "docs" / "architecture.md"
     rooms = _with(architecture.read_text("utf-8"), BEGIN_ROOMS, END_ROOMS, rooms_table())
+    captures = ROOT / "docs" / "captures.md"
+    frames = _with(captures.read_text("utf-8"), BEGIN_FRAMES, END_FRAMES, frames_table())
     return {
         architecture: rooms,
+        captures: frames,
         ROOT / "docs" / "commands.md": command_reference(),
         ROOT / "docs" / "limits.md": limits_reference(),
         configuration: text,

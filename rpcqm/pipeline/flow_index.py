@@ -24,6 +24,7 @@ from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import (
     DEFAULT_SPLIT,
+    FRAGMENTS,
     RangeClaim,
     RangeReading,
     Split,
@@ -101,6 +102,18 @@ def exact(made: Plan, claims: Sequence[RangeClaim]) -> Plan:
     return replace(made, ranges=ranges)
 
 
+def unbroken(made: Plan, claims: Sequence[RangeClaim]) -> tuple[Plan, list[RangeClaim]]:
+    """The plan without the ranges of files that have fragments, which one task reads whole.
+
+    With the claims of the ranges that stay.
+    """
+    whole = {claim.split.file for claim in claims if claim.has_fragments}
+    kept = [n for n, split in enumerate(made.ranges) if split.file not in whole]
+    ranges = [made.ranges[n] for n in kept]
+    small = made.small + sorted(whole)
+    return replace(made, ranges=ranges, small=small), [claims[n] for n in kept]
+
+
 def misread(made: Plan, claims: Sequence[RangeClaim]) -> list[str]:
     """The files of which a range was not read from its exact place."""
     pairs = zip(made.ranges, claims, strict=True)
@@ -135,29 +148,32 @@ def _row(task: int, file: str, part: int, first: int, kind: str, **more: object)
 
 def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     problems = Problems(split.file)
-    reading = RangeReading(split, problems)
+    reading, fragments = RangeReading(split, problems), False
     try:
         for piece in reading:
             if isinstance(piece, RecordBatch):
-                yield from _batch_rows(split.file, piece, task, parts)
+                part, broken = _parts(piece, parts)
+                yield from _batch_rows(split.file, piece, task, part)
             else:
-                yield _record_row(split.file, piece, task, parts)
+                flow = flow_of(piece[1], piece[2])
+                broken = flow == FRAGMENTS
+                yield _record_row(split.file, piece, task, part_of(flow, parts))
+            fragments = fragments or broken
     except (CaptureError, OSError) as error:
         if split.start == 0:
             problems.add("unreadable", 0, str(error))
     for problem in problems:
         told = json.dumps([problem.kind, problem.offset, problem.reason]).encode()
         yield _row(task, split.file, 0, _FIRST, "problem", data=told)
-    claim = reading.claim
+    claim = replace(reading.claim, has_fragments=fragments)
     runs = json.dumps(list(claim_rows(claim))).encode()
     # The claim itself is for the driver, which has planned the ranges.
     yield _row(task, split.file, 0, _FIRST, "claim", data=runs, claim=claim)
 
 
-def _record_row(file: str, record: Record, task: int, parts: int) -> IndexRow:
+def _record_row(file: str, record: Record, task: int, part: int) -> IndexRow:
     time, link, data, _, offset = record
     octets = _arrays(offset=[offset], time=[time], captured=[len(data)], link=[link])
-    part = part_of(link, data, parts)
     return _row(task, file, part, offset, "record", count=1, header=0, data=data, **octets)
 
 
@@ -181,8 +197,7 @@ def unpacked(octets: bytes, count: int) -> Array:
     return np.frombuffer(octets, f"<u{size}", count, 9).astype(np.int64) + least
 
 
-def _batch_rows(file: str, records: RecordBatch, task: int, parts: int) -> Iterator[IndexRow]:
-    part = _parts(records, parts)
+def _batch_rows(file: str, records: RecordBatch, task: int, part: Array) -> Iterator[IndexRow]:
     for number in distinct(part):
         mine = np.flatnonzero(part == number)
         for at in range(0, len(mine) if number >= 0 else 0, _MOST_RECORDS):
@@ -193,19 +208,25 @@ def _batch_rows(file: str, records: RecordBatch, task: int, parts: int) -> Itera
             yield _row(task, file, number, first, "records", **more, **arrays)
 
 
-def _parts(records: RecordBatch, parts: int) -> Array:
-    """The part of a file that each record belongs to; -1 for what changes nothing."""
+def _parts(records: RecordBatch, parts: int) -> tuple[Array, bool]:
+    """The part of a file that each record belongs to, -1 for what changes nothing.
+
+    And whether fragments are among them of which only the whole packet tells the flow.
+    """
     found = tcp_headers(records)
     part = np.full(len(records), -1, np.int64)
     slow = np.ones(len(records), bool)
     if found is not None:
         known = found.sound & ~found.idle
         part[known] = _hashed(found.head["addresses"][known], found.head["ports"][known], parts)
-        slow = ~(found.sound | found.harmless)
+        slow = ~(found.sound | found.empty)
+    broken = False
     for index in np.flatnonzero(slow).tolist():
         record = records.record(index)
-        part[index] = part_of(record[1], record[2], parts)
-    return part
+        flow = flow_of(record[1], record[2])
+        broken = broken or flow == FRAGMENTS
+        part[index] = part_of(flow, parts)
+    return part, broken
 
 
 def _hashed(addresses: Array, ports: Array, parts: int) -> Array:
@@ -222,9 +243,8 @@ def _mixed(end: Array) -> Array:
     return np.asarray(product ^ product >> np.uint64(29))
 
 
-def part_of(link: int, data: bytes, parts: int) -> int:
-    """The part that any frame belongs to; 0 for what is of no connection."""
-    flow = flow_of(link, data)
+def part_of(flow: str, parts: int) -> int:
+    """The part that a flow belongs to; 0 for what is of no connection."""
     try:
         ends = bytes.fromhex(flow)
     except ValueError:

@@ -100,7 +100,7 @@ def _ingest_together(
     spark: "SparkSession", new: list[str], keys: list[str], names: list[str], output: Path
 ) -> Counter[str]:
     """Write those tables that one pass makes, each task its own files."""
-    from rpcqm.pipeline.flow_index import exact, followed, in_order, misread, plan
+    from rpcqm.pipeline.flow_index import exact, followed, in_order, misread, plan, unbroken
     from rpcqm.pipeline.table_files import PARTITIONED, Staging, TableWriter
 
     context = spark.sparkContext
@@ -118,8 +118,9 @@ def _ingest_together(
             yield writer.files, writer.rows
 
         tasks, claims = _indexed(context, made)
-        linked = exact(made, claims)
-        if misread(linked, claims):
+        rest, claims = unbroken(made, claims)
+        linked = exact(rest, claims)
+        if len(linked.ranges) < len(made.ranges) or misread(linked, claims):
             tasks, claims = _indexed(context, linked)
         if wrong := misread(linked, claims):
             raise jobs.JobError(f"{wrong[0]} has changed while it was read.")

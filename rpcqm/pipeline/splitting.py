@@ -7,21 +7,28 @@ claims are held against each other from the file's beginning on: a range whose c
 where the one before it ends, with what is known there, is read again from there.
 """
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
 from rpcqm.capture.columnar.record_batch import BLOCK, Piece, RecordBatch, pieces
+from rpcqm.capture.columnar.segments import tcp_headers
 from rpcqm.capture.file import pcap, pcapng
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, Reader, reader_of
 from rpcqm.capture.file.record import Record
 from rpcqm.capture.file.source import is_compressed
 from rpcqm.capture.file.window import Run
+from rpcqm.capture.frames.ends import Fragment, Segment
+from rpcqm.capture.frames.octets import Octets
+from rpcqm.capture.frames.walking import end_of_frame
 
 DEFAULT_SPLIT = 64 << 20
+FRAGMENTS = "fragments"
+"""Stands for the flow of fragments, which is not known before they are put together."""
 _HEAD = 1 << 16
 """Octets of a file's beginning that are read for its format and its first interfaces."""
 _LEAST_BLOCK = 1 << 16
@@ -71,7 +78,7 @@ class RangeClaim:
 
     `begin` is None when no record was found to begin with, or the file is no capture. `is_renewed`:
     a section began, so that what was known before is of no account. `length` is that of the file,
-    unpacked.
+    unpacked. `has_fragments`: flows of the range cannot be told before packets are put together.
     """
 
     split: Split
@@ -80,6 +87,7 @@ class RangeClaim:
     is_renewed: bool
     runs: tuple[Run, ...]
     length: int
+    has_fragments: bool = False
 
     def follows(self, place: RecordPlace) -> bool:
         """Whether the range was read from there on, whatever was known of interfaces."""
@@ -145,14 +153,14 @@ def is_exact(exact: Split, claim: RangeClaim) -> bool:
 
 def claimed(split: Split) -> RangeClaim:
     """The claim of a reader on a range; the records themselves are passed over."""
-    reading = RangeReading(split, Problems())
+    reading, fragments = RangeReading(split, Problems()), False
     try:
-        for _ in reading:
-            pass
+        for piece in reading:
+            fragments = fragments or holds_fragments(piece)
     except (CaptureError, OSError):
         # The reader of the records reports the error.
         pass
-    return reading.claim
+    return replace(reading.claim, has_fragments=fragments)
 
 
 class RangeReading:
@@ -294,24 +302,31 @@ def records_of(found: Iterable[Piece]) -> Iterator[Record]:
 
 def flow_of(link: int, data: bytes) -> str:
     """Both ends of a frame's connection, the same for both directions; empty for other traffic."""
-    if link == 1 and len(data) >= 54 and data[12:14] == b"\x08\0" and data[14] == 0x45:
-        if data[23] != 6:
-            return ""
+    usual = link == 1 and len(data) >= 54 and data[12:15] == b"\x08\0\x45" and data[23] == 6
+    if usual and not (data[20] & 0x3F or data[21]):
         ends = sorted((data[26:30] + data[34:36], data[30:34] + data[36:38]))
         return (ends[0] + ends[1]).hex()
     return _slow_flow(link, data)
 
 
 def _slow_flow(link: int, data: bytes) -> str:
-    from rpcqm.capture.file.network import TCP, Network
+    frame = Octets(data)
+    found = end_of_frame(link, frame)
+    if isinstance(found, Fragment):
+        # Those that may hold a connection make the file one that is read whole.
+        return FRAGMENTS if found.may_hold_tcp else ""
+    if isinstance(found, Segment) and frame.has(found.at, 4):
+        addresses, half = found.addresses, len(found.addresses) // 2
+        one, other = data[found.at : found.at + 2], data[found.at + 2 : found.at + 4]
+        return b"".join(sorted((addresses[:half] + one, addresses[half:] + other))).hex()
+    return ""
 
-    found = Network(Problems()).payload(link, data, 0)
-    if found is None:
-        # Fragments of IP packets meet in the one task that has them all.
-        return "fragments"
-    protocol, addresses, segment, _ = found
-    if protocol != TCP or len(segment) < 4:
-        return ""
-    half = len(addresses) // 2
-    one, other = struct.unpack_from("!2s2s", segment)
-    return b"".join(sorted((addresses[:half] + one, addresses[half:] + other))).hex()
+
+def holds_fragments(piece: Piece) -> bool:
+    """Whether fragments are among some records of which only the whole packet tells the flow."""
+    if not isinstance(piece, RecordBatch):
+        return flow_of(piece[1], piece[2]) == FRAGMENTS
+    found = tcp_headers(piece)
+    slow = np.ones(len(piece), bool) if found is None else ~(found.sound | found.empty)
+    records = (piece.record(index) for index in np.flatnonzero(slow).tolist())
+    return any(flow_of(record[1], record[2]) == FRAGMENTS for record in records)

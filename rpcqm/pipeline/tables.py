@@ -15,9 +15,9 @@ import pyarrow as pa
 from rpcqm.capture.export import Row, arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows, batches_of
 from rpcqm.pipeline.column_tables import TABLES
-from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan
+from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan, unbroken
 from rpcqm.pipeline.paths import expand
-from rpcqm.pipeline.splitting import DEFAULT_SPLIT, claimed, splits
+from rpcqm.pipeline.splitting import DEFAULT_SPLIT, RangeClaim, claimed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,10 +36,11 @@ def table(
     files = expand(paths)
     if name in TABLES:
         return _followed_table(spark, name, files, accounts, split_bytes)
-    large = [str(file) for file in files if len(splits(file, split_bytes)) > 1]
-    small = [str(file) for file in files if str(file) not in set(large)]
     if name in NOT_SHUFFLED:
-        return _read(spark, name, [*small, *large], accounts, split_bytes)
+        return _read(spark, name, [str(file) for file in files], accounts, split_bytes)
+    made = plan(files, spark.sparkContext.defaultParallelism, split_bytes)
+    made, _ = unbroken(made, _claims(spark, made))
+    small, large = made.small, list(dict.fromkeys(split.file for split in made.ranges))
     found = _read(spark, name, small, accounts, split_bytes)
     if large:
         packets = _read(spark, "packets", large, accounts, split_bytes)
@@ -70,9 +71,7 @@ def _followed_table(
     """A table that is made in columns."""
     context = spark.sparkContext
     made = plan(files, context.defaultParallelism, split_bytes)
-    if made.ranges:
-        numbers = context.parallelize(made.ranges, len(made.ranges))
-        made = exact(made, numbers.map(claimed).collect())
+    made = exact(*unbroken(made, _claims(spark, made)))
 
     def analyse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
@@ -80,6 +79,14 @@ def _followed_table(
             yield batch
 
     return index_frame(spark, made).mapInArrow(analyse, SCHEMAS[name])
+
+
+def _claims(spark: "SparkSession", made: Plan) -> list[RangeClaim]:
+    """What readers of the ranges take."""
+    if not made.ranges:
+        return []
+    ranges = spark.sparkContext.parallelize(made.ranges, len(made.ranges))
+    return list(ranges.map(claimed).collect())
 
 
 def _read(

@@ -4,29 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rpcqm.capture.columnar.packets import PacketPlaces, packet_places
 from rpcqm.capture.columnar.record_batch import Array, RecordBatch, gather
 from rpcqm.capture.columnar.texts import codes
-from rpcqm.capture.file.record import LinkType
 from rpcqm.capture.file.tcp import reversed_key
+from rpcqm.capture.frames.numbers import OTHER_PROTOCOLS, TCP, UDP, UNREAD_PORTS
+from rpcqm.capture.frames.steps import numbers_of
 
 MASK = 0xFFFFFFFF
 
-_NONE = -1
-_PLACES = {
-    LinkType.ETHERNET: (12, 14),
-    LinkType.LINUX_SLL: (14, 16),
-    LinkType.LINUX_SLL2: (0, 20),
-    LinkType.RAW: (_NONE, 0),
-    LinkType.RAW_BSD: (_NONE, 0),
-    LinkType.IPV4: (_NONE, 0),
-}
-"""Where the EtherType and the IPv4 header are, by link type."""
-_IPV4 = 0x0800
-_TAGS = (0x8100, 0x88A8, 0x9100)
-_TCP = 6
 _ENDS = 7
 _FRAGMENT = 0x3FFF
-_HEADERS = 40
+_HEADERS, _HEADERS_6 = 40, 44
 _PDU, _FAULT_PDU = 24, 28
 _REQUEST, _RESPONSE, _FAULT = 0, 2, 3
 _WHOLE = 3
@@ -39,11 +28,17 @@ _IP_AND_TCP = {
     "protocol": ("u1", 9),
     "addresses": ("<u8", 12),
     "ports": ("<u4", 20),
+    "source": (">u2", 20),
+    "target": (">u2", 22),
     "seq": (">u4", 24),
     "ack": (">u4", 28),
     "words": ("u1", 32),
     "flags": ("u1", 33),
 }
+_IP_6 = {"protocol": ("u1", 6), "source": (">u2", 40), "target": (">u2", 42)}
+_IDLE_PROTOCOLS = np.array(sorted(OTHER_PROTOCOLS))
+_TUNNEL_PORTS = np.array(sorted({*numbers_of("port"), *UNREAD_PORTS}))
+"""Ports of UDP at which there is something to be read, or told."""
 _PDU_HEAD = np.dtype(
     {
         "names": ["version", "kind", "flags", "drep", "length", "auth", "call", "context", "opnum"],
@@ -83,8 +78,9 @@ class Segments:
 class TcpHeaders:
     """The headers of frames: `sound` ones are TCP segments over IPv4 that are not in pieces.
 
-    Of these the `calm` ones begin and end nothing, the `idle` ones change nothing at all;
-    `harmless` ones are certainly not TCP over IPv4, `whole` ones were captured in full.
+    Of these the `calm` ones begin and end nothing, the `idle` ones change nothing at all, `whole`
+    ones were captured in full. `harmless` frames are certainly not TCP over IPv4, and `empty` ones
+    nothing that is read or told.
     """
 
     head: Array
@@ -92,30 +88,27 @@ class TcpHeaders:
     calm: Array
     idle: Array
     harmless: Array
+    empty: Array
     whole: Array
     length: Array
     payload: Array
 
 
 def tcp_headers(records: RecordBatch) -> TcpHeaders | None:
-    """The headers of the frames of a batch; None if their link type is not read in columns."""
-    link = int(records.link[0])
-    if link not in _PLACES or len(records.buffer) < 128:
+    """The headers of the frames of a batch; None if there are too few octets."""
+    if len(records.buffer) < 2 * _HEADERS_6:
         return None
-    type_at, ip_at = _PLACES[LinkType(link)]
-    inside = records.captured >= ip_at + _HEADERS
-    inside &= records.begin <= len(records.buffer) - ip_at - _HEADERS
-    inside &= records.link == link
-    head = _head(records, np.where(inside, records.begin, 0), type_at, ip_at)
-    ipv4 = inside & (head["version"] == 0x45)
-    if type_at >= 0:
-        ipv4 &= head["type"] == _IPV4
-    unbroken = ipv4 & (head["fragment"] & _FRAGMENT == 0)
-    tcp = unbroken & (head["protocol"] == _TCP)
-    harmless = inside & _harmless(head, unbroken, tcp, type_at)
-    if type_at >= 0:
-        harmless |= _short_and_harmless(records, ~inside, type_at)
-    return _tcp(records, head, tcp, ip_at, harmless)
+    places = packet_places(records)
+    inside, head = _heads(records, places, 4, _IP_AND_TCP, _HEADERS)
+    unbroken = inside & (head["version"] == 0x45) & (head["fragment"] & _FRAGMENT == 0)
+    tcp = unbroken & (head["protocol"] == TCP)
+    empty = places.empty | (unbroken & _carries_nothing(head))
+    harmless = empty
+    if (places.version == 6).any():
+        inside, head_6 = _heads(records, places, 6, _IP_6, _HEADERS_6)
+        empty = empty | (inside & _carries_nothing(head_6))
+        harmless = empty | (inside & (head_6["protocol"] == TCP))
+    return _tcp(records, head, tcp, places.at, harmless, empty)
 
 
 def segments(records: RecordBatch) -> Segments | None:
@@ -148,50 +141,50 @@ def segments(records: RecordBatch) -> Segments | None:
     )
 
 
-def _head(records: RecordBatch, begin: Array, type_at: int, ip_at: int) -> Array:
-    places = {name: (code, ip_at + at) for name, (code, at) in _IP_AND_TCP.items()}
-    if type_at >= 0:
-        places["type"] = (">u2", type_at)
+def _heads(
+    records: RecordBatch,
+    places: PacketPlaces,
+    version: int,
+    fields: dict[str, tuple[str, int]],
+    size: int,
+) -> tuple[Array, Array]:
+    """Which records have a packet of a version with so many octets, and fields of these."""
     made = np.dtype(
         {
-            "names": list(places),
-            "formats": [code for code, _ in places.values()],
-            "offsets": [at for _, at in places.values()],
-            "itemsize": ip_at + _HEADERS,
+            "names": list(fields),
+            "formats": [code for code, _ in fields.values()],
+            "offsets": [at for _, at in fields.values()],
+            "itemsize": size,
         }
     )
-    return gather(records.buffer, begin, made.itemsize).view(made)
+    begin = records.begin + places.at
+    inside = (places.version == version) & (records.captured >= places.at + size)
+    inside &= begin <= len(records.buffer) - size
+    return inside, gather(records.buffer, np.where(inside, begin, 0), size).view(made)
 
 
-def _harmless(head: Array, whole: Array, tcp: Array, type_at: int) -> Array:
-    """Frames that are certainly not TCP over IPv4."""
-    other = whole & ~tcp
-    if type_at < 0:
-        return other
-    kind = head["type"]
-    return np.asarray(other | ((kind != _IPV4) & ~np.isin(kind, _TAGS)))
+def _carries_nothing(head: Array) -> Array:
+    """Packets that certainly carry no connection, and no tunnel."""
+    protocol = head["protocol"]
+    datagram = protocol == UDP
+    if datagram.any():
+        datagram &= ~np.isin(head["source"], _TUNNEL_PORTS) & ~np.isin(
+            head["target"], _TUNNEL_PORTS
+        )
+    return np.asarray(datagram | np.isin(protocol, _IDLE_PROTOCOLS))
 
 
-def _short_and_harmless(records: RecordBatch, short: Array, type_at: int) -> Array:
-    """Frames too short for TCP of which the EtherType says the same (ARP)."""
-    found = np.zeros(len(records), bool)
-    for index in np.flatnonzero(short).tolist():
-        at = int(records.begin[index]) + type_at
-        there = int(records.captured[index]) >= type_at + 2
-        kind = int.from_bytes(records.buffer[at : at + 2], "big")
-        found[index] = there and kind != _IPV4 and kind not in _TAGS
-    return found
-
-
-def _tcp(records: RecordBatch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> TcpHeaders:
+def _tcp(
+    records: RecordBatch, head: Array, tcp: Array, at: Array, harmless: Array, empty: Array
+) -> TcpHeaders:
     total, start = head["total"].astype(np.int64), (head["words"] >> 2 & 0x3C).astype(np.int64)
     length = total - 20 - start
     # Segmentation by the network card leaves 0 as the total length.
     sound = tcp & (total > 0) & (start >= 20) & (length >= 0)
     calm = sound & (head["flags"] & _ENDS == 0)
-    payload = records.begin + (ip_at + 20) + start
-    whole = records.captured >= ip_at + total
-    return TcpHeaders(head, sound, calm, calm & (length == 0), harmless, whole, length, payload)
+    payload = records.begin + at + 20 + start
+    whole, idle = records.captured >= at + total, calm & (length == 0)
+    return TcpHeaders(head, sound, calm, idle, harmless, empty, whole, length, payload)
 
 
 def _is_call(pdu: Array, length: Array) -> Array:

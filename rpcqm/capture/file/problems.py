@@ -34,7 +34,11 @@ class Problems:
         self._limit = limit
 
     def add(self, kind: str, offset: int, reason: str) -> None:
-        self.counts[kind] += 1
+        self.add_several(kind, 1, offset, reason)
+
+    def add_several(self, kind: str, count: int, offset: int, reason: str) -> None:
+        """Several of one kind that one line tells of; the first of them is at `offset`."""
+        self.counts[kind] += count
         if len(self._kept) < self._limit:
             problem = Problem(self.file, offset, kind, reason)
             self._kept.append(problem)

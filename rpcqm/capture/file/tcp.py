@@ -8,9 +8,10 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable
 
-from rpcqm.capture.file.network import TCP, Network, address_text
+from rpcqm.capture.file.network import Network, address_text
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.file.record import LinkType, Record
+from rpcqm.capture.file.record import Record
+from rpcqm.capture.frames.numbers import TCP, LinkType
 
 Take = Callable[[bytes, int, int], None]
 """Octets, the time of their segment in nanoseconds, and the offset of its record."""
@@ -287,10 +288,10 @@ class TcpReassembler:
         self._unusual(link, data, time, offset)
 
     def _unusual(self, link: int, data: bytes, time: int, offset: int) -> None:
-        found = self._network.payload(link, data, offset)
-        if found is None or found[0] != TCP:
+        found = self._network.segment(link, data, offset)
+        if found is None:
             return
-        _, addresses, segment, length = found
+        addresses, segment, length = found
         if len(segment) < 14:
             self._problems.add("network", offset, "a TCP header is cut short")
             return

@@ -4,7 +4,7 @@ import ipaddress
 import struct
 from typing import IO
 
-from rpcqm.capture.file.record import LinkType
+from rpcqm.capture.frames.numbers import LinkType
 
 _SECTION = struct.Struct("<IHHq")
 _INTERFACE = struct.Struct("<HHI")

@@ -62,12 +62,6 @@ def test_extension_headers_are_passed_over() -> None:
     assert Collected().feed(packet, link=101).forward == b"hello"
 
 
-def test_an_unknown_link_type_is_told_once_and_counted() -> None:
-    found = Collected().feed(b"a", b"b", link=147)
-    assert found.problems.counts["link type"] == 2
-    assert len(list(found.problems)) == 1
-
-
 def test_fragments_are_put_together_in_any_order() -> None:
     body = tcp(CLIENT, SERVER, 100, bytes(range(200)))
     cuts = [(0, 80), (80, 160), (160, len(body))]

@@ -199,16 +199,15 @@ _OTHERS: tuple[Bound, ...] = (
     Bound(
         "rpc.request_templates_of_a_handle",
         "they are looked for among all",
-        "Templates that an open queue remembers as its own.",
-        "rpcqm.fast.doors.rpc_send:OF_HANDLE",
+        "Templates that a connection keeps with a queue that it has open.",
+        "rpcqm.fast.doors.rpc_send_lane:OF_HANDLE",
         "templates",
     ),
     Bound(
         "rpc.open_queues_of_a_lane",
         "all of them are forgotten, and found again",
-        "Open queues that a connection sends to, or reads from, by templates without looking for "
-        "them.",
-        "rpcqm.fast.doors.rpc_lane:OF_LANE",
+        "Open queues that a connection sends to by templates without looking for them.",
+        "rpcqm.fast.doors.rpc_send_lane:OF_LANE",
         "open queues",
     ),
     Bound(

@@ -5,10 +5,16 @@ door as soon as the door is made. An `install_...` method sets what careful code
 attribute that is None, or a callable. Careful code works the same when none of it is called.
 """
 
+from dataclasses import replace
+
 from rpcqm.fast.arrival_runs import ArrivalRuns
+from rpcqm.fast.doors import rpc_shortcuts
 from rpcqm.fast.first_messages import FirstMessages
 from rpcqm.fast.turn import Turn
+from rpcqm.interfaces.qmcomm2 import QmComm2
+from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.interface_registry import InterfacePolicy
 
 
 class Installation:
@@ -27,3 +33,13 @@ class Installation:
     def switch(self, on: bool) -> None:
         """Let requests that are like ones before be carried out in fewer steps, or none."""
         self.turn.is_on = on
+
+    def with_shortcuts(
+        self, policy: InterfacePolicy, handlers: RemoteRead | QmComm2
+    ) -> InterfacePolicy:
+        """The policy of an interface with the shortcuts of its handlers."""
+        if isinstance(handlers, RemoteRead):
+            shortcut = rpc_shortcuts.of_remote_read(self.turn, self.first_messages, handlers.reads)
+        else:
+            shortcut = rpc_shortcuts.of_qmcomm2(self.turn, self.engine, handlers.handles)
+        return replace(policy, shortcut=shortcut)

@@ -4,8 +4,6 @@ Context handles belong to the association group that opened them. The 32-bit num
 do not: they are random, and good for the identity that opened the queue only (G43).
 """
 
-from typing import TYPE_CHECKING
-
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import RemoteReadState
 from rpcqm.adm.queue_manager import QueueManager
@@ -23,24 +21,15 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 
-if TYPE_CHECKING:
-    from rpcqm.fast.doors.rpc_send import Names
-    from rpcqm.fast.doors.rpc_sent_values import SendTemplate
-    from rpcqm.fast.formats.stub_shapes import StubShape
-
 
 class LocalQueueContextHandle:
-    """An RPC_QUEUE_HANDLE on a queue of this queue manager ([MS-MQMP] 3.1.1.3).
+    """An RPC_QUEUE_HANDLE on a queue of this queue manager ([MS-MQMP] 3.1.1.3)."""
 
-    `templates` are those of the requests that send by it; None for a kind of them without one.
-    """
-
-    __slots__ = ("open_queue_descriptor_reference", "owner", "templates")
+    __slots__ = ("open_queue_descriptor_reference", "owner")
 
     def __init__(self, descriptor: OpenQueueDescriptor, owner: str) -> None:
         self.open_queue_descriptor_reference = descriptor
         self.owner = owner
-        self.templates: dict[tuple[StubShape, Names], SendTemplate | None] = {}
 
 
 class RemoteQueueOpenContextHandle(LocalQueueContextHandle):

@@ -1,7 +1,6 @@
-"""Reads of RemoteRead as they begin ([MS-MQRR] 3.1.4.7): what the handlers and their templates do.
+"""Reads of RemoteRead as they begin ([MS-MQRR] 3.1.4.7).
 
-The handlers decide what a request asks for and wait where they must; templates carry out what
-needs no wait (docs/request-templates.md).
+The handlers decide what a request asks for, and wait where they must.
 """
 
 from contextlib import suppress
@@ -16,7 +15,6 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse, R_StartTransactionalReceiveResponse
-from rpcqm.fast.first_messages import FirstMessage, FirstMessages
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._receive_actions import PEEK_NEXT
@@ -46,8 +44,7 @@ class StartingReads:
     """Finds, locks and hands out messages; `cleanup` ends reads whose clients do not end them."""
 
     _messages: MessageEvents
-    firsts: FirstMessages
-    _packets: MessagePackets
+    packets: MessagePackets
     _cleanup: Deadlines
 
     def begin_receive(
@@ -120,7 +117,7 @@ class StartingReads:
         maximum_compound_size: int,
     ) -> StartResponse:
         """The message as [MS-MQRR] 3.1.4.7 wants it, with both out-parameters set (G33)."""
-        sections = self._packets.sections(message, maximum_body_size, maximum_compound_size)
+        sections = self.packets.sections(message, maximum_body_size, maximum_compound_size)
         arrival, sequence = times_of(message)
         return kind(
             pdwArriveTime=arrival,
@@ -129,25 +126,6 @@ class StartingReads:
             ppPacketSections=sections,
             result=0,
         )
-
-    def whole_packet(self, message: Message, maximum_body_size: int) -> bytes | None:
-        """The packet of a message that goes in one section; None for `response` to find out."""
-        return self._packets.whole(message, maximum_body_size)
-
-    def whole_stored(self, first: FirstMessage, maximum_body_size: int) -> bytes | None:
-        """The same of a message that has been found, and not been locked."""
-        return self._packets.whole_stored(first.stored, maximum_body_size)
-
-    def receive_first(
-        self, call: Call, opened: OpenedQueue, request_id: int, first: FirstMessage
-    ) -> None:
-        """Begin to receive a message that has just been found, as `begin_receive` and `hold` do.
-
-        Raises MQError before anything has happened.
-        """
-        entry = opened.pending.begin_receive(request_id, None)
-        self.firsts.lock(opened.descriptor, first)
-        self.hold(call, opened, entry, first.key)
 
     def give_back(
         self, opened: OpenedQueue, entry: PendingRequestEntry, delivered: bool = True

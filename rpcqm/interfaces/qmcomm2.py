@@ -11,7 +11,6 @@ from rpcqm.adm.transaction import Transaction
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.packet.fields import MESSAGE_ID
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.mqvalues import (
@@ -30,10 +29,6 @@ from rpcqm.codec.types.qmcomm2 import (
     rpc_ACSendMessageExRequest,
     rpc_ACSendMessageExResponse,
 )
-from rpcqm.fast.doors.rpc_receive import ReceiveRecogniser
-from rpcqm.fast.doors.rpc_receive_answers import ReceiveTemplates
-from rpcqm.fast.doors.rpc_send import SendRecogniser, SendTemplates
-from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._open_queues import cursor_of
@@ -47,7 +42,7 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.remote_reading import RemotelyRead
 from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.interface_registry import InterfacePolicy, TemplatedOperation
+from rpcqm.rpc.interface_registry import InterfacePolicy
 
 POLICY = InterfacePolicy(check_of=checks())
 """As qmcomm, whose handles it shares."""
@@ -66,26 +61,10 @@ class QmComm2:
     _transactions: Transactions
     _messages: MessageEvents
     _arrivals: Arrivals
-    _handles: ClientHandles
-    _turn: Turn
+    handles: ClientHandles
 
     def __post_init__(self) -> None:
-        self.admission = self._handles.admission
-        self._templates = SendTemplates(
-            self._queue_manager, self._clock, self._composer, self._arrivals
-        )
-        self._answers = ReceiveTemplates(self._clock)
-
-    def templates_of(
-        self, operation: Operation, syntax: TransferSyntax
-    ) -> TemplatedOperation | None:
-        """What recognises requests of an operation that are like ones before."""
-        if operation.name == self.rpc_ACSendMessageEx.__name__:
-            return SendRecogniser(self._templates, self._turn, self._handles, operation, syntax)
-        if operation.name == self.rpc_ACReceiveMessageEx.__name__:
-            known = self._answers, self._turn, self._messages, self._handles
-            return ReceiveRecogniser(*known, operation, syntax)
-        return None
+        self.admission = self.handles.admission
 
     def QMSendMessageInternalEx(
         self, call: Call, request: QMSendMessageInternalExRequest
@@ -102,7 +81,7 @@ class QmComm2:
 
         Source: [MS-MQMP] 3.1.5.2 rpc_ACSendMessageEx (Opnum 1).
         """
-        self._handles.admit(call)
+        self.handles.admit(call)
         if proxy_of(request.hQueue) is not None:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for reading")
         descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
@@ -134,18 +113,18 @@ class QmComm2:
 
         Source: [MS-MQMP] 3.1.5.3 rpc_ACReceiveMessageEx (Opnum 2).
         """
-        self._handles.admit(call)
+        self.handles.admit(call)
         receive = request.ptb.old.u.value
         if not isinstance(receive, CACTransferBufferV1_Receive) or receive.Action not in _ACTIONS:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
         transaction = self._find_transaction(call, request.ptb.old.pUow)
-        proxy = self._handles.proxies.find(call, request.hQMContext)
+        proxy = self.handles.proxies.find(call, request.hQMContext)
         if proxy is not None:
             if transaction is not None:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE, "not from elsewhere")
             status = await self._read_elsewhere(call, request, receive, proxy)
             return rpc_ACReceiveMessageExResponse(ptb=request.ptb, result=status)
-        descriptor = self._handles.find_local(call, request.hQMContext)
+        descriptor = self.handles.find_local(call, request.hQMContext)
         if descriptor.access_type == QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for sending")
         cursor = cursor_of(descriptor, receive.Cursor) if receive.Cursor else None
@@ -232,13 +211,13 @@ class QmComm2:
         self, call: Call, request: rpc_ACCreateCursorExRequest
     ) -> rpc_ACCreateCursorExResponse:
         """[MS-MQMP] 3.1.5.4 rpc_ACCreateCursorEx (Opnum 3)."""
-        self._handles.admit(call)
+        self.handles.admit(call)
         proxy = proxy_of(request.hQueue)
         if proxy is not None:
             request.pcc.hCursor = await proxy.create_cursor()
         else:
             descriptor = request.hQueue.value.open_queue_descriptor_reference
-            request.pcc.hCursor = self._handles.create_cursor(descriptor)
+            request.pcc.hCursor = self.handles.create_cursor(descriptor)
         return rpc_ACCreateCursorExResponse(pcc=request.pcc, result=0)
 
 

@@ -16,7 +16,6 @@ from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.clock import Deadlines, Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.grammar import URL_PROTOCOLS
 from rpcqm.codec.names.queue_format import format_name_of
@@ -47,10 +46,6 @@ from rpcqm.codec.types.remoteread import (
     R_StartTransactionalReceiveRequest,
     R_StartTransactionalReceiveResponse,
 )
-from rpcqm.fast.doors.rpc_end import EndRecogniser
-from rpcqm.fast.doors.rpc_start import StartRecogniser
-from rpcqm.fast.first_messages import FirstMessages
-from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._authentication import (
     CallAdmission,
     RemoteReadSecurity,
@@ -76,7 +71,7 @@ from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
-from rpcqm.rpc.interface_registry import InterfacePolicy, TemplatedOperation
+from rpcqm.rpc.interface_registry import InterfacePolicy
 
 __all__ = ["POLICY", "CallAdmission", "RemoteRead", "RemoteReadSecurity"]
 
@@ -117,6 +112,7 @@ class RemoteRead:
     """The handlers of the interface.
 
     `admission` holds the switches, which hold for later openings;
+    `reads` are those that begin;
     `server_port` tells the TCP port of the interface, 0 without a listener;
     `pending_request_cleanup` is in milliseconds.
     """
@@ -130,32 +126,19 @@ class RemoteRead:
     _opening: Opening
     _transactions: Transactions
     _messages: MessageEvents
-    _firsts: FirstMessages
     _packets: MessagePackets
     admission: CallAdmission
     _server_port: Callable[[], int]
-    _turn: Turn
     _pending_request_cleanup: int = PENDING_REQUEST_CLEANUP
 
     def __post_init__(self) -> None:
         self._orders = QueueOrders(self._queues)
         self._move_targets: dict[int, OpenedQueue] = {}
-        self._reads = StartingReads(
+        self.reads = StartingReads(
             self._messages,
-            self._firsts,
             self._packets,
             Deadlines(self._timers, self._pending_request_cleanup),
         )
-
-    def templates_of(
-        self, operation: Operation, syntax: TransferSyntax
-    ) -> TemplatedOperation | None:
-        """What recognises requests of an operation that are like ones before."""
-        if operation.name == self.R_StartReceive.__name__:
-            return StartRecogniser(self._turn, self._reads, self.admission, operation, syntax)
-        if operation.name == self.R_EndReceive.__name__:
-            return EndRecogniser(self._turn, self.admission, operation, syntax)
-        return None
 
     def R_GetServerPort(
         self, call: Call, request: R_GetServerPortRequest
@@ -250,7 +233,7 @@ class RemoteRead:
         self._readers.end_waits_of(opened.descriptor, cancelled)
         for entry in opened.pending:
             if entry.lookup_identifier:
-                self._reads.give_back(opened, entry)
+                self.reads.give_back(opened, entry)
         self._opening.close_queue(opened.descriptor)
 
     # Cursors and purging
@@ -327,7 +310,7 @@ class RemoteRead:
         cursor: Cursor | None,
         transaction: Transaction | None,
     ) -> _StartOutcome:
-        entry, completion = self._reads.begin_receive(
+        entry, completion = self.reads.begin_receive(
             opened,
             request.ulAction,
             request.LookupId,
@@ -365,17 +348,17 @@ class RemoteRead:
         message: Message,
     ) -> StartResponse:
         """Answer with the locked message; give it back if answering fails (G52)."""
-        self._reads.hold(call, opened, entry, message.lookup_identifier)
+        self.reads.hold(call, opened, entry, message.lookup_identifier)
         try:
             return self._response(request, message)
         except BaseException:
-            self._reads.give_back(opened, entry, delivered=False)
+            self.reads.give_back(opened, entry, delivered=False)
             raise
 
     def _peek(
         self, call: Call, request: _StartRequest, opened: OpenedQueue, cursor: Cursor | None
     ) -> _StartOutcome:
-        completion = self._reads.find_to_peek(
+        completion = self.reads.find_to_peek(
             opened,
             request.ulAction,
             request.LookupId,
@@ -409,7 +392,7 @@ class RemoteRead:
             if request.__class__ is R_StartReceiveRequest
             else R_StartTransactionalReceiveResponse
         )
-        return self._reads.response(
+        return self.reads.response(
             kind, message, request.dwMaxBodySize, request.dwMaxCompoundMessageSize
         )
 

@@ -60,7 +60,7 @@ from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
 from rpcqm.rpc.security.table import SecurityRefusal
 
 if TYPE_CHECKING:
-    from rpcqm.rpc.interface_registry import Lane
+    from rpcqm.rpc.interface_registry import ConnectionShortcut
 
 
 _LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
@@ -88,7 +88,8 @@ def _nothing(*_: object) -> None:
 class ServerAssociation:
     """The protocol machine of one connection.
 
-    `calls` are in flight, by their call_ids. `lanes` are those of operations, by their opnums.
+    `calls` are in flight, by their call_ids. `shortcuts` take requests of operations, by their
+    opnums; `untaken` counts calls since a shortcut took one.
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
     the empty output gets its first PDU, unless `watching` says that the caller looks by itself,
@@ -110,7 +111,6 @@ class ServerAssociation:
         "cut",
         "deliveries",
         "endpoint",
-        "lanes",
         "local_address",
         "on_call",
         "on_event",
@@ -121,8 +121,9 @@ class ServerAssociation:
         "pdus_out",
         "peer",
         "pending",
+        "shortcuts",
         "state",
-        "unrecognised",
+        "untaken",
         "watching",
     )
 
@@ -145,13 +146,13 @@ class ServerAssociation:
         self.output_ready, self.output_full = output_ready, output_full
         self.watching = self.cut = False
         self.deliveries: list[Call] = []
-        self.pdus_in = self.pdus_out = self.pending = self.unrecognised = 0
+        self.pdus_in = self.pdus_out = self.pending = self.untaken = 0
         self._client, self._base = client, base
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
         self.calls: dict[int, InFlight] = {}
         self._joined_group: AssociationGroup | None = None
-        self.lanes: dict[int, Lane] = {}
+        self.shortcuts: dict[int, ConnectionShortcut] = {}
         self._begin()
         self.output: list[bytes] = []
         self._partial = bytearray()
@@ -160,7 +161,7 @@ class ServerAssociation:
 
     def _begin(self) -> None:
         """Agree on nothing as yet."""
-        self.lanes.clear()
+        self.shortcuts.clear()
         negotiation = Negotiation(self.endpoint, self._client, self._base, self._note_logon)
         self._negotiation = negotiation
         self._requests = RequestReceiver(self, self.calls, negotiation, self._limits)
@@ -272,8 +273,8 @@ class ServerAssociation:
             data = self._joined(data)
         offset, end = 0, len(data)
         while self.state is not _CLOSED:
-            if self.lanes and self.state is _BOUND:
-                offset = self._requests.take_alike(data, offset)
+            if self.shortcuts and self.state is _BOUND:
+                offset = self._requests.take_by_shortcuts(data, offset)
                 if offset == end:
                     return
             size = self._receive_pdu(data, offset) if end - offset >= HEADER_LENGTH else 0

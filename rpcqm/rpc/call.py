@@ -26,7 +26,7 @@ ABANDONED = 2
 
 
 class InFlight(Protocol):
-    """A request that has come and is not answered: a call, or what a lane has made of it."""
+    """A request that has come and is not answered: a call, or what a shortcut has made of it."""
 
     @property
     def context(self) -> PresentationContext: ...

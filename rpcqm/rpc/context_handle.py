@@ -85,7 +85,7 @@ class ContextHandle:
             self._waiting.append(start)
 
     def join(self) -> bool:
-        """Take the handle for a templated call, which shares it with others of its kind.
+        """Take the handle for a call that a shortcut has taken; such calls share it.
 
         They are carried out in the order in which they came (G300). False while another call uses
         it or waits for it.

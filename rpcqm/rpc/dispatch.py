@@ -22,7 +22,7 @@ from rpcqm.base.metrics import Metrics, stopwatch
 from rpcqm.codec.interface import ContextHandleParameter, Value
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
-from rpcqm.rpc.interface_registry import OperationEntry, TemplatedOperation
+from rpcqm.rpc.interface_registry import OperationEntry, Shortcut
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security import verification
 from rpcqm.rpc.security.verification import TamperedError, may_be_verified
@@ -64,8 +64,8 @@ _UNSENDABLE = frozenset(
 
 
 PATIENCE, LOOKED_AT = 64, 16
-"""After so many calls of a connection that no template has taken, one of so many is looked at:
-whoever never repeats shall not pay for those who do."""
+"""After so many calls of a connection that no shortcut has taken, a shortcut sees one of so many:
+a client that it never serves shall not pay for those that it serves."""
 
 
 class _HandleUse:
@@ -131,7 +131,7 @@ class Dispatcher:
                 raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{level} is needed")
             if entry.check is not None:
                 entry.check(call)
-            if entry.templated is not None and self._is_taken(entry.templated, call):
+            if entry.shortcut is not None and self._is_taken(entry.shortcut, call):
                 return
         except Exception as error:  # no call may go without an answer
             self._refuse(entry, call, error)
@@ -139,18 +139,18 @@ class Dispatcher:
             self.before_careful()
             self.run_carefully(call)
 
-    def _is_taken(self, templated: TemplatedOperation, call: Call) -> bool:
-        """Whether a template has recognised a call, which will be answered by it.
+    def _is_taken(self, shortcut: Shortcut, call: Call) -> bool:
+        """Whether a shortcut has taken a call, and will answer it.
 
-        Of a connection whose calls no template has taken for long, few are looked at.
+        Of a connection whose calls no shortcut has taken for long, it sees few.
         """
         association = call.association
-        association.unrecognised += 1
-        if association.unrecognised > PATIENCE and association.unrecognised % LOOKED_AT:
+        association.untaken += 1
+        if association.untaken > PATIENCE and association.untaken % LOOKED_AT:
             return False
-        if _is_unusual(call) or not templated.take(call, self):
+        if _is_unusual(call) or not shortcut.take(call, self):
             return False
-        association.unrecognised = 0
+        association.untaken = 0
         return True
 
     def run_carefully(self, call: Call) -> None:
@@ -384,7 +384,7 @@ def _nothing() -> None:
 
 
 def _is_unusual(call: Call) -> bool:
-    """Whether no template reads a call, whatever is in it: its octets are in another order, or
+    """Whether no shortcut may read a call, whatever is in it: its octets are in another order, or
     there may be a verification trailer."""
     return call.big_endian or (call.security.auth_type != 0 and may_be_verified(call.stub_data))
 

@@ -67,7 +67,7 @@ class ServedInterface(Protocol):
 
 
 class CarefulPath(Protocol):
-    """What runs a call that no template carries out.
+    """What runs a call that no shortcut takes.
 
     `calls` counts those that have come, `pending` those that wait, which are at most
     `most_pending`, of one connection `most_of_one`.
@@ -85,17 +85,17 @@ class CarefulPath(Protocol):
     def rehearse(self, call: Call) -> bytes: ...
 
 
-class TemplatedOperation(Protocol):
-    """Recognises calls that are like ones before (docs/request-templates.md)."""
+class Shortcut(Protocol):
+    """Carries out calls of one operation in fewer steps than its handler, with the same outcome."""
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Take a call, to be answered later; False leaves it as it was, for the careful path."""
 
 
-class Lane(Protocol):
-    """What calls of one operation on one connection have in common, once one has been taken.
+class ConnectionShortcut(Protocol):
+    """Carries out requests of one operation on one connection before they become calls.
 
-    It looks again at all that may have changed since, and at nothing else.
+    A shortcut of the operation sets it in `ServerAssociation.shortcuts`, by the opnum.
     """
 
     def take(
@@ -112,8 +112,8 @@ class Lane(Protocol):
         """
 
 
-TemplatesOf = Callable[[ServedOperation, TransferSyntax], TemplatedOperation | None]
-"""Gives the templates of an operation in one syntax; None where it has none."""
+ShortcutOf = Callable[[ServedOperation, TransferSyntax], Shortcut | None]
+"""Gives the shortcut of an operation in one syntax; None where it has none."""
 
 CallCheck = Callable[[Call], None]
 """Raises RpcFault to refuse a call before it is decoded."""
@@ -129,8 +129,7 @@ class InterfacePolicy:
     annotation: what the endpoint mapper says of the interface, at most 63 characters.
     check: called before a request is decoded.
     check_of: as `check`, for one method of the handlers, by its name; None for no check.
-
-    Handlers may have `templates_of`, a TemplatesOf.
+    shortcut: asked once for each operation; None where every call goes the careful path.
     """
 
     minimum_level: AuthenticationLevel = NONE
@@ -139,6 +138,7 @@ class InterfacePolicy:
     annotation: str = ""
     check: CallCheck | None = None
     check_of: Callable[[object, str], CallCheck | None] | None = None
+    shortcut: ShortcutOf | None = None
 
 
 class OperationEntry:
@@ -162,7 +162,7 @@ class OperationEntry:
         "operation",
         "response_class",
         "returns_status",
-        "templated",
+        "shortcut",
     )
 
     def __init__(
@@ -173,7 +173,7 @@ class OperationEntry:
         policy: InterfacePolicy,
         check: CallCheck | None,
         lazily: bool = False,
-        templated: TemplatedOperation | None = None,
+        shortcut: Shortcut | None = None,
     ) -> None:
         handles = tuple(operation.context_handles)
         self.name = operation.name
@@ -187,7 +187,7 @@ class OperationEntry:
         self.minimum_level = policy.minimum_level
         self.durations = Histogram()
         self.check = check
-        self.templated = templated
+        self.shortcut = shortcut
         self.returns_status = (
             operation.name not in policy.throws and "result" in self.response_class.__slots__
         )
@@ -306,9 +306,8 @@ def _entry(
     check = policy.check
     if policy.check_of is not None:
         check = policy.check_of(handlers, operation.name)
-    templates_of: TemplatesOf | None = getattr(handlers, "templates_of", None)
-    templated = None if templates_of is None else templates_of(operation, syntax)
-    return OperationEntry(operation, syntax, handler, policy, check, lazily, templated)
+    shortcut = None if policy.shortcut is None else policy.shortcut(operation, syntax)
+    return OperationEntry(operation, syntax, handler, policy, check, lazily, shortcut)
 
 
 class InterfaceSet:

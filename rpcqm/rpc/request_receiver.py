@@ -62,12 +62,12 @@ class RequestReceiver:
         "_calls",
         "_contexts",
         "_highest_call",
-        "_lanes",
         "_largest",
         "_limits",
         "_most_calls",
         "_negotiation",
         "_security",
+        "_shortcuts",
     )
 
     def __init__(
@@ -83,7 +83,7 @@ class RequestReceiver:
         self._contexts = negotiation.presentation.contexts
         self._security = negotiation.security
         self._limits = limits
-        self._lanes, self._largest = association.lanes, limits.fragment_size
+        self._shortcuts, self._largest = association.shortcuts, limits.fragment_size
         self._most_calls = limits.calls
         self._assembly: _Assembly | None = None
         self._highest_call = -1
@@ -108,22 +108,22 @@ class RequestReceiver:
     def forget(self) -> None:
         self._assembly = None
 
-    def take_alike(self, data: bytes, offset: int) -> int:
-        """Have lanes take requests from `offset` on; where the first other PDU begins.
+    def take_by_shortcuts(self, data: bytes, offset: int) -> int:
+        """Have shortcuts take requests from `offset` on; where the first other PDU begins.
 
         They take whole ones without protection, which may be calls. The others are received as if
         nobody had looked at them.
         """
-        calls, lanes, end = self._calls, self._lanes, len(data)
+        calls, shortcuts, end = self._calls, self._shortcuts, len(data)
         if self._assembly is not None or self._security.authenticated:
             return offset
         while end - offset >= REQUEST_LENGTH:
             head, length, auth_length, call_id, _, context_id, opnum = WHOLE_REQUEST.unpack_from(
                 data, offset
             )
-            lane = lanes.get(opnum)
+            shortcut = shortcuts.get(opnum)
             if (
-                lane is None
+                shortcut is None
                 or head not in _HEADS
                 or auth_length
                 or not REQUEST_LENGTH <= length <= self._largest
@@ -135,7 +135,7 @@ class RequestReceiver:
                 break
             stub = data[offset + REQUEST_LENGTH : offset + length]
             context = self._contexts.get(context_id)
-            if not lane.take(self._association, call_id, context, self._security.base, stub):
+            if not shortcut.take(self._association, call_id, context, self._security.base, stub):
                 break
             if call_id > self._highest_call:
                 self._highest_call = call_id
@@ -164,13 +164,13 @@ class RequestReceiver:
             raise _unknown_context(opnum, context_id)
         if auth_length or self._security.authenticated:
             security, stub = self.unprotected(pdu, start, auth_length, context_id, False)
-            lane = self._lanes.get(opnum) if start == REQUEST_LENGTH else None
+            shortcut = self._shortcuts.get(opnum) if start == REQUEST_LENGTH else None
             if (
-                lane is not None
+                shortcut is not None
                 and call_id not in self._calls
                 and call_id <= LARGEST_CALL
                 and len(self._calls) < self._most_calls
-                and lane.take(self._association, call_id, context, security, stub)
+                and shortcut.take(self._association, call_id, context, security, stub)
             ):
                 self._highest_call = max(call_id, self._highest_call)
                 return None
@@ -282,12 +282,12 @@ class RequestReceiver:
         self._calls[call.call_id] = call
 
     def _admit_joined(self, call: Call) -> Call | None:
-        """As `_admit`, of what has come in fragments; None if a lane takes it."""
+        """As `_admit`, of what has come in fragments; None if a shortcut takes it."""
         self._check_admission(call)
-        call_id, lane = call.call_id, self._lanes.get(call.opnum)
-        if lane is not None and not (call.big_endian or call.object_octets):
+        call_id, shortcut = call.call_id, self._shortcuts.get(call.opnum)
+        if shortcut is not None and not (call.big_endian or call.object_octets):
             security, stub = call.security, call.stub_data
-            if lane.take(self._association, call_id, call.context, security, stub):
+            if shortcut.take(self._association, call_id, call.context, security, stub):
                 return None
         self._calls[call_id] = call
         return call

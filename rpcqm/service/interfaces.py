@@ -38,11 +38,9 @@ def remote_read(
         engine.opening,
         engine.transactions,
         engine.messages,
-        engine.first_messages,
         MessagePackets(machine, engine.acknowledgements, addresses),
         admission or CallAdmission(),
         server_port,
-        engine.turn,
     )
 
 
@@ -100,7 +98,6 @@ def qmcomm2(engine: QueueManagerEngine, handles: ClientHandles) -> QmComm2:
         engine.messages,
         engine.arrivals,
         handles,
-        engine.turn,
     )
 
 

@@ -58,7 +58,7 @@ from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.remote_traces import RemoteTraces
-from rpcqm.service.speed import Speed, speed_of
+from rpcqm.service.speed import Speed, speed_of, with_shortcuts
 from rpcqm.service.start_error import StartError
 from rpcqm.service.tokens import tokens_of
 from rpcqm.store.settings import MIB
@@ -412,11 +412,13 @@ class QueueManagerService:
             remote, engine.clock, self._may_ask, self._remote_target
         )
         handles = interfaces.client_handles(engine, remote.open, admission)
-        server.register(load("remoteread"), reading, remote_read.POLICY)
+        policy = with_shortcuts(self._speed, remote_read.POLICY, reading)
+        server.register(load("remoteread"), reading, policy)
         comm = interfaces.qmcomm(engine, handles, *ports)
         server.register(load("qmcomm"), comm, qmcomm.POLICY)
         comm2 = interfaces.qmcomm2(engine, handles)
-        server.register(load("qmcomm2"), comm2, qmcomm2.POLICY)
+        policy = with_shortcuts(self._speed, qmcomm2.POLICY, comm2)
+        server.register(load("qmcomm2"), comm2, policy)
         server.register(load("rpcqm_sending"), interfaces.sending(engine, handles), sending.POLICY)
         other_side = interfaces.qm2qm(engine, handles, *ports)
         server.register(load("qm2qm"), other_side, qm2qm.POLICY)

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from rpcqm.base.identity import ANONYMOUS, BUILTIN_ADMINISTRATORS, Identity, authenticated
 from rpcqm.codec.interface import Interface, Operation, TransferSyntax, load
+from rpcqm.interfaces.qmcomm2 import QmComm2
+from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_group import AssociationGroups
 from rpcqm.rpc.client_association import ClientAssociation, Faulted, Responded
@@ -21,6 +23,7 @@ from rpcqm.rpc.interface_registry import (
     NCALRPC,
     InterfacePolicy,
     InterfaceSet,
+    Shortcut,
     register,
 )
 from rpcqm.rpc.limits import Limits
@@ -28,6 +31,7 @@ from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import unauthenticated
+from rpcqm.service.speed import Speed, with_shortcuts
 from tests.support.queue_manager import RunningQueueManager
 
 ALICE = authenticated("alice", "S-1-5-21-1-2-3-1000")
@@ -52,6 +56,13 @@ class NoAnswerError(AssertionError):
     """A call that should have been answered was not."""
 
 
+class HasSpeed(Protocol):
+    """A queue manager that may have shortcuts."""
+
+    @property
+    def speed(self) -> Speed: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """One interface with its handlers."""
@@ -63,6 +74,22 @@ class Served:
     @property
     def interface(self) -> Interface:
         return load(self.name)
+
+    def shortcut(self, opnum: int) -> Shortcut:
+        """One of an operation in NDR, which learns together with the one that is served."""
+        operation = self.interface.operations[opnum]
+        assert operation is not None
+        assert self.policy.shortcut is not None
+        shortcut = self.policy.shortcut(operation, TransferSyntax.NDR)
+        assert shortcut is not None
+        return shortcut
+
+
+def shortened(
+    qm: HasSpeed, name: str, handlers: RemoteRead | QmComm2, policy: InterfacePolicy
+) -> Served:
+    """An interface with the shortcuts of its handlers."""
+    return Served(name, handlers, with_shortcuts(qm.speed, policy, handlers))
 
 
 class Settling(Protocol):

@@ -23,7 +23,7 @@ from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
 from rpcqm.rpc.limits import Limits
 from rpcqm.service import interfaces
 from tests.support.binary_network import Node
-from tests.support.callers import Caller, CallServer, PendingCall, Served
+from tests.support.callers import Caller, CallServer, PendingCall, Served, shortened
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import CLIENT, format_of, status_name
 
@@ -42,7 +42,7 @@ def served_clients(
     return CallServer(
         qm,
         Served("qmcomm", comm, qmcomm.POLICY),
-        Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
+        shortened(qm, "qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
         Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY),
         Served("rpcqm_sending", interfaces.sending(qm.engine, handles), sending.POLICY),
         limits=limits,

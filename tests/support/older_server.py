@@ -107,8 +107,6 @@ class Recorded:
         self._older = older
 
     def __getattr__(self, name: str) -> object:
-        if name == "templates_of":
-            raise AttributeError("what a template takes would not be noted")
         handler = getattr(self._handlers, name)
 
         def recorded(call: Call, request: object) -> object:
@@ -169,7 +167,7 @@ async def reading_server(
             engine, CallAdmission(security), lambda: serving.ports["rpc"]
         )
         if spoil is not None:
-            handlers._reads._packets = Spoiled(handlers._packets, spoil)
+            handlers.reads.packets = Spoiled(handlers._packets, spoil)
         policy = remote_read.POLICY
         served = [serving.server.register(load("remoteread"), Recorded(handlers, serving), policy)]
         async with _listening(serving.server, serving, served):

@@ -13,7 +13,7 @@ from rpcqm.interfaces import remote_read
 from rpcqm.interfaces.remote_read import CallAdmission, RemoteReadSecurity
 from rpcqm.service import interfaces
 from tests.support.binary_network import Node
-from tests.support.callers import Caller, CallServer, PendingCall, Served
+from tests.support.callers import Caller, CallServer, PendingCall, shortened
 from tests.support.queue_manager import RunningQueueManager
 
 CLIENT = UUID("6f2b7a53-0c1d-4c5e-9d11-1c2b3a4d5e6f")
@@ -37,7 +37,7 @@ def served_remote_read(
 ) -> CallServer:
     """RemoteRead on a queue manager, its port being 2103."""
     handlers = interfaces.remote_read(qm.engine, CallAdmission(security), lambda: 2103)
-    return CallServer(qm, Served("remoteread", handlers, remote_read.POLICY))
+    return CallServer(qm, shortened(qm, "remoteread", handlers, remote_read.POLICY))
 
 
 def format_of(name: Queue | FormatName | str) -> QUEUE_FORMAT:

@@ -11,10 +11,9 @@ from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.types.mqvalues import RR_ACK
 from rpcqm.codec.types.remoteread import R_EndReceiveResponse
 from rpcqm.fast.doors.rpc_call import TemplatedCall
-from rpcqm.fast.doors.rpc_lane import HandleRecogniser
+from rpcqm.fast.doors.rpc_recognition import HandleRecogniser
 from rpcqm.fast.formats.stub_shapes import Holes
 from rpcqm.fast.turn import Turn
-from rpcqm.interfaces._authentication import CallAdmission
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
@@ -68,18 +67,16 @@ class TemplatedEnd(TemplatedCall):
 class EndRecogniser(HandleRecogniser[Opened]):
     """Recognises the requests of R_EndReceive in one syntax (`rpc.interface_registry`)."""
 
-    def __init__(
-        self, turn: Turn, admission: CallAdmission, operation: Operation, syntax: TransferSyntax
-    ) -> None:
-        super().__init__(turn, admission, operation, syntax, HOLES)
+    def __init__(self, turn: Turn, operation: Operation, syntax: TransferSyntax) -> None:
+        super().__init__(turn, operation, syntax, HOLES)
         self._turn = turn
         self._answer = operation.codec(syntax).response.encode(R_EndReceiveResponse(result=0))
 
-    def carry(self, call: Call, path: CarefulPath, known: Opened, values: tuple[Any, ...]) -> bool:
+    def carry(self, call: Call, path: CarefulPath, opened: Opened, values: tuple[Any, ...]) -> bool:
         """Put a removal into the turn, if the read has a message and nothing is unusual."""
         _, acknowledgement, request_id = values
-        entry = known.pending.of(request_id)
-        queue = known.descriptor.queue_reference
+        entry = opened.pending.of(request_id)
+        queue = opened.descriptor.queue_reference
         if (
             acknowledgement != RR_ACK
             or queue is None
@@ -88,6 +85,6 @@ class EndRecogniser(HandleRecogniser[Opened]):
             or not entry.lookup_identifier
         ):
             return False
-        removal = TemplatedEnd(call, path, known, entry, self._answer)
+        removal = TemplatedEnd(call, path, opened, entry, self._answer)
         self._turn.remove(queue, entry.lookup_identifier, removal)
         return True

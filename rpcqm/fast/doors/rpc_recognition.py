@@ -1,7 +1,8 @@
 """What the templates of all operations begin with: which shape a call has, and whose handle."""
 
+from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rpcqm.base.errors import RpcFault
 from rpcqm.codec.interface import Operation, TransferSyntax
@@ -10,6 +11,9 @@ from rpcqm.fast.turn import Turn
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.dispatch import find_handle
+from rpcqm.rpc.interface_registry import CarefulPath
+
+Opened = TypeVar("Opened")
 
 
 class Recognition:
@@ -39,3 +43,25 @@ class Recognition:
             return find_handle(call, self._parameter, wire)
         except RpcFault:
             return None
+
+
+class HandleRecogniser(ABC, Generic[Opened]):
+    """Recognises the requests of an operation whose first hole is a handle on what is `Opened`."""
+
+    def __init__(
+        self, turn: Turn, operation: Operation, syntax: TransferSyntax, holes: Holes
+    ) -> None:
+        self._recognition = Recognition(turn, operation, syntax, holes)
+
+    @abstractmethod
+    def carry(self, call: Call, path: CarefulPath, opened: Opened, values: tuple[Any, ...]) -> bool:
+        """Carry out a call with the values of its holes; False if anything is unusual."""
+
+    def take(self, call: Call, path: CarefulPath) -> bool:
+        """Carry out a call that is like one before (`rpc.interface_registry.Shortcut`)."""
+        found = self._recognition.of(call)
+        if found is None:
+            return False
+        values = found[1]
+        handle = self._recognition.handle(call, values[0])
+        return handle is not None and self.carry(call, path, handle.value, values)

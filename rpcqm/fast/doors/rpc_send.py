@@ -21,9 +21,8 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqmq import OBJECTID
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMessageExResponse
-from rpcqm.fast.doors.rpc_lane import lane_of
 from rpcqm.fast.doors.rpc_recognition import Recognition
-from rpcqm.fast.doors.rpc_send_lane import OpenForSending, SendLane
+from rpcqm.fast.doors.rpc_send_lane import Names, OpenForSending, SendLane
 from rpcqm.fast.doors.rpc_sent_values import SendTemplate, values_of
 from rpcqm.fast.formats.sent_packet import SentTemplate
 from rpcqm.fast.formats.stub_shapes import Holes, StubShape
@@ -39,8 +38,6 @@ from rpcqm.rpc.interface_registry import CarefulPath
 
 TEMPLATES = 512
 """Templates that are kept; each has about two kilobytes."""
-OF_HANDLE = 8
-"""Templates that an open queue remembers as its own, without looking among all."""
 LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
 """Learning costs as much as some twenty requests: who sends ever new shapes gets nothing by it."""
 _MARK = 0x5AA5_C33C
@@ -69,9 +66,6 @@ HOLES = Holes(
     given=(("ptb.old.uTransferType", 0),),
 )
 """What changes between the requests of an application ([MS-MQMP] 2.2.3.2)."""
-
-Names = tuple[object, ...]
-"""Of the administration queue and of the response queue, as they are in a request."""
 
 
 class _Key(NamedTuple):
@@ -105,26 +99,25 @@ class SendTemplates:
     def find(
         self,
         call: Call,
-        record: LocalQueueContextHandle,
-        kind: tuple[StubShape, Names],
+        opened: OpenForSending,
+        shape: StubShape,
+        names: Names,
         codec: OperationCodec,
     ) -> SendTemplate | None:
         """The template of a kind of requests for an open queue; None for the careful path."""
-        if kind in record.templates:
-            return record.templates[kind]
-        name = str(record.open_queue_descriptor_reference.format_name)
-        key = _Key(*kind, name, call.identity.sid)
+        if (shape, names) in opened.templates:
+            return opened.find(shape, names)
+        key = _Key(shape, names, str(opened.descriptor.format_name), call.identity.sid)
         if key in self._learned:
             self._learned.move_to_end(key)
         elif self._learning.take(None, self._clock.monotonic()) is None:
             return None
         else:
-            self._learned[key] = self._learn(call, record.open_queue_descriptor_reference, codec)
+            self._learned[key] = self._learn(call, opened.descriptor, codec)
             if len(self._learned) > TEMPLATES:
                 self._learned.popitem(last=False)
-        if len(record.templates) >= OF_HANDLE:
-            record.templates.clear()
-        template = record.templates[kind] = self._learned[key]
+        template = self._learned[key]
+        opened.keep(shape, names, template)
         return template
 
     def _learn(
@@ -214,21 +207,33 @@ class SendRecogniser:
         shape: StubShape,
         holes: tuple[Any, ...],
     ) -> bool:
-        record = handle.value
+        record, association = handle.value, call.association
         if record.__class__ is not LocalQueueContextHandle:
             return False
-        queue = _destination(record.open_queue_descriptor_reference)
-        values = values_of(holes)
+        descriptor = record.open_queue_descriptor_reference
+        queue, values = _destination(descriptor), values_of(holes)
         if queue is None or values is None:
             return False
-        template = self._templates.find(call, record, (shape, holes[1:3]), self._codec)
+        lane = self._lane(call)
+        opened = None if lane is None else lane.opened(holes[0])
+        if opened is None or opened.queue is not queue:
+            opened = OpenForSending(descriptor, queue)
+        template = self._templates.find(call, opened, shape, holes[1:3], self._codec)
         if template is None or not handle.join():
             return False
-        recognition = self._recognition
-        lane = lane_of(call, SendLane, lambda: SendLane(call, path, recognition, self._handles))
-        lane.remember(holes[0], handle, OpenForSending(record, queue))
-        lane.put(call.association, call.call_id, call.stub_data, handle, queue, template, values)
+        if lane is None:
+            lane = SendLane(call, path, self._recognition, self._handles)
+            association.shortcuts[call.opnum] = lane
+        lane.remember(holes[0], handle, opened)
+        lane.put(association, call.call_id, call.stub_data, handle, queue, template, values)
         return True
+
+    def _lane(self, call: Call) -> SendLane | None:
+        """What takes the next sends of a connection; None if there is none for such calls."""
+        found = call.association.shortcuts.get(call.opnum)
+        if isinstance(found, SendLane) and found.fits(call.context, call.security):
+            return found
+        return None
 
 
 def _destination(descriptor: OpenQueueDescriptor) -> Queue | None:

@@ -1,14 +1,20 @@
-"""Sends of one connection that come one behind the other (`_handle_lane`)."""
+"""Sends of one connection that come one behind the other, with what does not change between them.
+
+The recogniser decides which sends templates take. Once it has taken one, the next ones of the
+connection come to its lane first: what follows from the connection and its security is not asked
+again, what may have changed is (docs/request-templates.md). What is taken here would be taken
+there; what is not taken here goes there.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
+from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import Queue
 from rpcqm.base.identity import Identity
 from rpcqm.base.metrics import stopwatch
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.fast.doors.rpc_lane import HandleLane
 from rpcqm.fast.doors.rpc_recognition import Recognition
 from rpcqm.fast.doors.rpc_sent_values import (
     BODY,
@@ -20,7 +26,7 @@ from rpcqm.fast.doors.rpc_sent_values import (
 )
 from rpcqm.fast.formats.stub_shapes import StubShape
 from rpcqm.fast.requests import Composed, composed_each
-from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
+from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._sent_buffer import time_to_reach_queue
 from rpcqm.qm.timers import expiry_at
 from rpcqm.rpc.association import ServerAssociation
@@ -29,42 +35,95 @@ from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
 from rpcqm.rpc.presentation import PresentationContext
 from rpcqm.rpc.security.context import SecurityContext
+from rpcqm.rpc.security.verification import may_be_verified
 
+OF_LANE = 64
+"""Open queues that a connection remembers; a connection that uses more begins anew."""
+OF_HANDLE = 8
+"""Templates that are kept with an open queue, to be found without looking among all."""
 FEWEST = 4
 """Columns of fewer messages cost more than these do one by one."""
 
 _GONE: SentValues = (0, 0, 0, 0, b"", b"", b"")
 
+Names = tuple[object, ...]
+"""Of the administration queue and of the response queue, as they are in a request."""
+
 
 class OpenForSending:
-    """The one queue that is open behind a handle, and the template of the last send."""
+    """The one queue that is open behind a handle, with the templates of sends by it.
 
-    __slots__ = ("names", "queue", "record", "shape", "template")
+    `template` is that of the last send, whose shape and names were these. A kind of requests
+    without a template has None in `templates`.
+    """
 
-    def __init__(self, record: LocalQueueContextHandle, queue: Queue) -> None:
-        self.record, self.queue = record, queue
-        self.shape: StubShape | None = None
-        self.names: tuple[object, ...] = ()
+    __slots__ = ("_names", "_shape", "descriptor", "queue", "template", "templates")
+
+    def __init__(self, descriptor: OpenQueueDescriptor, queue: Queue) -> None:
+        self.descriptor, self.queue = descriptor, queue
+        self.templates: dict[tuple[StubShape, Names], SendTemplate | None] = {}
+        self._shape: StubShape | None = None
+        self._names: Names = ()
         self.template: SendTemplate | None = None
 
-    def find(self, shape: StubShape, names: tuple[object, ...]) -> SendTemplate | None:
-        """The template of sends of a shape that name such queues; None if it is not known."""
-        if shape is not self.shape or names != self.names:
-            self.template = self.record.templates.get((shape, names))
-            self.shape, self.names = shape, names
+    def find(self, shape: StubShape, names: Names) -> SendTemplate | None:
+        """The template of sends of a shape that name such queues; None if none is there."""
+        if shape is not self._shape or names != self._names:
+            self.template = self.templates.get((shape, names))
+            self._shape, self._names = shape, names
         return self.template
 
+    def keep(self, shape: StubShape, names: Names, template: SendTemplate | None) -> None:
+        """Have it found from now on."""
+        if len(self.templates) >= OF_HANDLE:
+            self.templates.clear()
+        self.templates[shape, names] = self.template = template
+        self._shape, self._names = shape, names
 
-class SendLane(HandleLane[OpenForSending]):
-    """Keeps the queue that is open for sending behind each handle."""
 
-    __slots__ = ("_handles",)
+class SendLane:
+    """What sends of one connection and security have in common (`rpc.ConnectionShortcut`).
+
+    With each open handle it keeps the queue that is open behind it.
+    """
+
+    __slots__ = (
+        "_admission",
+        "_find",
+        "_handles",
+        "_level",
+        "_open",
+        "_turn",
+        "_under",
+        "context",
+        "durations",
+        "opnum",
+        "path",
+        "security",
+    )
 
     def __init__(
         self, call: Call, path: CarefulPath, recognition: Recognition, handles: ClientHandles
     ) -> None:
-        super().__init__(call, path, recognition, handles.admission)
-        self._handles = handles
+        self._handles, self._admission = handles, handles.admission
+        self._under = self._admission.security
+        self.context, self.security, self.opnum = call.context, call.security, call.opnum
+        self._level = call.security.assured_level
+        self.path, self._turn = path, recognition.turn
+        self.durations = call.durations
+        self._find = recognition.shapes.find
+        self._open: dict[bytes, tuple[ContextHandle, OpenForSending]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def fits(self, context: PresentationContext | None, security: SecurityContext) -> bool:
+        """Whether a call has the lane's context and security, under settings that still hold."""
+        return (
+            security is self.security
+            and context is self.context
+            and self._admission.security is self._under
+        )
 
     def take(
         self,
@@ -81,12 +140,12 @@ class SendLane(HandleLane[OpenForSending]):
         if found is None:
             return False
         shape, holes = found
-        known = self.known(holes[0])
+        known = self._known(holes[0])
         if known is None:
             return False
         handle, opened = known
         template = opened.find(shape, holes[1:3])
-        descriptor = opened.record.open_queue_descriptor_reference
+        descriptor = opened.descriptor
         if (
             template is None
             or descriptor.queue_reference is not opened.queue
@@ -100,6 +159,48 @@ class SendLane(HandleLane[OpenForSending]):
         self.path.calls += 1
         self.put(association, call_id, stub, handle, opened.queue, template, values)
         return True
+
+    def _may_take(
+        self,
+        association: ServerAssociation,
+        context: PresentationContext | None,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
+        """Whether a request may be looked at, and one more may wait; each connection may have one.
+
+        Once no template has taken a call of the connection, the recogniser is asked first.
+        """
+        path, pending = self.path, association.pending
+        return (
+            self.fits(context, security)
+            and self._turn.is_on
+            and not association.untaken
+            and (not pending or (pending < path.most_of_one and path.pending < path.most_pending))
+            and not (security.auth_type and may_be_verified(stub))
+        )
+
+    def _known(self, wire: bytes) -> tuple[ContextHandle, OpenForSending] | None:
+        """A handle that is open still, at a level that will do; None for the recogniser."""
+        known = self._open.get(wire)
+        if known is None:
+            return None
+        handle = known[0]
+        if handle.closed:
+            del self._open[wire]
+            return None
+        return None if handle.closing or handle.minimum_level > self._level else known
+
+    def opened(self, wire: bytes) -> OpenForSending | None:
+        """What a handle was found to stand for; None if it was not looked for."""
+        known = self._open.get(wire)
+        return None if known is None else known[1]
+
+    def remember(self, wire: bytes, handle: ContextHandle, opened: OpenForSending) -> None:
+        """Take further sends with a handle, which has been found for one of this lane."""
+        if len(self._open) >= OF_LANE:
+            self._open.clear()
+        self._open[wire] = handle, opened
 
     def put(
         self,

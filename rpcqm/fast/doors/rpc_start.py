@@ -12,11 +12,11 @@ from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
-from rpcqm.fast.doors.rpc_lane import HandleRecogniser
+from rpcqm.fast.doors.rpc_recognition import HandleRecogniser
+from rpcqm.fast.first_messages import FirstMessage, FirstMessages
 from rpcqm.fast.formats.read_response import ReadResponse
 from rpcqm.fast.formats.stub_shapes import Holes
 from rpcqm.fast.turn import Turn
-from rpcqm.interfaces._authentication import CallAdmission
 from rpcqm.interfaces._receive_actions import RECEIVE, check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_at, times_of
 from rpcqm.qm.readers import AT_ONCE
@@ -47,19 +47,19 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
     def __init__(
         self,
         turn: Turn,
+        firsts: FirstMessages,
         reads: StartingReads,
-        admission: CallAdmission,
         operation: Operation,
         syntax: TransferSyntax,
     ) -> None:
-        super().__init__(turn, admission, operation, syntax, HOLES)
-        self._turn, self._reads = turn, reads
+        super().__init__(turn, operation, syntax, HOLES)
+        self._turn, self._firsts, self._reads = turn, firsts, reads
         self._encode = operation.codec(syntax).response.encode
         self._template: ReadResponse | None = None
         self._learned = False
 
     def carry(
-        self, call: Call, path: CarefulPath, known: OpenedQueue, values: tuple[Any, ...]
+        self, call: Call, path: CarefulPath, opened: OpenedQueue, values: tuple[Any, ...]
     ) -> bool:
         """Answer a read without a cursor, if there is a message and nothing is unusual.
 
@@ -74,10 +74,10 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
             if action != RECEIVE or identifier:
                 check_parameters(action, identifier, cursor, timeout)
             if action in PEEKS:
-                stub = self._peeked(known, action, identifier, request_id, sizes)
+                stub = self._peeked(opened, action, identifier, request_id, sizes)
             else:
-                first = self._first(call, known, request_id, sizes) if action == RECEIVE else b""
-                stub = first or self._received(call, known, action, identifier, request_id, sizes)
+                first = self._first(call, opened, request_id, sizes) if action == RECEIVE else b""
+                stub = first or self._received(call, opened, action, identifier, request_id, sizes)
         except (DecodeError, MQError):  # the careful path tells it
             return False
         self._turn.count_read()
@@ -106,8 +106,8 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
 
     def _seen(self, opened: OpenedQueue, identifier: int, sizes: tuple[int, int]) -> bytes:
         """The answer with a message that is just shown; empty if anything is unusual."""
-        found = self._reads.firsts.find_to_peek(opened.descriptor, identifier)
-        packet = None if found is None else self._reads.whole_stored(found, sizes[0])
+        found = self._firsts.find_to_peek(opened.descriptor, identifier)
+        packet = None if found is None else self._whole_stored(found, sizes[0])
         if found is None or packet is None or self._template is None:
             return b""
         return self._template.filled(*times_at(found.arrival, found.key), packet)
@@ -116,17 +116,22 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         self, call: Call, opened: OpenedQueue, request_id: int, sizes: tuple[int, int]
     ) -> bytes:
         """The answer to a receive of the first message, locked; empty if anything is unusual."""
-        reads = self._reads
-        first = reads.firsts.find(opened.descriptor)
-        packet = None if first is None else reads.whole_stored(first, sizes[0])
+        first = self._firsts.find(opened.descriptor)
+        packet = None if first is None else self._whole_stored(first, sizes[0])
         if first is None or packet is None or self._template is None:
             return b""
         careful = self._rehearsed(opened, request_id, sizes)
-        reads.receive_first(call, opened, request_id, first)
+        entry = opened.pending.begin_receive(request_id, None)
+        self._firsts.lock(opened.descriptor, first)
+        self._reads.hold(call, opened, entry, first.key)
         stub = self._template.filled(*times_at(first.arrival, first.key), packet)
         if self._turn.shadow is not None:
             self._turn.shadow.compare_answer(careful, stub)
         return stub
+
+    def _whole_stored(self, first: FirstMessage, maximum_body_size: int) -> bytes | None:
+        """The packet of a message that goes in one section, and was not locked; or None."""
+        return self._reads.packets.whole_stored(first.stored, maximum_body_size)
 
     def _rehearsed(self, opened: OpenedQueue, request_id: int, sizes: tuple[int, int]) -> bytes:
         """What the careful path would answer, for a comparison; the message is given back."""
@@ -161,7 +166,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
 
     def _answer(self, message: Message, sizes: tuple[int, int]) -> bytes:
         """The octets of the answer: filled in, or encoded where the message does not go whole."""
-        packet = self._reads.whole_packet(message, sizes[0])
+        packet = self._reads.packets.whole(message, sizes[0])
         if not self._learned:
             self._learned = True
             self._template = ReadResponse.learn(self._encode)

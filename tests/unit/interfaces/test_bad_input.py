@@ -17,7 +17,15 @@ from rpcqm.codec.ndr.classes import message
 from rpcqm.codec.ndr.values import Value
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.service import interfaces
-from tests.support.callers import ADMINISTRATOR, Caller, CallServer, Fault, NoAnswerError, Served
+from tests.support.callers import (
+    ADMINISTRATOR,
+    Caller,
+    CallServer,
+    Fault,
+    NoAnswerError,
+    Served,
+    shortened,
+)
 from tests.support.dependent_client import SEND_ACCESS, Client, object_of, open_remote
 from tests.support.idl_values import messages
 from tests.support.qm2qm_reader import Qm2QmReader
@@ -54,9 +62,9 @@ class Victim:
         reading = interfaces.remote_read(qm.engine, None, lambda: 2103)
         self.server = CallServer(
             qm,
-            Served("remoteread", reading, remote_read.POLICY),
+            shortened(qm, "remoteread", reading, remote_read.POLICY),
             Served("qmcomm", comm, qmcomm.POLICY),
-            Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
+            shortened(qm, "qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
             Served("qm2qm", interfaces.qm2qm(qm.engine, handles), qm2qm.POLICY),
             Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY),
         )

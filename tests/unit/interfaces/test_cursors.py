@@ -14,7 +14,7 @@ from rpcqm.interfaces._remote_proxy import RemoteNumbers
 from rpcqm.qm.remote_reading import PendingRead, RemotelyRead, RemoteReader
 from rpcqm.rpc.limits import Limits
 from rpcqm.service import interfaces
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, CallServer, Served
+from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, CallServer, Served, shortened
 from tests.support.dependent_client import Client, create_remote_cursor, open_remote
 from tests.support.qm2qm_reader import Qm2QmReader
 from tests.support.queue_manager import RunningQueueManager
@@ -86,9 +86,9 @@ def server(qm: RunningQueueManager, elsewhere: Elsewhere) -> CallServer:
     comm = interfaces.qmcomm(qm.engine, handles)
     return CallServer(
         qm,
-        Served("remoteread", interfaces.remote_read(qm.engine), remote_read.POLICY),
+        shortened(qm, "remoteread", interfaces.remote_read(qm.engine), remote_read.POLICY),
         Served("qmcomm", comm, qmcomm.POLICY),
-        Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
+        shortened(qm, "qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
         Served("qm2qm", interfaces.qm2qm(qm.engine, handles), qm2qm.POLICY),
         limits=Limits(cursors=3),
     )

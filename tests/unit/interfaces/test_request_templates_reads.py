@@ -19,12 +19,10 @@ from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.fast.doors import rpc_start as _start_templates
 from rpcqm.fast.first_messages import FirstMessage
 from rpcqm.fast.formats.read_response import ReadAnswer, ReadResponse
-from rpcqm.interfaces import remote_read
 from rpcqm.interfaces._message_packet import host_of
-from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP, CallAdmission
+from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
 from rpcqm.qm.shadow import Difference, Shadow
-from rpcqm.service import interfaces
-from tests.support.callers import Caller, CallServer, Served
+from tests.support.callers import Caller
 from tests.support.packets import split_message_packet
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 from tests.support.remote_reader import (
@@ -392,15 +390,16 @@ def test_a_read_that_has_been_ended_is_not_kept_for_its_timer(
 ) -> None:
     qm.engine.turn.is_on = is_on
     queue = qm.create()
-    handlers = interfaces.remote_read(qm.engine, CallAdmission(None), lambda: 2103)
-    reader = Reader(CallServer(qm, Served("remoteread", handlers, remote_read.POLICY)).connect())
+    server = served_remote_read(qm)
+    handlers: Any = server.interfaces["remoteread"].handlers
+    reader = Reader(server.connect())
     handle = reader.open(queue)
     for number in range(7, 11):
         qm.send(queue, b"one")
         assert reader.body(handle, request_id=number) == b"one"
-        assert len(handlers._reads._cleanup) == 1
+        assert len(handlers.reads._cleanup) == 1
         assert reader.end(handle, number) == "MQ_OK"
-        assert len(handlers._reads._cleanup) == 0
+        assert len(handlers.reads._cleanup) == 0
 
 
 def test_a_number_in_use_and_a_queue_open_for_peeking_are_refused(

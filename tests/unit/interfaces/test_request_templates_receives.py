@@ -18,6 +18,7 @@ from rpcqm.codec.interface import NULL
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV2
+from rpcqm.fast.doors.rpc_receive import ReceiveRecogniser
 from rpcqm.fast.doors.rpc_receive_answers import (
     LEARNED_AT_ONCE,
     LEARNED_PER_SECOND,
@@ -543,7 +544,9 @@ def test_kinds_of_messages_are_bounded_and_one_in_use_stays(
 
 @pytest.mark.bound("rpc.receive_template_forms")
 def test_forms_of_messages_are_bounded(desk: Desk) -> None:
-    forms = desk.server.interfaces["qmcomm2"].handlers._answers  # type: ignore[attr-defined]
+    recogniser = desk.server.interfaces["qmcomm2"].shortcut(2)
+    assert isinstance(recogniser, ReceiveRecogniser)
+    forms = recogniser._templates
 
     def receive(length: int) -> bool:
         before = desk.taken()

@@ -8,9 +8,8 @@ import pytest
 
 from rpcqm.base.metrics import Histogram
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.fast.doors.rpc_lane import OF_LANE
 from rpcqm.fast.doors.rpc_send import SendRecogniser
-from rpcqm.fast.doors.rpc_send_lane import SendLane, TemplatedSend
+from rpcqm.fast.doors.rpc_send_lane import OF_LANE, SendLane, TemplatedSend
 from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
@@ -63,7 +62,7 @@ class Lane:
 
     @property
     def lane(self) -> SendLane:
-        (lane,) = self.client.caller.association.lanes.values()
+        (lane,) = self.client.caller.association.shortcuts.values()
         assert isinstance(lane, SendLane)
         return lane
 
@@ -169,7 +168,7 @@ def test_another_queue_behind_a_handle_is_not_taken_for_the_first(lane: Lane) ->
 
 def test_another_security_is_not_taken_for_the_first(lane: Lane) -> None:
     lane.asked.clear()
-    lane.client.caller.association.lanes.clear()
+    lane.client.caller.association.shortcuts.clear()
     lane.status(lane.send())
     (call,) = lane.asked
     for context, security, taken in (
@@ -197,7 +196,7 @@ def test_who_has_gone_the_careful_way_is_asked_again(lane: Lane) -> None:
     assert len(lane.asked) == 1
     lane.send()
     assert len(lane.asked) == 1
-    assert lane.client.caller.association.unrecognised < PATIENCE
+    assert lane.client.caller.association.untaken < PATIENCE
 
 
 def test_a_send_in_fragments_is_taken_by_its_lane(lane: Lane) -> None:

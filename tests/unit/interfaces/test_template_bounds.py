@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,10 +12,11 @@ from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.fast.doors.rpc_send import (
     LEARNED_AT_ONCE,
     LEARNED_PER_SECOND,
-    OF_HANDLE,
     TEMPLATES,
+    SendRecogniser,
     SendTemplates,
 )
+from rpcqm.fast.doors.rpc_send_lane import OF_HANDLE, SendLane
 from rpcqm.fast.turn import MOST_BYTES, MOST_MESSAGES
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ALICE
@@ -31,9 +31,9 @@ class Sender:
         qm.engine.turn.is_on = True
         self.qm, self.queue = qm, qm.create()
         self.server = served_clients(qm)
-        handlers: Any = self.server.interfaces["qmcomm2"].handlers
-        self.templates: SendTemplates = handlers._templates
-        self.handles = handlers._handles
+        recogniser = self.server.interfaces["qmcomm2"].shortcut(1)
+        assert isinstance(recogniser, SendRecogniser)
+        self.templates: SendTemplates = recogniser._templates
         self.connect()
 
     def connect(self) -> None:
@@ -99,12 +99,15 @@ def test_templates_are_bounded_and_one_in_use_stays(sender: Sender) -> None:
 
 @pytest.mark.bound("rpc.request_templates_of_a_handle")
 def test_an_open_queue_remembers_few_templates_of_its_own(sender: Sender) -> None:
-    (record,) = sender.handles.local.values()
     for kind in range(OF_HANDLE):
         sender.send(kind)
-    assert len(record.templates) == OF_HANDLE
+    (lane,) = sender.client.caller.association.shortcuts.values()
+    assert isinstance(lane, SendLane)
+    opened = lane.opened(sender.handle)
+    assert opened is not None
+    assert len(opened.templates) == OF_HANDLE
     sender.send(OF_HANDLE)
-    assert len(record.templates) == 1
+    assert len(opened.templates) == 1
 
 
 @pytest.mark.bound("rpc.templated_messages_of_a_turn")

@@ -37,7 +37,7 @@ def test_calls_that_no_template_takes_are_seldom_looked_at(
     qm.engine.turn.is_on = True
     client = Client(served_clients(qm).connect(ALICE, transport=NCALRPC))
     handle = client.open(qm.create(), QueueAccessType.SEND_ACCESS)[0]
-    before = client.caller.association.unrecognised
+    before = client.caller.association.untaken
     for _ in range(PATIENCE - before):
         client.sent(handle, b"unusual", **UNUSUAL)
     assert len(looked_at) == PATIENCE - before

@@ -9,6 +9,7 @@ from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, HERE, format_name
 from rpcqm.operations.codes import CLASSES
+from rpcqm.operations.dead_letters import NotSent, Range
 from rpcqm.operations.messages import Message
 from rpcqm.operations.shapes import shown
 
@@ -53,18 +54,34 @@ async def resend_dead_letters(asked: Asked) -> Reply:
     reason = None if wanted.reason is None else _word(wanted.reason)
     done = await settled(
         asked.operations.dead_letters.resend_all(
-            asked.identity, name, reason, to, wanted.ttbr, keys
+            asked.identity, name, reason, to, wanted.ttbr, keys, _where(wanted)
         )
     )
-    failed = [
-        {
-            "lookup_id": str(each.lookup_identifier),
-            "code": each.error.status.name,
-            "detail": each.error.detail or each.error.status.meaning,
-        }
-        for each in done.failed
-    ]
-    return Reply(200, {"messages": done.messages, "failed": failed, "more": done.more})
+    rest = done.rest or Range()
+    outcome = {
+        "messages": done.messages,
+        "failed": [_not_sent(each) for each in done.failed],
+        "staying": done.reasons(),
+        "more": done.rest is not None,
+        "after": None if rest.after is None else str(rest.after),
+        "until": None if rest.until is None else str(rest.until),
+    }
+    return Reply(200, outcome)
+
+
+def _where(wanted: models.Resend) -> Range:
+    if not wanted.all and (wanted.after or wanted.until):
+        raise bad_request("after and until choose among all")
+    after = None if wanted.after is None else lookup_id_of(wanted.after)
+    return Range(after, None if wanted.until is None else lookup_id_of(wanted.until))
+
+
+def _not_sent(letter: NotSent) -> dict[str, object]:
+    return {
+        "lookup_id": str(letter.lookup_identifier),
+        "code": letter.error.status.name,
+        "detail": letter.because,
+    }
 
 
 def _queue(transactional: bool) -> FormatName:

@@ -263,7 +263,8 @@ class Resend:
     """Which dead letters are sent again: those of `lookup_ids`, or `all`, or all of a `reason`.
 
     They go `to` another queue, or where they were for; `ttbr` (seconds) replaces their time to be
-    received. `queue` is another one than the two of the system.
+    received. `queue` is another one than the two of the system. `after` and `until` are those of
+    the answer to the same request before, which says that there are `more`.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
@@ -274,6 +275,8 @@ class Resend:
     ttbr: Seconds | None = None
     transactional: bool = False
     queue: Name | None = None
+    after: LookupId | None = None
+    until: LookupId | None = None
 
 
 @dataclass(frozen=True)
@@ -286,12 +289,28 @@ class NotSent:
 
 
 @dataclass(frozen=True)
+class StayingLetters:
+    """How many dead letters stay for one reason."""
+
+    messages: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
 class ResentLetters:
-    """How many were sent again; `more` are there that were meant."""
+    """How many were sent again, which stay, and why.
+
+    `more` are there that were meant: the same request with `after` and `until` goes on behind
+    the last one that was looked at.
+    """
 
     messages: int
     failed: list[NotSent]
+    staying: list[StayingLetters]
     more: bool
+    after: str | None
+    until: str | None
 
 
 @dataclass(frozen=True)

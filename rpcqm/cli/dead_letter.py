@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -175,14 +176,10 @@ def run_resend(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         if arguments.all:
-            letters = [letter async for letter in _letters(client, arguments)]
+            await _resend_all(client, arguments)
         else:
-            letters = [await _letter(client, arguments)]
-        with ProgressDisplay("Resent", len(letters)) as progress:
-            for path, message in letters:
-                await _resend(client, arguments, path, message)
-                progress.advance()
-        print(f"Resent {counted(len(letters), 'message')}.")
+            await _resend(client, arguments, *await _letter(client, arguments))
+            print("Resent 1 message.")
 
     return with_server(arguments, "resend", work)
 
@@ -223,6 +220,32 @@ async def _letter(
     raise CommandError(
         f"There is no dead letter {arguments.lookup_id}; `rpcqm dead-letter list` shows them."
     )
+
+
+async def _resend_all(client: "QueueManagerClient", arguments: argparse.Namespace) -> None:
+    """Send what is there now again; raises CommandError if some of it stays."""
+    to = None if arguments.to is None else queue_name(arguments, arguments.to)
+    staying: Counter[str] = Counter()
+    with ProgressDisplay("Resent") as progress:
+        for path in _paths(arguments):
+            name = queue_name(arguments, path)
+            async for some in client.maintenance.resend_dead_letters(name, to, arguments.ttbr):
+                progress.advance(some.messages)
+                for each in some.staying:
+                    staying[f"{each.detail} ({each.code})"] += each.messages
+    if staying:
+        raise CommandError(f"{progress.count:,} resent; {_why_they_stay(staying)}.")
+    print(f"Resent {counted(progress.count, 'message')}.")
+
+
+def _why_they_stay(staying: Counter[str]) -> str:
+    """How many letters stay, and why; of several reasons how many each."""
+    total, verb = staying.total(), "stays" if staying.total() == 1 else "stay"
+    if len(staying) == 1:
+        (reason,) = staying
+        return f"{total:,} {verb}: {reason}"
+    reasons = (f"{number:,} because {reason}" for reason, number in staying.most_common())
+    return f"{total:,} {verb}: {', '.join(reasons)}"
 
 
 async def _resend(

@@ -1,6 +1,7 @@
 """Backups, disk space and event trails of a queue manager, through its administration interface."""
 
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,23 @@ class RecordedEvent:
     queue: str
     lookup_identifier: int
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class StayingLetters:
+    """How many dead letters could not be sent again for a reason, with the name of its code."""
+
+    messages: int
+    detail: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResentLetters:
+    """What has become of some dead letters: how many were sent again, and why others stay."""
+
+    messages: int
+    staying: tuple[StayingLetters, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +273,27 @@ class MaintenanceClient:
             TimeToBeReceived=INFINITE if ttbr is None else ttbr,
         )
         await self._connections.call(request)
+
+    async def resend_dead_letters(
+        self, name: FormatName, to: FormatName | None, ttbr: int | None
+    ) -> AsyncIterator[ResentLetters]:
+        """Send the dead letters that are in a queue now again, and tell of some at a time."""
+        after = until = 0
+        while True:
+            request = rpcqm_admin.R_ResendDeadLettersRequest(
+                pQueueFormat=queue_format_of(name),
+                pTo=None if to is None else queue_format_of(to),
+                TimeToBeReceived=INFINITE if ttbr is None else ttbr,
+                pAfter=after,
+                pUntil=until,
+            )
+            response = await self._connections.call(request)
+            stay = json.loads(require_value(response.ppwszStay))
+            staying = (StayingLetters(x["messages"], x["detail"], x["code"]) for x in stay)
+            yield ResentLetters(response.pcResent, tuple(staying))
+            after, until = response.pAfter, response.pUntil
+            if not after:
+                return
 
     async def import_message(self, name: FormatName, packet: bytes) -> int:
         """Put a packet into a queue unchanged; returns its lookup identifier."""

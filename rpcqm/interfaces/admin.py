@@ -61,6 +61,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_MakeBackupWithSecretsResponse,
     R_RemoveAccountRequest,
     R_ResendDeadLetterRequest,
+    R_ResendDeadLettersRequest,
+    R_ResendDeadLettersResponse,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
@@ -69,6 +71,7 @@ from rpcqm.codec.types.rpcqm_admin import (
 from rpcqm.interfaces._queue_properties import attributes_of, security_in
 from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.audit import refusals
+from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.overview import described_overview
@@ -320,6 +323,24 @@ class Admin:
         ttbr = None if request.TimeToBeReceived == INFINITE else request.TimeToBeReceived
         name = format_name_of(request.pQueueFormat)
         return self._letters.resend(call.identity, name, request.LookupId, to, ttbr)
+
+    async def R_ResendDeadLetters(
+        self, call: Call, request: R_ResendDeadLettersRequest
+    ) -> R_ResendDeadLettersResponse:
+        """Send the dead letters of a queue again, some at a time (Opnum 28)."""
+        to = None if request.pTo is None else format_name_of(request.pTo)
+        ttbr = None if request.TimeToBeReceived == INFINITE else request.TimeToBeReceived
+        name = format_name_of(request.pQueueFormat)
+        where = Range(request.pAfter or None, request.pUntil or None)
+        sent = await self._letters.resend_all(call.identity, name, to=to, ttbr=ttbr, where=where)
+        rest = sent.rest or Range()
+        return R_ResendDeadLettersResponse(
+            pAfter=rest.after or 0,
+            pUntil=rest.until or 0,
+            pcResent=sent.messages,
+            ppwszStay=json.dumps(sent.reasons(), separators=(",", ":")),
+            result=0,
+        )
 
 
 def _token(token: TokenView) -> TOKEN:

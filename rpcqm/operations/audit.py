@@ -1,12 +1,14 @@
 """The line of the log about each change that somebody orders: who, what, from where."""
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import NamedTuple
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, replace
+from types import coroutine
+from typing import Any, NamedTuple, TypeVar
 
+from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
@@ -31,6 +33,8 @@ _DENIED = (HResult.MQ_ERROR_ACCESS_DENIED, NtStatus.STATUS_ACCESS_DENIED)
 
 _log = get_logger("operations")
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -44,6 +48,8 @@ class Act:
     more: Mapping[str, object]
     token: str | None = None
     """The name of the token that was shown; None for who has logged on otherwise."""
+    changes: bool = True
+    """Whether it changes anything, so that the trail keeps it over a restart."""
 
 
 listeners: list[Callable[[Act], None]] = []
@@ -68,6 +74,28 @@ def ordered_from(peer: str, protocol: str) -> Iterator[None]:
         ORIGIN.reset(before)
 
 
+def start_ordered(work: Coroutine[Completion[Any], None, T]) -> Completion[T]:
+    """Run a coroutine as `start` does; what its later steps note comes from the same origin.
+
+    They run when a commit is durable, which may be in the turn of somebody else.
+    """
+    return start(_in_this_context(work))
+
+
+@coroutine
+def _in_this_context(
+    work: Coroutine[Completion[Any], None, T],
+) -> Generator[Completion[Any], None, T]:
+    context = copy_context()
+    while True:
+        try:
+            awaited = context.run(work.send, None)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        yield awaited
+
+
 def note(identity: Identity, action: str, on: str, **more: object) -> None:
     """Tell that a change was ordered and has begun; `on` is what it is made to.
 
@@ -87,7 +115,7 @@ def note_look(identity: Identity, action: str, on: str, **more: object) -> None:
     """The same for what changes nothing: who may look could fill the disk with lines."""
     act = _act(identity, action, on, more)
     _log.info("an operator acts", **_told(act))
-    _tell(act)
+    _tell(replace(act, changes=False))
 
 
 def _tell(act: Act) -> None:
@@ -113,9 +141,29 @@ def refusals(identity: Identity, action: str, on: str) -> Iterator[None]:
         yield
     except MQError as error:
         if error.status in _DENIED:
-            act = _act(identity, action, on, {})
-            _log.info("an operator was refused", **_told(act))
+            _tell_of_refusal(identity, action, on)
         raise
+
+
+class RefusedOnce:
+    """`refusals` for the parts of one order: each object has one line, however often it refuses."""
+
+    def __init__(self) -> None:
+        self._refused: set[str] = set()
+
+    @contextmanager
+    def __call__(self, identity: Identity, action: str, on: str) -> Iterator[None]:
+        try:
+            yield
+        except MQError as error:
+            if error.status in _DENIED and on not in self._refused:
+                self._refused.add(on)
+                _tell_of_refusal(identity, action, on)
+            raise
+
+
+def _tell_of_refusal(identity: Identity, action: str, on: str) -> None:
+    _log.info("an operator was refused", **_told(_act(identity, action, on, {})))
 
 
 def _act(identity: Identity, action: str, on: str, more: Mapping[str, object]) -> Act:

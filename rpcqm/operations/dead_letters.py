@@ -3,25 +3,30 @@
 Sending again is one commit: a message is in its dead-letter queue or on its way, never in both.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
-from rpcqm.base.completion import Completion, start
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name, shown_name
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.audit import note, refusals
+from rpcqm.operations.audit import RefusedOnce, note, refusals, start_ordered
+from rpcqm.operations.queue_changes import name_of
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import BRIEFLY
 from rpcqm.qm.message_counts import why_dead
 from rpcqm.qm.program_work import Sending
+from rpcqm.qm.sent_keys import Identifiers
 
 LOOKED_AT_ONCE = 100_000
 """Dead letters that are looked at for those of a reason.
@@ -43,14 +48,38 @@ class NotSent:
     lookup_identifier: int
     error: MQError
 
+    @property
+    def because(self) -> str:
+        return self.error.detail or self.error.status.meaning.rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where in a queue to look: behind one lookup identifier, at letters up to a number.
+
+    `until` is the sequential part of a lookup identifier. It keeps a request that is repeated from
+    the letters that have died again meanwhile.
+    """
+
+    after: int | None = None
+    until: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """How many were sent again; `more` are there that were meant, too."""
+    """How many were sent again, which stay, and where to go on if there are more."""
 
     messages: int
     failed: tuple[NotSent, ...]
-    more: bool
+    rest: Range | None
+
+    def reasons(self) -> list[dict[str, object]]:
+        """Why letters stay, as JSON has it: how many of each reason, the most first."""
+        reasons = Counter((each.error.status.name, each.because) for each in self.failed)
+        return [
+            {"messages": messages, "code": code, "detail": detail}
+            for (code, detail), messages in reasons.most_common()
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +93,9 @@ class Unread:
     messages: int
     unread: int
     looked_at: int
+
+
+_EVERYWHERE = Range()
 
 
 class DeadLetterOperations:
@@ -113,7 +145,7 @@ class DeadLetterOperations:
         `ttbr` is the time to be received in seconds; None leaves it as it was. Raises MQError:
         MESSAGE_NOT_FOUND, also for one that somebody holds, and those of opening both queues.
         """
-        return start(self._resend(identity, name, lookup_identifier, to, ttbr))
+        return start_ordered(self._resend(identity, name, lookup_identifier, to, ttbr))
 
     async def _resend(
         self,
@@ -123,21 +155,38 @@ class DeadLetterOperations:
         to: FormatName | None,
         ttbr: int | None,
     ) -> None:
+        target, done = self._begin(identity, name, key, to, ttbr, refusals)
+        note(identity, _RESEND, target, lookup_id=str(key))
+        await done
+        self._forget_if_empty(identity, name)
+
+    def _begin(
+        self,
+        identity: Identity,
+        name: FormatName,
+        key: int,
+        to: FormatName | None,
+        ttbr: int | None,
+        refused: "Refusals",
+    ) -> tuple[str, Completion[Identifiers]]:
+        """Where a letter goes to, and when it is on its way."""
         engine = self._engine
-        with refusals(identity, "resend dead letter", str(name)):
+        with refused(identity, _RESEND, str(name)):
             held = engine.leases.hold(name, identity, key, BRIEFLY, self._access(name))
         (received,) = held.received
         assert received.lease is not None
         try:
             sending = self._again(received.message, to, ttbr)
-            with refusals(identity, "resend dead letter", str(sending.name)):
+            with refused(identity, _RESEND, str(sending.name)):
                 done = engine.program_work.perform(identity, [sending], [received.lease.identifier])
         except BaseException:
             held.abandon()
             raise
-        note(identity, "resend dead letter", str(sending.name), lookup_id=str(key))
-        await done
-        if self._engine.outgoing.find(name) is not None:  # an empty one goes when it is closed
+        return str(sending.name), done
+
+    def _forget_if_empty(self, identity: Identity, name: FormatName) -> None:
+        """An outgoing queue that is empty goes when somebody closes it."""
+        if self._engine.outgoing.find(name) is not None:
             self._engine.leases.check(name, identity, self._access(name))
 
     def resend_all(
@@ -148,12 +197,14 @@ class DeadLetterOperations:
         to: FormatName | None = None,
         ttbr: int | None = None,
         keys: Sequence[int] | None = None,
+        where: Range = _EVERYWHERE,
     ) -> Completion[Resent]:
         """Send those of `keys` again, or all that are there now, or those with a reason.
 
-        A reason is a class as `explain` knows it: NACK_Q_PURGED. What cannot be sent stays.
+        A reason is a class as `explain` knows it: NACK_Q_PURGED. What cannot be sent stays. One
+        request looks at a bounded number; `rest` of the outcome is the `where` of the next one.
         """
-        return start(self._resend_all(identity, name, reason, to, ttbr, keys))
+        return start_ordered(self._resend_all(identity, name, reason, to, ttbr, keys, where))
 
     async def _resend_all(
         self,
@@ -163,19 +214,26 @@ class DeadLetterOperations:
         to: FormatName | None,
         ttbr: int | None,
         keys: Sequence[int] | None,
+        where: Range,
     ) -> Resent:
-        with refusals(identity, "resend dead letter", str(name)):
+        with refusals(identity, _RESEND, str(name)):
             queue = self._engine.leases.check(name, identity, self._access(name))
-        chosen = list(keys) if keys is not None else self._chosen(queue, reason)
-        count, failed = 0, []
-        for key in chosen[:RESENT_AT_ONCE]:
+        if keys is not None:
+            chosen, rest = list(keys), None
+        else:
+            chosen, rest = self._chosen(queue, reason, where)
+        count, failed, refused = 0, [], RefusedOnce()
+        for key in chosen:
             try:
-                await self._resend(identity, name, key, to, ttbr)
+                await self._begin(identity, name, key, to, ttbr, refused)[1]
             except MQError as error:
                 failed.append(NotSent(key, error))
             else:
                 count += 1
-        return Resent(count, tuple(failed), len(chosen) > RESENT_AT_ONCE)
+        if chosen:
+            note(identity, _RESEND, name_of(queue), messages=count, failed=len(failed))
+        self._forget_if_empty(identity, name)
+        return Resent(count, tuple(failed), rest)
 
     def _again(self, message: Message, to: FormatName | None, ttbr: int | None) -> Sending:
         """What is sent again; whoever does it asks for no acknowledgement in another one's name.
@@ -193,16 +251,29 @@ class DeadLetterOperations:
         outgoing = self._engine.outgoing.find(name) is not None
         return QueueAccessType.RECEIVE_ADMIN_ACCESS if outgoing else QueueAccessType.RECEIVE_ACCESS
 
-    def _chosen(self, queue: Queue, reason: str | None) -> list[int]:
-        """What is there now with that reason; one more than is sent at once, if there is more."""
-        index = self._engine.store.index(queue.queue_id)
+    def _chosen(
+        self, queue: Queue, reason: str | None, where: Range
+    ) -> tuple[list[int], Range | None]:
+        """The letters of a request, and where the next one looks for those behind them."""
+        index, positions = self._engine.store.index(queue.queue_id), queue.message_position_list
+        newest = self._engine.store.counters.lookup_identifier.next - 1
+        until = newest if where.until is None else where.until
         chosen: list[int] = []
-        for key in queue.message_position_list.page(None, LOOKED_AT_ONCE):
-            if reason is None or why_dead(index.moves(key).message_class) == reason:
+        looked_at = positions.page(where.after, LOOKED_AT_ONCE)
+        for key in looked_at:
+            wanted = reason is None or why_dead(index.moves(key).message_class) == reason
+            if wanted and key & SEQUENTIAL_MASK <= until:
                 chosen.append(key)
-            if len(chosen) > RESENT_AT_ONCE:
+            if len(chosen) == RESENT_AT_ONCE:
                 break
-        return chosen
+        more = bool(looked_at) and positions.next(key) is not None
+        return chosen, Range(key, until) if more else None
+
+
+Refusals = Callable[[Identity, str, str], AbstractContextManager[None]]
+"""How refusals are told of: `refusals`, or once for an order."""
+
+_RESEND = "resend dead letter"
 
 
 def _sent_again(message: Message, to: FormatName | None, ttbr: int | None) -> Sending:

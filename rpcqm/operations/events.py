@@ -18,11 +18,12 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.operations import audit
 from rpcqm.operations.queues import QueueOperations
-from rpcqm.operations.trail import Event, EventKind, Trail
+from rpcqm.operations.trail import EVENTS_KEPT, Event, EventKind, Trail, record_of
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.machine import is_internal
 from rpcqm.qm.management_properties import STATES
+from rpcqm.qm.operators_trail import OperatorsTrail
 
 LISTENERS = 64
 """Programs and pages that listen to events.
@@ -117,6 +118,8 @@ class Events:
     def __init__(self, engine: QueueManagerEngine, queues: QueueOperations) -> None:
         self._engine, self._queues = engine, queues
         self.trail = Trail(engine.clock.now())
+        self._acts = OperatorsTrail(engine.store, EVENTS_KEPT)
+        self.trail.restore(self._acts.restore())
         self._listeners: dict[Subscription, None] = {}
         self._seen: dict[int, tuple[Queue, _Counts]] = {}
         self._looking: Iterator[None] | None = None
@@ -229,16 +232,20 @@ class Events:
 
     def _keep(
         self, kind: EventKind, about: str, told: Mapping[str, object], queue: Queue | None = None
-    ) -> None:
+    ) -> Event:
         now = self._engine.clock.now()
-        self._tell([self.trail.keep(now, kind, about, told, queue)])
+        event = self.trail.keep(now, kind, about, told, queue)
+        self._tell([event])
+        return event
 
     def _acted(self, act: audit.Act) -> None:
         more = dict(act.more)
         told = {"who": act.who, "sid": act.sid, "action": act.action}
         told |= {} if act.token is None else {"token": act.token}
         told |= {"origin": act.origin.address, "protocol": act.origin.protocol}
-        self._keep(EventKind.OPERATOR_ACTS, act.on, told | {"more": more})
+        event = self._keep(EventKind.OPERATOR_ACTS, act.on, told | {"more": more})
+        if act.changes:
+            self._acts.keep(event.number, record_of(event))
 
     def _state_changed(self, queue: OutgoingQueue) -> None:
         told = {"state": str(STATES[queue.state]), "next_hops": list(queue.next_hops)}

@@ -10,7 +10,7 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
-from rpcqm.base.completion import Completion, start
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
@@ -18,7 +18,7 @@ from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.fast.doors.api_leases import RepeatedReceive, TakenMessage
 from rpcqm.fast.doors.api_sends import RepeatedSend
-from rpcqm.operations.audit import note, note_look, ordered, refusals
+from rpcqm.operations.audit import note, note_look, ordered, refusals, start_ordered
 from rpcqm.operations.drafts import Draft, attributes_of, check_size
 from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.operations.queues import QueueOperations
@@ -50,6 +50,9 @@ connection. The first message is given whatever its size.
 
 Bound `program.page_bytes` [bytes]: the others are on the next page.
 """
+
+Tell = Callable[..., None]
+"""Tells the log of what an order has done, once that is certain (G580)."""
 
 Measure = Callable[[Message], int]
 """How many octets of a page a message takes."""
@@ -353,9 +356,9 @@ class MessageOperations:
             refusals(identity, "remove messages", str(name)),
             self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
         ):
-            note(identity, "remove messages", name_of(queue), messages=len(lookup_identifiers))
+            tell = partial(note, identity, "remove messages", name_of(queue))
         take = partial(self._begin_to_take, identity, name)
-        return start(_each_of(lookup_identifiers, take))
+        return start_ordered(_each_of(lookup_identifiers, take, tell))
 
     def purge(self, identity: Identity, name: FormatName) -> Completion[int]:
         """Remove all messages of a queue; how many, once that is durable."""
@@ -377,7 +380,7 @@ class MessageOperations:
         None moves all that nobody holds now. Raises STATUS_INVALID_PARAMETER for queues that are
         not related, MESSAGE_NOT_FOUND; what was moved before a refusal stays moved.
         """
-        return start(self._move(identity, source, target, lookup_identifiers))
+        return start_ordered(self._move(identity, source, target, lookup_identifiers))
 
     def move_chosen(
         self,
@@ -387,7 +390,7 @@ class MessageOperations:
         lookup_identifiers: Sequence[int],
     ) -> Completion[Chosen]:
         """The same for messages that an operator has chosen, as far as they are still there."""
-        return start(self._move_chosen(identity, source, target, lookup_identifiers))
+        return start_ordered(self._move_chosen(identity, source, target, lookup_identifiers))
 
     async def _move_chosen(
         self,
@@ -396,17 +399,18 @@ class MessageOperations:
         target: FormatName,
         lookup_identifiers: Sequence[int],
     ) -> Chosen:
-        with self._moving(identity, source, target, len(lookup_identifiers)) as (queue, place):
+        with self._moving(identity, source, target) as (queue, place, tell):
             return await _each_of(
                 lookup_identifiers,
                 lambda key: self._messages.move_message(MessagePosition(queue, key), place),
+                tell,
             )
 
     @contextmanager
     def _moving(
-        self, identity: Identity, source: FormatName, target: FormatName, number: int | None
-    ) -> Iterator[tuple[Queue, Queue]]:
-        """Both queues, for the time in which messages are moved; None is all that are there."""
+        self, identity: Identity, source: FormatName, target: FormatName
+    ) -> Iterator[tuple[Queue, Queue, Tell]]:
+        """Both queues, for the time in which messages are moved, and what the log is told by."""
         with (
             refusals(identity, "move messages", str(source)),
             self._open_to_read(identity, source, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
@@ -415,9 +419,8 @@ class MessageOperations:
             place = into.queue_reference
             assert place is not None
             self._messages.check_target(queue, place)
-            messages = queue.message_count if number is None else number
-            note(identity, "move messages", name_of(queue), to=place.pathname, messages=messages)
-            yield queue, place
+            on = name_of(queue)
+            yield queue, place, partial(note, identity, "move messages", on, to=place.pathname)
 
     async def _move(
         self,
@@ -426,32 +429,23 @@ class MessageOperations:
         target: FormatName,
         lookup_identifiers: Sequence[int] | None,
     ) -> int:
-        number = None if lookup_identifiers is None else len(lookup_identifiers)
-        with self._moving(identity, source, target, number) as (queue, place):
-            if lookup_identifiers is None:
-                return await self._move_all(queue, place)
-            return await self._move_some(queue, place, lookup_identifiers)
-
-    async def _move_some(self, queue: Queue, place: Queue, keys: Sequence[int]) -> int:
-        move = self._messages.move_message
-        moved = [move(MessagePosition(queue, key), place) for key in keys]
-        for each in moved:
-            await each
-        return len(moved)
-
-    async def _move_all(self, queue: Queue, place: Queue) -> int:
-        """Move what is there now, in chunks between which others are served."""
-        last = queue.message_position_list.last()
-        count, after = 0, None
-        while last is not None and queue.queue_manager is not None:
-            keys = queue.message_position_list.page(after, MOVED_AT_ONCE)
-            keys = [key for key in keys if key <= last]
-            if not keys:
-                break
-            moved = [self._messages.move_message(MessagePosition(queue, k), place) for k in keys]
-            for each in moved:
-                await each
-            count, after = count + len(keys), keys[-1]
+        count = 0
+        with self._moving(identity, source, target) as (queue, place, tell):
+            chunks = _chunks(queue) if lookup_identifiers is None else (lookup_identifiers,)
+            try:
+                for keys in chunks:
+                    moved = []
+                    for key in keys:
+                        moved.append(
+                            self._messages.move_message(MessagePosition(queue, key), place)
+                        )
+                        count += 1
+                    for each in moved:
+                        await each
+            except MQError:
+                tell(messages=count)  # those that were moved before the refusal stay moved
+                raise
+            tell(messages=count)
         return count
 
     # From store to store
@@ -480,7 +474,21 @@ _FOR_ADMINISTRATORS = {
 """How queues to elsewhere are opened."""
 
 
-async def _each_of(keys: Sequence[int], begin: Callable[[int], Completion[Any]]) -> Chosen:
+def _chunks(queue: Queue) -> Iterator[list[int]]:
+    """The messages that are in a queue now, some at a time; it may be deleted meanwhile."""
+    last, after = queue.message_position_list.last(), None
+    while last is not None and queue.queue_manager is not None:
+        keys = queue.message_position_list.page(after, MOVED_AT_ONCE)
+        keys = [key for key in keys if key <= last]
+        if not keys:
+            break
+        yield keys
+        after = keys[-1]
+
+
+async def _each_of(
+    keys: Sequence[int], begin: Callable[[int], Completion[Any]], tell: Tell
+) -> Chosen:
     """Do something to one message after the other; who has gone meanwhile keeps no other one."""
     done, failed = 0, []
     for key in keys:
@@ -490,6 +498,7 @@ async def _each_of(keys: Sequence[int], begin: Callable[[int], Completion[Any]])
             failed.append(error)
         else:
             done += 1
+    tell(messages=done)
     return Chosen(done, len(failed), failed[0] if failed else None)
 
 

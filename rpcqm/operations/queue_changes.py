@@ -1,6 +1,7 @@
 """Changes of queues that somebody orders, over whatever door: each is told by one audit line."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
@@ -8,7 +9,7 @@ from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.operations.audit import note, note_look, ordered, refusals
+from rpcqm.operations.audit import note, note_look, ordered, refusals, start_ordered
 from rpcqm.qm.access import RECEIVING, require_administrator
 from rpcqm.qm.queues import QueueEvents
 
@@ -59,14 +60,20 @@ class QueueOrders:
 
         To purge an empty queue changes nothing and costs no commit (G324).
         """
-        name, messages = name_of(queue), queue.message_count
-        tell = note if messages or queue.message_position_list.arriving() else note_look
+        name, empty = name_of(queue), not queue.message_count
         with refusals(identity, "purge", name):
             if opened not in RECEIVING:
                 raise MQError(denied, "not opened for receiving")
             purged = self._queues.purge_queue(queue)
-        tell(identity, "purge", name, messages=messages)
-        return purged
+        tell = note_look if empty and not queue.message_position_list.arriving() else note
+        return start_ordered(_told(purged, partial(tell, identity, "purge", name)))
+
+
+async def _told(purged: Completion[int], tell: Callable[..., None]) -> int:
+    """Tell how many messages an order has removed, once that is durable (G580)."""
+    messages = await purged
+    tell(messages=messages)
+    return messages
 
 
 def name_of(queue: Queue) -> str:

@@ -1,8 +1,12 @@
-"""What has happened lately, and what operators did: kept in memory, and bounded."""
+"""What has happened lately, and what operators did: bounded, and kept in memory.
+
+What operators have changed is kept over restarts too.
+"""
 
 import enum
+import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
 
@@ -53,6 +57,14 @@ class Trail:
         }
         self._last = started
 
+    def restore(self, kept: Iterable[tuple[int, bytes]]) -> None:
+        """Bring back what operators did before the start: numbers with records."""
+        for number, record in kept:
+            time, about, told = json.loads(record)
+            event = Event(number, time, EventKind.OPERATOR_ACTS, about, told)
+            self._kept[EventKind.OPERATOR_ACTS].append(event)
+            self._last = max(self._last, number)
+
     @property
     def last(self) -> int:
         """The number of the latest event."""
@@ -77,3 +89,8 @@ class Trail:
         kinds = EventKind if kind is None else (kind,)
         events = merge(*(self._kept[each] for each in kinds), key=lambda event: event.number)
         return (event for event in events if event.number > number)
+
+
+def record_of(event: Event) -> bytes:
+    """An event of an operator as it is kept over a restart."""
+    return json.dumps([event.time, event.about, event.told], separators=(",", ":")).encode()

@@ -8,6 +8,7 @@ from rpcqm.adm.enums import EnqueueStatus
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.written import short_name
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.store.store import Store
 
@@ -17,8 +18,8 @@ KILOBYTE = 1024
 class EnqueueRefusedError(MQError):
     """Enqueue Message has returned a status other than zero; `reason` is that status."""
 
-    def __init__(self, reason: EnqueueStatus) -> None:
-        super().__init__(_STATUS[reason], reason.name)
+    def __init__(self, reason: EnqueueStatus, detail: str = "") -> None:
+        super().__init__(_STATUS[reason], detail or reason.name)
         self.reason = reason
 
 
@@ -44,14 +45,16 @@ class Quotas:
         queue_manager = self._queue_manager
         if queue_manager.throttled:
             self._store.space.look_again()
-        if (
-            queue_manager.throttled
-            or self._store.total.bytes + size > queue_manager.queue_manager_quota * KILOBYTE
-        ):
-            raise EnqueueRefusedError(EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED)
-        quota = (queue.parent or queue).quota
-        if quota != INFINITE and not self.has_room(queue, quota, size):
-            raise EnqueueRefusedError(EnqueueStatus.QUEUE_QUOTA_EXCEEDED)
+        of_all = EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
+        if queue_manager.throttled:
+            raise EnqueueRefusedError(of_all, "the disk is nearly full")
+        if self._store.total.bytes + size > queue_manager.queue_manager_quota * KILOBYTE:
+            quota = queue_manager.queue_manager_quota
+            raise EnqueueRefusedError(of_all, f"the queue manager is at its quota of {quota:,} KB")
+        main = queue.parent or queue
+        if main.quota != INFINITE and not self.has_room(queue, main.quota, size):
+            detail = f"`{short_name(main.pathname)}` is at its quota of {main.quota:,} KB"
+            raise EnqueueRefusedError(EnqueueStatus.QUEUE_QUOTA_EXCEEDED, detail)
 
     def has_room(self, queue: Queue, quota: int, size: int) -> bool:
         """Whether `size` more bytes fit into a quota of KB."""

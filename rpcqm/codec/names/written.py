@@ -116,6 +116,12 @@ def shown_name(text: str) -> str:
     return text if is_format_name(computer) else _AS_WRITTEN.get(rest.lower(), text)
 
 
+def short_name(path: str) -> str:
+    """What people call a queue of this computer: a private one without computer and `private$`."""
+    _, private, name = path.rpartition("private$\\")
+    return name if private else shown_name(path)
+
+
 def is_direct(text: str) -> bool:
     """Whether a text begins as direct format names do."""
     return text[: len(DIRECT)].upper() == DIRECT

@@ -270,3 +270,17 @@ class R_ResendDeadLetterRequest(OperationRequest[R_ResendDeadLetterResponse]):
 
 class R_ResendDeadLetterResponse(Value):
     result: int
+
+class R_ResendDeadLettersRequest(OperationRequest[R_ResendDeadLettersResponse]):
+    pQueueFormat: QUEUE_FORMAT
+    pTo: QUEUE_FORMAT | None = ...
+    TimeToBeReceived: int
+    pAfter: int
+    pUntil: int
+
+class R_ResendDeadLettersResponse(Value):
+    pAfter: int
+    pUntil: int
+    pcResent: int
+    ppwszStay: str | None = ...
+    result: int

@@ -1,5 +1,6 @@
 """What is done to a queue or to some of its messages, after a page that says what will happen."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rpcqm.base.errors import HResult, MQError
@@ -12,7 +13,10 @@ from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
 from rpcqm.console.pages.asking import sure
 from rpcqm.console.texts import text
+from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.messages import Chosen
+
+_REASONS_SHOWN = 5
 
 
 def _keys(fields: Fields) -> list[int]:
@@ -172,15 +176,27 @@ async def resend(asked: Asked) -> Redirect:
     keys, name = _keys(asked.form), queue_in(asked.form)
     to = asked.form.text("to").strip()
     target = format_name(to, HERE) if to else None
-    letters = asked.operations.dead_letters
-    sent = letters.resend_all(asked.identity, name, to=target, keys=keys or None)
-    outcome = await settled(sent)
-    said = text("resend.done", number=f"{outcome.messages:,}")
-    if outcome.failed:
-        first = outcome.failed[0].error.status
-        because = f"{first.name}: {first.meaning}"
-        said += " " + text("resend.failed", number=f"{len(outcome.failed):,}", error=because)
-    return _back(asked, f"{said} {text('resend.more')}" if outcome.more else said)
+    sent, staying = 0, Counter[str]()
+    rest: Range | None = Range()
+    while rest is not None:
+        letters = asked.operations.dead_letters.resend_all(
+            asked.identity, name, to=target, keys=keys or None, where=rest
+        )
+        outcome = await settled(letters)
+        sent, rest = sent + outcome.messages, outcome.rest
+        for each in outcome.reasons():
+            staying[str(each["detail"])] += int(str(each["messages"]))
+    return _back(asked, _resent(sent, staying))
+
+
+def _resent(sent: int, staying: Counter[str]) -> str:
+    """How many were sent again, and why others stay."""
+    parts = [text("resend.done", number=f"{sent:,}")]
+    parts += [
+        text("resend.failed", number=f"{number:,}", error=reason)
+        for reason, number in staying.most_common(_REASONS_SHOWN)
+    ]
+    return " ".join(parts)
 
 
 PAGES = (

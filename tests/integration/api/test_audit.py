@@ -194,6 +194,41 @@ def test_moves_that_programs_make_leave_lines_but_push_nothing_out_of_the_trail(
     assert after == before
 
 
+def test_an_order_for_many_letters_is_one_line_with_their_number(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    """Its later parts run in the turns of others, and still come from where it came."""
+    boss.ask("POST", "/queues", {"name": "many"})
+    running.run("send", "many", "--count", "7", "--body", "x", "--dead-letter")
+    lines = Lines(running)
+    for origin in (("127.0.0.1", "http"), ("local", "rpc")):
+        running.run("purge", "many")
+        lines.new()
+        if origin[1] == "http":
+            boss.ask("POST", "/dead-letters/resend", {"all": True})
+        else:
+            running.run("dead-letter", "resend", "--all")
+        (line,) = lines.new()
+        assert (line["origin"], line["protocol"]) == origin
+        assert (line["action"], line["messages"], line["failed"]) == ("resend dead letter", 7, 0)
+        assert line["object"].endswith(";DEADLETTER")
+
+
+def test_an_order_tells_how_many_messages_it_has_removed(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    """A message that a transaction or a lease holds is not among them, nor one that is gone."""
+    boss.ask("POST", "/queues", {"name": "partly"})
+    running.run("send", "partly", "--count", "4", "--body", "x")
+    told = boss.ask("GET", "/queues/partly/messages?limit=9").value["messages"]
+    boss.ask("POST", "/queues/partly/receive?max=1")
+    lines = Lines(running)
+    boss.ask("POST", "/queues/partly/move", {"to": "partly;late"})
+    boss.ask("DELETE", f"/queues/partly;late/messages/{told[1]['lookup_id']}")
+    boss.ask("DELETE", "/queues/partly;late/messages")
+    assert [line["messages"] for line in lines.new()] == [3, 1, 2]
+
+
 def test_who_may_not_order_is_told(running: PrivateQueueManager, boss: Program) -> None:
     sddl = "D:(A;;0xf003f;;;BA)"
     assert boss.ask("POST", "/queues", {"name": "guarded", "sddl": sddl}).status == 201

@@ -65,6 +65,31 @@ def test_one_that_cannot_be_sent_stays(run: Command, refused: Command, letter: s
     assert letter in run("dead-letter", "list").text
 
 
+def test_a_full_queue_holds_up_no_letters_for_others(
+    run: Command, refused: Command, queue: str
+) -> None:
+    tiny = f"{queue}-tiny"
+    run("queue", "create", tiny, "--quota", "1")
+    body = "x" * 300
+    for name in (tiny, tiny, queue):
+        run("send", name, "--body", body, "--dead-letter")
+        run("purge", name)
+    run("send", tiny, "--body", body)
+    outcome = refused("dead-letter", "resend", "--all")
+    assert outcome.errors == (
+        f"rpcqm: 1 resent; 2 stay: `{tiny}` is at its quota of 1 KB "
+        "(MQ_ERROR_INSUFFICIENT_RESOURCES).\n"
+    )
+    assert len(run("peek", queue, "--all", "--json").lines) == 1
+    assert len(json.loads(run("dead-letter", "list", "--json").output)) == 2
+    outcome = refused("dead-letter", "resend", "--all", "--to", "no-such-queue")
+    assert "0 resent; 2 stay:" in outcome.errors
+    run("purge", tiny)
+    outcome = refused("dead-letter", "resend", "--all")
+    assert "1 resent; 1 stays:" in outcome.errors
+    run("purge", "DeadLetter$")
+
+
 def test_a_transactional_one_is_sent_in_a_transaction(run: Command, name: str) -> None:
     run("queue", "create", name, "--transactional")
     run("send", name, "--body", "exact", "--transactional", "--dead-letter")

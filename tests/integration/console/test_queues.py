@@ -424,6 +424,38 @@ def test_dead_letters_are_sent_again_after_a_question(
     )
 
 
+def test_all_letters_are_sent_again_as_the_page_has_promised(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    """There are more than one request of programs sends, and none of the first can be sent."""
+    running.run("send", queue, "--count", "1003", "--body", "x" * 100, "--dead-letter")
+    boss.submit("/console/queue/purge", {"queue": queue})
+    program = Program(running.endpoint("console"), "boss")
+    assert program.ask("PATCH", f"/queues/{queue}", {"quota": 1}).status == 200
+    running.run("send", queue, "--body", "x" * 300)
+    wanted: dict[str, object] = {"all": True}
+    told = program.ask("POST", "/dead-letters/resend", wanted).value
+    assert (told["messages"], len(told["failed"]), told["more"]) == (0, 1000, True)
+    assert told["staying"] == [
+        {
+            "messages": 1000,
+            "code": "MQ_ERROR_INSUFFICIENT_RESOURCES",
+            "detail": f"`{queue}` is at its quota of 1 KB",
+        }
+    ]
+    rest = {name: told[name] for name in ("after", "until")}
+    told = program.ask("POST", "/dead-letters/resend", wanted | rest).value
+    assert [told[name] for name in ("messages", "more", "after")] == [0, False, None]
+    assert len(told["failed"]) == 3
+    assert program.ask("POST", "/dead-letters/resend", {"lookup_ids": ["1"]} | rest).status == 400
+    said = boss.submit("/console/queue/resend", {"queue": "DeadLetter$"})
+    assert f"1,003 stay: `{queue}` is at its quota of 1 KB." in said.words
+    assert program.ask("PATCH", f"/queues/{queue}", {"quota": 10_000}).status == 200
+    said = boss.submit("/console/queue/resend", {"queue": "DeadLetter$"})
+    assert "1,003 messages were sent again." in said.words
+    program.close()
+
+
 def test_a_queue_is_exported_after_a_question(
     running: PrivateQueueManager, boss: Browser, queue: str, tmp_path: Path
 ) -> None:

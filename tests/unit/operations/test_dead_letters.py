@@ -9,6 +9,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
@@ -106,11 +107,57 @@ def test_so_many_are_looked_at_and_sent_again_at_once(
     monkeypatch.setattr("rpcqm.operations.dead_letters.RESENT_AT_ONCE", 2)
     resend = operations.dead_letters.resend_all
     first = qm.done(resend(ADMINISTRATOR, DEAD))
-    assert (first.messages, first.more) == (2, True)
+    assert first.messages == 2
+    assert first.rest is not None
     monkeypatch.setattr("rpcqm.operations.dead_letters.LOOKED_AT_ONCE", 1)
-    second = qm.done(resend(ADMINISTRATOR, DEAD))
-    assert (second.messages, second.more) == (1, False)
-    assert counted(qm) == (1, 3)
+    second = qm.done(resend(ADMINISTRATOR, DEAD, where=first.rest))
+    assert second.messages == 1
+    assert second.rest is not None
+    third = qm.done(resend(ADMINISTRATOR, DEAD, where=second.rest))
+    assert (third.messages, third.rest) == (1, None)
+    assert counted(qm) == (0, 4)
+
+
+def test_letters_that_cannot_be_sent_hold_up_no_others(
+    qm: RunningQueueManager, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full queue has more of them, in front, than one request sends."""
+    qm.create()
+    qm.create(r"private$\tiny", quota=1)
+    for name, count in (("tiny", 5), ("orders", 2)):
+        drafts = [Draft(b"x" * 300, str(number), dead_letter=True) for number in range(count)]
+        for draft in drafts:
+            qm.done(operations.messages.send(ADMINISTRATOR, (format_name(name),), [draft]))
+            qm.done(operations.messages.purge(ADMINISTRATOR, format_name(name)))
+    qm.done(operations.messages.send(ADMINISTRATOR, (format_name("tiny"),), [Draft(b"x" * 500)]))
+    monkeypatch.setattr("rpcqm.operations.dead_letters.RESENT_AT_ONCE", 2)
+    rest, sent = Range(), 0
+    reasons: list[dict[str, object]] = []
+    for _ in range(4):
+        done = qm.done(operations.dead_letters.resend_all(ADMINISTRATOR, DEAD, where=rest))
+        sent, reasons = sent + done.messages, reasons + done.reasons()
+        if done.rest is None:
+            break
+        rest = done.rest
+    assert done.rest is None
+    assert sent == 2
+    assert {each["detail"] for each in reasons} == {"`tiny` is at its quota of 1 KB"}
+    assert sum(int(str(each["messages"])) for each in reasons) == 5
+    assert counted(qm) == (5, 2)
+
+
+def test_a_letter_that_dies_again_is_not_sent_again_by_the_same_order(
+    qm: RunningQueueManager, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qm.create()
+    purged(qm, operations, 3)
+    monkeypatch.setattr("rpcqm.operations.dead_letters.RESENT_AT_ONCE", 2)
+    first = qm.done(operations.dead_letters.resend_all(ADMINISTRATOR, DEAD, ttbr=0))
+    assert (first.messages, counted(qm)) == (2, (3, 0))
+    assert first.rest is not None
+    again = operations.dead_letters.resend_all
+    second = qm.done(again(ADMINISTRATOR, DEAD, ttbr=0, where=first.rest))
+    assert (second.messages, second.rest) == (1, None)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from rpcqm.operations.trail import EVENTS_KEPT, Event, EventKind
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
+from rpcqm.store.records import Family
 from tests.support.callers import ADMINISTRATOR, ALICE, NOBODY
 from tests.support.queue_manager import RunningQueueManager
 
@@ -32,8 +33,12 @@ ELSEWHERE = format_name(r"DIRECT=OS:other\private$\orders")
 
 @pytest.fixture
 def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    directory = tmp_path / "accounts"
-    directory.mkdir()
+    return made(qm, tmp_path)
+
+
+def made(qm: RunningQueueManager, path: Path) -> Operations:
+    directory = path / "accounts"
+    directory.mkdir(exist_ok=True)
     accounts = Accounts(qm.store, directory, clock=qm.clock)
     backups = Backups(qm.engine, accounts.user_file)
     return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
@@ -234,3 +239,46 @@ def test_nothing_is_looked_at_while_nobody_listens(
     send(qm, operations)
     assert len(qm.clock.timers) == waiting
     assert list(operations.events.trail.after(0)) == []
+
+
+def test_what_operators_changed_outlives_a_restart(
+    qm: RunningQueueManager, operations: Operations, tmp_path: Path
+) -> None:
+    """It has the same number then; what only looks, and other events, do not."""
+    queue = qm.create()
+    qm.done(operations.queues.set_properties(ADMINISTRATOR, ORDERS, {"label": "renamed"}))
+    send(qm, operations, dead_letter=True)
+    assert operations.messages.exported(ADMINISTRATOR, ORDERS) == 1
+    qm.done(operations.messages.purge(ADMINISTRATOR, ORDERS))
+    qm.advance(1_000)
+    before = operations.events.latest(ADMINISTRATOR, 0, None, 100)
+    assert [event.kind for event in before].count(EventKind.DEAD_LETTER) == 1
+    qm.restart()
+    again = made(qm, tmp_path)
+    kept = again.events.latest(ADMINISTRATOR, 0, None, 100)
+    assert [event.told["action"] for event in kept] == ["set properties", "purge"]
+    assert [
+        event for event in before if event.told.get("action") in ("set properties", "purge")
+    ] == kept
+    assert kept[0].about == queue.pathname
+    qm.done(again.queues.set_properties(ADMINISTRATOR, ORDERS, {"label": "later"}))
+    (last,) = again.events.latest(ADMINISTRATOR, kept[-1].number, None, 100)
+    assert last.told["more"] == {"properties": ["label"]}
+
+
+def test_so_many_acts_of_operators_are_kept_over_restarts(
+    qm: RunningQueueManager,
+    operations: Operations,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    qm.create()
+    monkeypatch.setattr("rpcqm.operations.events.EVENTS_KEPT", 3)
+    again = made(qm, tmp_path)
+    for number in range(5):
+        qm.done(again.queues.set_properties(ADMINISTRATOR, ORDERS, {"label": str(number)}))
+    again.events.stop()
+    operations.events.stop()
+    assert len(list(qm.store.records(Family.HISTORY, b"o"))) == 3
+    qm.restart()
+    assert len(made(qm, tmp_path).events.latest(ADMINISTRATOR, 0, None, 100)) == 3

@@ -7,8 +7,11 @@ attribute that is None, or a callable. Careful code works the same when none of 
 
 from dataclasses import replace
 
+from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.fast.arrival_runs import ArrivalRuns
 from rpcqm.fast.doors import rpc_shortcuts
+from rpcqm.fast.doors.session_arrivals import ArrivalBatches
+from rpcqm.fast.doors.session_outgoing_runs import OutgoingRuns
 from rpcqm.fast.first_messages import FirstMessages
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces.qmcomm2 import QmComm2
@@ -29,6 +32,13 @@ class Installation:
         self.turn: Turn = engine.turn
         self.arrival_runs: ArrivalRuns = engine.arrival_runs
         self.first_messages: FirstMessages = engine.first_messages
+
+    def install_sessions(self, protocol: BinaryProtocol) -> None:
+        """Take and send messages of the binary protocol together."""
+        self.batches = ArrivalBatches(protocol, self.turn, self.arrival_runs)
+        self.outgoing_runs = OutgoingRuns(protocol, self.turn)
+        protocol.take_together = self.batches.of
+        protocol.send_together = self.outgoing_runs
 
     def switch(self, on: bool) -> None:
         """Let requests that are like ones before be carried out in fewer steps, or none."""

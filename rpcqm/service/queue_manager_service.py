@@ -305,6 +305,8 @@ class QueueManagerService:
             raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
         except ValueError as error:
             raise StartError(f"The table [binary] of the configuration: {error}.") from error
+        if self._speed is not None:
+            self._speed.install_sessions(self._binary.protocol)
 
     def _make_srmp_door(self, engine: QueueManagerEngine) -> None:
         """Without a port nothing of it is loaded; it too has to hear of every removal."""

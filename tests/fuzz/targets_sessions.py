@@ -55,7 +55,7 @@ class _Known:
         self._differences: list[Difference] = []
         node = self._half.bob
         shadow = Shadow(node.store, node.simulation.clock, self._differences.append)
-        self.batches = node.protocol.batches
+        self.batches = node.speed.batches
         self.batches.shadow = ArrivalShadow(node.protocol, shadow)
         self._number = self._recognised = 0
         for octets in _seeds():

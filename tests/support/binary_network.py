@@ -354,6 +354,7 @@ class Node:
 
     def _make_exchange(self) -> None:
         self.protocol = BinaryProtocol(self.engine, self, peers=self.peers, keys=self.keys)
+        self.speed.install_sessions(self.protocol)
 
     def _listen(self) -> None:
         self.protocol.start()

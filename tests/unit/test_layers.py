@@ -38,8 +38,6 @@ ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client"}
 STILL_FAST = {
     "api/application.py",
     "binary/connection/arrival_shadow.py",
-    "binary/connection/outgoing_transfer.py",
-    "binary/connection/protocol.py",
     "operations/messages.py",
     "qm/engine.py",
     "qm/leases.py",

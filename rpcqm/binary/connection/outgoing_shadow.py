@@ -13,6 +13,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.binary.connection.arrival_shadow import Stage, Tap, UnlikeError, tapped
 from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.connection.together import SendingQueue
 from rpcqm.binary.sequence import Stamp
 from rpcqm.binary.session_copy import copied, told
 from rpcqm.binary.trace import is_traced
@@ -24,7 +25,6 @@ from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
     from rpcqm.binary.connection.protocol import BinaryProtocol
 
 ChangesOf = Callable[[int], Changes | None]
@@ -57,7 +57,7 @@ class OutgoingShadow:
 
     @contextmanager
     def sending(
-        self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
+        self, transfer: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> Iterator[None]:
         """Compare what is sent within the block: the messages with these keys."""
         with self._shadow.at_one_time(), self._sending(transfer, connection, keys):
@@ -65,7 +65,7 @@ class OutgoingShadow:
 
     @contextmanager
     def _sending(
-        self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
+        self, transfer: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> Iterator[None]:
         careful = self._sent_one_by_one(transfer, connection, keys)
         index = self._protocol.store.index(transfer.queue.queue_id)
@@ -83,7 +83,7 @@ class OutgoingShadow:
             self._shadow.equal(name, value, together[name])
 
     def _sent_one_by_one(
-        self, transfer: "OutgoingTransfer", connection: PeerConnection, keys: Sequence[int]
+        self, transfer: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> dict[str, object]:
         tap, protocol, queue = Tap(), self._protocol, transfer.queue
         trace = protocol.message_trace.copied(queue, keys)
@@ -108,7 +108,7 @@ class OutgoingShadow:
 
     def _state(
         self,
-        transfer: "OutgoingTransfer",
+        transfer: SendingQueue,
         connection: PeerConnection,
         keys: Sequence[int],
         tap: Tap,
@@ -120,7 +120,7 @@ class OutgoingShadow:
             "available": (index.available, index.first_available()),
         }
 
-    def compare_locked(self, transfer: "OutgoingTransfer", keys: Sequence[int]) -> None:
+    def compare_locked(self, transfer: SendingQueue, keys: Sequence[int]) -> None:
         """Compare what would be locked one by one, and stamped before it leaves."""
         queue, own = transfer.queue, self._protocol.queue_manager.identifier
         locked: list[int] = []
@@ -137,7 +137,7 @@ class OutgoingShadow:
         self._shadow.equal("locked", locked, list(keys))
 
     def compare_stamped(
-        self, transfer: "OutgoingTransfer", key: int, stamp: Stamp, packet: bytes
+        self, transfer: SendingQueue, key: int, stamp: Stamp, packet: bytes
     ) -> None:
         """Compare what is sent of a message that has its stamp."""
         message = self._protocol.positions.message_at(transfer.queue, key)

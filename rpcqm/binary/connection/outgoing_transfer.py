@@ -32,14 +32,15 @@ from rpcqm.binary.connection.remembered_peer import (
     peer_key,
 )
 from rpcqm.binary.connection.sequence_numbers import SequenceRecords
-from rpcqm.binary.sequence import OutgoingSequence
+from rpcqm.binary.connection.together import NewRecords, StampedWindow
+from rpcqm.binary.sequence import OutgoingSequence, Stamp
 from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import ConnectionStatus
-from rpcqm.fast.doors.session_stamped import LeavingStamped, Recognised, Stamped
 from rpcqm.qm.connection_failures import connect_failure
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.protocol_records import Changes
@@ -83,7 +84,7 @@ class OutgoingTransfer:
         self._kept = SequenceRecords(protocol.protocol_records, queue)
         self._pumping = False
         self._history = ConnectionHistory(protocol.outgoing, queue)
-        self._in_flight: dict[int, None] = {}
+        self.in_flight: dict[int, None] = {}
         self._stamping = 0
         self._stamping_connection: PeerConnection | None = None
         self.peer = kept_peer(self._records, queue)
@@ -98,7 +99,7 @@ class OutgoingTransfer:
 
     @property
     def has_messages(self) -> bool:
-        return self.queue.message_position_list.available > 0 or bool(self._in_flight)
+        return self.queue.message_position_list.available > 0 or bool(self.in_flight)
 
     # Establishing a session
 
@@ -257,11 +258,11 @@ class OutgoingTransfer:
         was_open = self._borrowed or connection.opened
         given_up = self.stopped or self._protocol.stopping
         if not given_up:
-            self._history.ended(connection, bool(self._in_flight))
+            self._history.ended(connection, bool(self.in_flight))
         self.connection = None
         if self.sequence is not None:
             self.sequence.session_closed()
-        self._give_back(self._in_flight)
+        self._give_back(self.in_flight)
         self._set_state(OutgoingQueueState.DISCONNECTED)
         self._protocol.attempts.ended(self, None if given_up else False)
         if given_up:
@@ -280,7 +281,7 @@ class OutgoingTransfer:
         """What is in flight of these can be sent again."""
         with self._not_pumping():
             for key in list(keys):
-                if self._in_flight.pop(key, self) is None:
+                if self.in_flight.pop(key, self) is None:
                     self._transfer.release(self.queue, key)
 
     def _retry_later(self, failures: int = 1) -> None:
@@ -354,61 +355,37 @@ class OutgoingTransfer:
         connection = self.connection
         if connection is None or not self._can_send():
             return True
-        stamped: Stamped = []
-        changes: dict[bytes, bytes | None] = {}
+        window = StampedWindow()
         try:
             with self._not_pumping():
-                return self._fill_window(connection, stamped, changes)
+                return self._fill_window(connection, window)
         except Exception:
             connection.session.close("a message could not be sent")
             raise
         finally:
-            if stamped:
-                self._send_stamped(connection, stamped, changes)
+            if len(window):
+                self._send_stamped(connection, window)
 
-    def _fill_window(
-        self, connection: PeerConnection, stamped: Stamped, changes: dict[bytes, bytes | None]
-    ) -> bool:
-        """Send what needs no stamp; what has one now, with the changes that this makes."""
-        while (room := connection.session.room - self._stamping - len(stamped)) > 0:
+    def _fill_window(self, connection: PeerConnection, window: StampedWindow) -> bool:
+        """Send what needs no stamp; number what needs one, and keep it in the window."""
+        send_together = self._protocol.send_together
+        while (room := connection.session.room - self._stamping - len(window)) > 0:
             if self._dispatcher.is_outranked(self.queue):
                 return False
-            if self._take_run(connection, stamped, changes, room):
+            if send_together is not None and send_together.fill(self, connection, window, room):
                 continue
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
                 break
-            self._in_flight[message.lookup_identifier] = None
+            self.in_flight[message.lookup_identifier] = None
             if is_stamped_here(message, self._queue_manager.identifier):
                 if not self._expired(message):
-                    self._stamp(message, changes)
-                    stamped.append(message)
-            elif (packet := self.packet_of(message)) is not None:
+                    self.number(message.lookup_identifier, window.changes)
+                    window.alone.append(message)
+            elif (packet := self._packet_of(message)) is not None:
                 connection.session.send(packet, Token(self, message.lookup_identifier))
-                self.note_sent(message, connection)
+                self._note_sent(message, connection)
         return True
-
-    def _take_run(
-        self,
-        connection: PeerConnection,
-        stamped: Stamped,
-        changes: dict[bytes, bytes | None],
-        room: int,
-    ) -> bool:
-        """Send the next messages together, or have them stamped; False if there are none."""
-        runs = self._protocol.runs
-        if stamped and isinstance(stamped[-1], Message):
-            return False
-        run = runs.next(self, room)
-        if run is None or not run.to_be_stamped:
-            if run is None or stamped:
-                return False
-            return runs.send(self, connection, self._in_flight, run)
-        locked = runs.lock_to_be_stamped(self, self._in_flight, run)
-        for message in locked:
-            self._stamp(message, changes)
-        stamped += locked
-        return bool(locked)
 
     @contextmanager
     def _not_pumping(self) -> Iterator[None]:
@@ -426,7 +403,7 @@ class OutgoingTransfer:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         return over
 
-    def packet_of(self, message: Message) -> bytes | None:
+    def _packet_of(self, message: Message) -> bytes | None:
         """The packet to send; None when the message has expired, or cannot be encrypted.
 
         Source: [MS-MQQB] 3.1.7.1.5.1 (G552).
@@ -441,7 +418,7 @@ class OutgoingTransfer:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
             return None
 
-    def note_sent(self, message: Message, connection: PeerConnection) -> None:
+    def _note_sent(self, message: Message, connection: PeerConnection) -> None:
         """[MS-MQQB] 3.1.7.1.7."""
         self._message_trace.sent(self.queue, message, connection.address)
         if is_traced(message.packet):
@@ -449,15 +426,15 @@ class OutgoingTransfer:
 
     def _fail(self, message: Message, reason: MessageClass) -> None:
         """It will never be sent."""
-        self._in_flight.pop(message.lookup_identifier, None)
+        self.in_flight.pop(message.lookup_identifier, None)
         self._transfer.failed(self.queue, message.lookup_identifier, reason)
 
-    def _stamp(self, message: Message | Recognised, changes: dict[bytes, bytes | None]) -> None:
+    def number(self, key: int, changes: NewRecords) -> None:
+        """Give a message the next number of the sequence, with the changes that keep it."""
         sequence = self.sequence
         if sequence is None:
             sequence = self.sequence = self._new_sequence(self._protocol.next_sequence())
             changes[peer_key(self.queue)] = self.peer.encode()
-        key = message.lookup_identifier
         if sequence.number_of(key) is None:
             if sequence.drained:
                 self._protocol.forget_sequence(sequence.identifier)
@@ -466,38 +443,57 @@ class OutgoingTransfer:
             stamp = sequence.assign(key)
             changes.update(self._kept.numbered(key, stamp.number, sequence.encode()))
 
-    def _send_stamped(
-        self, connection: PeerConnection, messages: Stamped, changes: Changes
-    ) -> None:
+    def _send_stamped(self, connection: PeerConnection, window: StampedWindow) -> None:
         """The stamps are durable before the first byte leaves (G55)."""
-        if not changes:
-            self._transmit_stamped(connection, messages)
+        if not window.changes:
+            self._transmit_stamped(connection, window)
             return
-        self._stamping += len(messages)
+        self._stamping += len(window)
         self._stamping_connection = connection
-        written = self._records.write(changes)
-        written.add_done_callback(partial(self._stamps_written, connection, messages))
+        written = self._records.write(window.changes)
+        written.add_done_callback(partial(self._stamps_written, connection, window))
 
     def _stamps_written(
-        self, connection: PeerConnection, messages: Stamped, outcome: Completion[None]
+        self, connection: PeerConnection, window: StampedWindow, outcome: Completion[None]
     ) -> None:
-        self._stamping -= len(messages)
+        self._stamping -= len(window)
         if self.connection is not connection or outcome.error is not None:
             self.pump()
         elif self.stopped:
-            self._give_back(message.lookup_identifier for message in messages)
+            self._give_back(message.lookup_identifier for message in window)
         else:
-            self._transmit_stamped(connection, messages)
+            self._transmit_stamped(connection, window)
 
-    def _transmit_stamped(self, connection: PeerConnection, messages: Stamped) -> None:
+    def _transmit_stamped(self, connection: PeerConnection, window: StampedWindow) -> None:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
-        sequence = self.sequence
-        assert sequence is not None
-        leaving = LeavingStamped(self._protocol, self, connection)
-        packets = leaving.packets(messages, sequence, self._in_flight)
+        packets: list[bytes] = []
+        send_together = self._protocol.send_together
+        if send_together is not None and window.together:
+            packets = send_together.stamped(self, connection, window.together)
+        alone = (self.stamped_packet(message, connection) for message in window.alone)
+        packets += [packet for packet in alone if packet is not None]
         if packets:
             connection.session.send_many(packets, [None] * len(packets))
-        sequence.ladder.wait()
+        assert self.sequence is not None
+        self.sequence.ladder.wait()
+
+    def stamp_in_flight(self, key: int) -> Stamp | None:
+        """The stamp of a message; None if it is gone by now."""
+        sequence = self.sequence
+        if sequence is None or key not in self.in_flight or sequence.number_of(key) is None:
+            return None
+        return sequence.stamp_of(key)
+
+    def stamped_packet(self, message: Message, connection: PeerConnection) -> bytes | None:
+        """The packet of a message with its stamp; None if it does not leave after all."""
+        stamp = self.stamp_in_flight(message.lookup_identifier)
+        plain = None if stamp is None else self._packet_of(message)
+        if stamp is None or plain is None:
+            return None
+        packet = bytearray(plain)
+        set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
+        self._note_sent(message, connection)
+        return bytes(packet)
 
     # Acknowledgements
 
@@ -514,10 +510,11 @@ class OutgoingTransfer:
 
     def acknowledged(self, keys: list[int]) -> None:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
-        found = list(map(self._in_flight.pop, keys, repeat(self)))
+        found = list(map(self.in_flight.pop, keys, repeat(self)))
         held = keys if self not in found else [*compress(keys, (each is None for each in found))]
         self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
-        if not self._protocol.runs.delivered(self.queue, held):
+        send_together = self._protocol.send_together
+        if send_together is None or not send_together.delivered(self.queue, held):
             for key in held:
                 self._delivered(key, None)
 
@@ -535,11 +532,18 @@ class OutgoingTransfer:
         if sequence is None:
             return
         keys = sequence.order_ack(identifier, number)
-        changes = self._kept.without_all(keys, sequence.encode())
-        together = self._protocol.runs.arrived_in_order(self.queue, keys, changes, self._in_flight)
-        for key in () if together else keys:
-            self._arrived_in_order(key, sequence)
+        send_together = self._protocol.send_together
+        if send_together is None or not send_together.arrived_in_order(
+            self, keys, self._kept.without_all(keys, sequence.encode())
+        ):
+            for key in keys:
+                self._arrived_in_order(key, sequence)
         self.pump()
+
+    def changes_without(self, key: int) -> Changes:
+        """The changes of records by which a message has no number any more."""
+        assert self.sequence is not None
+        return self._kept.without(key, self.sequence.encode())
 
     def finish_acknowledgement(self) -> None:
         """Remove what has arrived in order, if the queue manager ended before all of it was."""
@@ -549,7 +553,7 @@ class OutgoingTransfer:
             self._arrived_in_order(key, self.sequence)
 
     def _arrived_in_order(self, key: int, sequence: OutgoingSequence) -> None:
-        held = self._in_flight.pop(key, self) is None
+        held = self.in_flight.pop(key, self) is None
         position = self.queue.message_position_list.position(key)
         if position is None:
             return
@@ -571,7 +575,7 @@ class OutgoingTransfer:
         for key in sequence.keys:
             if sequence.number_of(key) == number:
                 sequence.forget(key)
-                self._in_flight.pop(key, None)
+                self.in_flight.pop(key, None)
                 changes = self._kept.without(key, sequence.encode())
                 self._transfer.finished(self.queue, key, reason, changes)
                 break
@@ -588,7 +592,7 @@ class OutgoingTransfer:
 
     def removed(self, change: StoreTransaction, key: int) -> None:
         """A message has left the queue some other way, for example because it expired."""
-        self._in_flight.pop(key, None)
+        self.in_flight.pop(key, None)
         if self.sequence is not None and self.sequence.number_of(key) is not None:
             self.sequence.forget(key)
             self._kept.forget(change, key)
@@ -596,7 +600,7 @@ class OutgoingTransfer:
     def left_together(self, change: StoreTransaction, keys: Sequence[int]) -> None:
         """`removed` of each."""
         if self.sequence is None:
-            run_all(map(self._in_flight.pop, keys, repeat(None)))
+            run_all(map(self.in_flight.pop, keys, repeat(None)))
             return
         for key in keys:
             self.removed(change, key)

@@ -110,10 +110,6 @@ class PeerConnection:
         self.pending = 0
         self.heard: Callable[[], None] | None = None
         """Called when octets arrive next, if somebody wants to know that the peer lives."""
-        self.missed = 0
-        self.similar = b""
-        """Packets that could not be taken together with others since some were, and what the last
-        one of unknown shape had in common with the next."""
         self.session = owner.new_session(self, remote, direct)
 
     def attach(self, wire: PeerTransport, address: str) -> None:

@@ -38,6 +38,7 @@ from rpcqm.binary.connection.sequence_numbers import (
 )
 from rpcqm.binary.connection.session_reuse import SessionReuse, claims
 from rpcqm.binary.connection.shared_identities import SharedIdentities
+from rpcqm.binary.connection.together import SendsTogether, TakesTogether
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier
@@ -52,8 +53,6 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import FormatNameType
-from rpcqm.fast.doors.session_arrivals import ArrivalBatches
-from rpcqm.fast.doors.session_outgoing_runs import OutgoingRuns
 from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.outgoing_bounds import source_of
 from rpcqm.qm.sessions import SessionView
@@ -129,13 +128,11 @@ class BinaryProtocol:
         self.security = MessageSecurity(
             engine.clock, engine.timers, engine.queue_manager, engine.directory, keys or OwnKeys()
         )
-        self._turn = engine.turn
-        self.shadow = engine.turn.shadow
         self.conflicts, self.recent = engine.identity_conflicts, RecentMessages()
         self._identities = SharedIdentities(self, self.conflicts)
-        self._receiver = Receiver(self)
-        self.runs = OutgoingRuns(self)
-        self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
+        self.receiver = Receiver(self)
+        self.take_together: TakesTogether | None = None
+        self.send_together: SendsTogether | None = None
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.positions.left_together[self._message_position_deleted] = self._left_together
@@ -207,11 +204,6 @@ class BinaryProtocol:
             for transfer in list(self.transfers.values()):
                 transfer.try_now()
 
-    @property
-    def takes_together(self) -> bool:
-        """Whether what is like others before may be taken, and sent, together."""
-        return self._turn.is_on and not self.stopping
-
     def gathering(self) -> AbstractContextManager[None]:
         """What could be sent inside is sent at the end, the highest priority first."""
         return self.dispatcher.gathering
@@ -253,7 +245,8 @@ class BinaryProtocol:
         session = Session(
             connection, identities, self.clock, self.timers, self.settings, direct=direct
         )
-        session.take_together = partial(self.batches.take, connection)
+        if self.take_together is not None:
+            session.take_together = self.take_together(connection)
         return session
 
     def connection_opened(self, connection: PeerConnection) -> None:
@@ -286,7 +279,7 @@ class BinaryProtocol:
         message: PacketMessage,
         recoverable: int | None,
     ) -> None:
-        self._receiver.message_received(connection, kind, message, recoverable)
+        self.receiver.message_received(connection, kind, message, recoverable)
 
     # Outgoing transfers
 
@@ -340,7 +333,7 @@ class BinaryProtocol:
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
-        self._receiver.removed(change, queue, key, reason)
+        self.receiver.removed(change, queue, key, reason)
         if not isinstance(queue, OutgoingQueue):
             return
         if queue in self.transfers or self._has_sequence(queue):
@@ -350,7 +343,7 @@ class BinaryProtocol:
         self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
     ) -> None:
         """`_message_position_deleted` of each."""
-        self._receiver.left_together(queue, keys)
+        self.receiver.left_together(queue, keys)
         if queue in self.transfers or self._has_sequence(queue):
             self.transfer(queue).left_together(change, keys)
 

@@ -4,7 +4,7 @@ Counting was the session's. A message is known to be taken when it is on the dis
 what remembers that it was taken: the sequence of a transactional one, the history of another.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -100,14 +100,14 @@ class Receiver:
         connection.pending += 1
         if connection.pending == MOST_PENDING:
             connection.pause(True)
-        if kind is not PacketKind.USER_MESSAGE and self._is_here(message):
+        if kind is not PacketKind.USER_MESSAGE and self.is_here(message):
             self._acknowledgement(connection, kind, message, done)
-        elif message.envelope.transactional and self._is_here(message):
+        elif message.envelope.transactional and self.is_here(message):
             self._take_in_sequence(connection, message, done)
         else:
             self._take(connection, message, done)
 
-    def _is_here(self, message: Message) -> bool:
+    def is_here(self, message: Message) -> bool:
         """Whether this queue manager is the final destination (G21)."""
         address = message.attributes.destination_queue_manager_identifier
         return address in (NULL_GUID, self._queue_manager.identifier)
@@ -124,42 +124,6 @@ class Receiver:
             connection.pause(False)
         if recoverable is not None and (outcome is None or outcome.error is None):
             connection.session.persisted(recoverable)
-
-    # Many at once
-
-    def usual_destination(self, message: Message) -> Queue | None:
-        """The queue that takes a message and others like it, with nothing to be noted.
-
-        None where something else would have to be done. Raises what refuses the message.
-        """
-        if not self._is_here(message):
-            return None
-        packet, queue = message.packet, self._arrivals.destination(message)
-        checked = self._protocol.security.check(message)
-        self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
-        usual = self._arrivals.admits_unnoticed(queue, checked.identity)
-        usual = usual and self._protocol.acknowledgements.is_usual_on_arrival(message)
-        return queue if usual and message.packet is packet else None
-
-    def arrived_together(
-        self,
-        connection: PeerConnection,
-        count: int,
-        told: Collection[tuple[Queue, MessageClass, bytes]],
-    ) -> None:
-        """So many messages have come that are not durable yet; they have `told` of others."""
-        if told and self._message_trace:
-            self._message_trace.arrived_together(told)
-        before, connection.pending = connection.pending, connection.pending + count
-        if before < MOST_PENDING <= connection.pending:
-            connection.pause(True)
-
-    def settled_together(self, connection: PeerConnection, count: int, numbers: range) -> None:
-        """They are as durable as promised; `numbers` are those of recoverable ones."""
-        before, connection.pending = connection.pending, connection.pending - count
-        if before > MOST_PENDING // 2 >= connection.pending:
-            connection.pause(False)
-        connection.session.persisted_many(numbers)
 
     # Acknowledgements of our own transactional messages
 
@@ -246,7 +210,7 @@ class Receiver:
             return
         history = self._protocol.history
         identifier = identity_of(message)
-        if not self._is_here(message):
+        if not self.is_here(message):
             identifier += bytes((message.envelope.user_flags & _HOPS,))
         if identifier in history:
             self._compare(connection, message, b"", identifier)
@@ -364,7 +328,7 @@ class Receiver:
         transfer: IncomingTransfer | None,
         undo: Callable[[], None],
     ) -> Completion[None]:
-        if self._is_here(message):
+        if self.is_here(message):
             forget_claimed_level(message)
         try:
             queue = self._arrivals.destination(message)
@@ -435,7 +399,7 @@ class Receiver:
                 self._decided(transfer, final, reason)
             return
         incoming = self._protocol.incoming_transfers.of(message)
-        if not self._is_here(message):
+        if not self.is_here(message):
             incoming.came_by(connection, is_direct(message))
         with self._message_store.transaction("final acknowledgement") as change:
             incoming.send_final_ack(change, message, reason)

@@ -7,29 +7,29 @@ stored in one commit, with what remembers that it was taken. A batch that cannot
 whole has changed nothing, and its packets go the careful way one by one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
 from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.connection.protocol import BinaryProtocol
+from rpcqm.binary.connection.receiving import MOST_PENDING
 from rpcqm.binary.connection.recent_messages import Number, TakenRun
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import PACKET_SIZE
 from rpcqm.fast.arrival_runs import ArrivalRuns
 from rpcqm.fast.doors.session_arrival import Batch, Place
 from rpcqm.fast.doors.session_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.fast.formats.packet_form import Alike, Values
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.protocol_records import apply_changes
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.protocol import BinaryProtocol
-    from rpcqm.binary.connection.receiving import Receiver
 
 FEWEST = 2
 """Packets that are worth a batch: one alone is asked as much as on the careful way."""
@@ -42,46 +42,30 @@ _log = get_logger("binary")
 class ArrivalBatches:
     """Takes what it recognises of the reads of all connections."""
 
-    def __init__(self, protocol: "BinaryProtocol", receiver: "Receiver", runs: ArrivalRuns) -> None:
-        self._protocol = protocol
-        self._receiver = receiver
-        self._runs = runs
+    def __init__(self, protocol: BinaryProtocol, turn: Turn, runs: ArrivalRuns) -> None:
+        self._protocol, self._turn, self._runs = protocol, turn, runs
+        self._arrived = ArrivedTogether(protocol)
         self._store, self._clock = protocol.store, protocol.clock
-        self._arrivals, self._history = protocol.arrivals, protocol.history
+        self._history = protocol.history
         self.shapes = KnownShapes(is_usual_arrival)
-        shadow = protocol.shadow
-        self.shadow = None if shadow is None else ArrivalShadow(protocol, shadow)
+        self.shadow = None if turn.shadow is None else ArrivalShadow(protocol, turn.shadow)
         self.taken = 0
         """Messages that were taken together with others."""
 
-    def take(self, connection: PeerConnection, data: bytes, start: int) -> tuple[int, int]:
-        """Take the packets from `start` on that can be taken together.
+    def of(self, connection: PeerConnection) -> "Arriving":
+        """What takes the packets of a connection."""
+        return Arriving(self, connection)
 
-        Returns where the first one begins that was not, and how many packets from there on have
-        to go the careful way.
-        """
-        if len(data) - start < FEWEST * _size_at(data, start) or not self._protocol.takes_together:
-            return start, 1
-        with nullcontext() if self.shadow is None else self.shadow.at_one_time():
-            return self._take(connection, data, start)
+    @property
+    def is_on(self) -> bool:
+        """Whether anything may be taken together now."""
+        return self._turn.is_on and not self._protocol.stopping
 
-    def _take(self, connection: PeerConnection, data: bytes, start: int) -> tuple[int, int]:
-        batch = Batch(connection, self._clock.now())
-        end = self._gather(batch, data, start)
-        if batch.count < FEWEST:
-            return start, self._missed(connection, data, end)
-        careful = self._rehearsed(connection, batch, data, start, end)
-        if not self._carry_out(connection, batch, careful):
-            connection.missed = min(connection.missed + batch.count, MOST_MISSED)
-            return start, connection.missed
-        connection.missed = 0
-        self.taken += batch.count
-        for run in batch.taken:
-            self._protocol.recent.note(run, connection.address)
-        self._store.metrics.count("templates.arrived", batch.count)
-        return end, 0
+    def new_batch(self, connection: PeerConnection) -> Batch:
+        """A batch of what comes now by a connection."""
+        return Batch(connection, self._clock.now())
 
-    def _gather(self, batch: Batch, data: bytes, start: int) -> int:
+    def gather(self, batch: Batch, data: bytes, start: int) -> int:
         """Fill a batch; returns where the first packet begins that is not in it."""
         find, add, end = self.shapes.find, self._add, start
         while (found := find(data, end)) is not None:
@@ -93,19 +77,6 @@ class ArrivalBatches:
             if batch.is_full:
                 break
         return end
-
-    def _missed(self, connection: PeerConnection, data: bytes, start: int) -> int:
-        """How many packets go the careful way, because of the one that begins there."""
-        size = _size_at(data, start)
-        if start + size > len(data):  # nothing is known of a packet that is not whole yet
-            return 1
-        if self.shapes.find(data, start) is None:
-            packet, missed = data[start : start + size], connection.missed
-            connection.similar = self.shapes.unknown(packet, missed, connection.similar)
-            if not connection.similar:
-                connection.missed = 0
-        connection.missed = min(connection.missed + 1, MOST_MISSED)
-        return connection.missed
 
     # What a batch takes
 
@@ -177,7 +148,7 @@ class ArrivalBatches:
         """Where messages of a shape go now, as the first of them is told; None if not usual."""
         message = Message(packet)
         try:
-            queue = self._receiver.usual_destination(message)
+            queue = self._arrived.usual_destination(message)
         except Exception as error:  # the careful path says it to each of them
             _log.debug("not taken together", error=str(error))
             return None
@@ -199,10 +170,22 @@ class ArrivalBatches:
             return None
         return self.shadow.rehearse(connection, batch, list(_packets(data[start:end])))
 
-    def _carry_out(
-        self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals | None
+    def carry_out(
+        self, connection: PeerConnection, batch: Batch, data: bytes, start: int, end: int
     ) -> bool:
         """Store a batch as a whole, and count its messages; False if nothing has happened."""
+        careful = self._rehearsed(connection, batch, data, start, end)
+        if not self._store_all(connection, batch, careful):
+            return False
+        self.taken += batch.count
+        for run in batch.taken:
+            self._protocol.recent.note(run, connection.address)
+        self._store.metrics.count("templates.arrived", batch.count)
+        return True
+
+    def _store_all(
+        self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals | None
+    ) -> bool:
         first = connection.session.recoverable_message_received_count + 1
         settled = partial(self._settled, connection, batch, first)
         try:
@@ -218,7 +201,7 @@ class ArrivalBatches:
             self._forget(batch)
             return False
         with nullcontext() if careful is None else self._compared(connection, batch, careful):
-            self._receiver.arrived_together(connection, batch.count, batch.told)
+            self._arrived.begin(connection, batch.count, batch.told)
             connection.session.count_messages(batch.count, batch.recoverable, direct=batch.direct)
         return True
 
@@ -263,7 +246,101 @@ class ArrivalBatches:
         for sequence in batch.moved:
             sequence.transfer.settled(sequence.last)
         numbers = range(first, first + batch.recoverable)
-        self._receiver.settled_together(connection, batch.count, numbers)
+        self._arrived.end(connection, batch.count, numbers)
+
+
+class Arriving:
+    """Takes the packets of one connection, the first of which may have come before."""
+
+    __slots__ = ("_batches", "_connection", "_similar", "missed")
+
+    def __init__(self, batches: ArrivalBatches, connection: PeerConnection) -> None:
+        self._batches, self._connection = batches, connection
+        self.missed = 0
+        """Packets that could not be taken together with others since some were."""
+        self._similar = b""
+        """What the last one of unknown shape had in common with the next."""
+
+    def __call__(self, data: bytes, start: int) -> tuple[int, int]:
+        """Take the packets from `start` on that can be taken together.
+
+        Returns where the first one begins that was not, and how many packets from there on have
+        to go the careful way.
+        """
+        if len(data) - start < FEWEST * _size_at(data, start) or not self._batches.is_on:
+            return start, 1
+        shadow = self._batches.shadow
+        with nullcontext() if shadow is None else shadow.at_one_time():
+            return self._take(data, start)
+
+    def _take(self, data: bytes, start: int) -> tuple[int, int]:
+        connection, batches = self._connection, self._batches
+        batch = batches.new_batch(connection)
+        end = batches.gather(batch, data, start)
+        if batch.count < FEWEST:
+            return start, self._miss(data, end)
+        if not batches.carry_out(connection, batch, data, start, end):
+            self.missed = min(self.missed + batch.count, MOST_MISSED)
+            return start, self.missed
+        self.missed = 0
+        return end, 0
+
+    def _miss(self, data: bytes, start: int) -> int:
+        """How many packets go the careful way, because of the one that begins there."""
+        size, shapes = _size_at(data, start), self._batches.shapes
+        if start + size > len(data):  # nothing is known of a packet that is not whole yet
+            return 1
+        if shapes.find(data, start) is None:
+            packet = data[start : start + size]
+            self._similar = shapes.unknown(packet, self.missed, self._similar)
+            if not self._similar:
+                self.missed = 0
+        self.missed = min(self.missed + 1, MOST_MISSED)
+        return self.missed
+
+
+class ArrivedTogether:
+    """What `Receiver` does with each message that arrives, done for many at once."""
+
+    def __init__(self, protocol: BinaryProtocol) -> None:
+        self._receiver, self._arrivals = protocol.receiver, protocol.arrivals
+        self._security, self._protection = protocol.security, protocol.protection
+        self._acknowledgements = protocol.acknowledgements
+        self._message_trace = protocol.message_trace
+
+    def usual_destination(self, message: Message) -> Queue | None:
+        """The queue that takes a message and others like it, with nothing to be noted.
+
+        None where something else would have to be done. Raises what refuses the message.
+        """
+        if not self._receiver.is_here(message):
+            return None
+        packet, queue = message.packet, self._arrivals.destination(message)
+        checked = self._security.check(message)
+        self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
+        usual = self._arrivals.admits_unnoticed(queue, checked.identity)
+        usual = usual and self._acknowledgements.is_usual_on_arrival(message)
+        return queue if usual and message.packet is packet else None
+
+    def begin(
+        self,
+        connection: PeerConnection,
+        count: int,
+        told: Collection[tuple[Queue, MessageClass, bytes]],
+    ) -> None:
+        """So many messages have come that are not durable yet; they have `told` of others."""
+        if told and self._message_trace:
+            self._message_trace.arrived_together(told)
+        before, connection.pending = connection.pending, connection.pending + count
+        if before < MOST_PENDING <= connection.pending:
+            connection.pause(True)
+
+    def end(self, connection: PeerConnection, count: int, numbers: range) -> None:
+        """They are as durable as promised; `numbers` are those of recoverable ones."""
+        before, connection.pending = connection.pending, connection.pending - count
+        if before > MOST_PENDING // 2 >= connection.pending:
+            connection.pause(False)
+        connection.session.persisted_many(numbers)
 
 
 def _taken(batch: Batch, place: Place, alike: Alike, packets: list[bytes], size: int) -> TakenRun:

@@ -7,8 +7,6 @@ packet; the first one of a shape in a run is asked everything that all of them h
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import (
     FLAG_NEGATIVE_JOURNALING,
@@ -19,17 +17,16 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.outgoing_shadow import ChangesOf, Look, OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection, tokens_of
+from rpcqm.binary.connection.protocol import BinaryProtocol
+from rpcqm.binary.connection.together import Locked, SendingQueue, StampedWindow
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.fast.doors.session_outgoing import Leaving
 from rpcqm.fast.doors.session_shapes import KnownShapes, Shape
-from rpcqm.fast.doors.session_stamped import Recognised
+from rpcqm.fast.doors.session_stamped import LeavingStamped, Recognised
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import is_stamped_here
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
-    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 FEWEST = 2
 """Messages that are worth a run."""
@@ -39,43 +36,46 @@ _log = get_logger("binary")
 
 
 class OutgoingRuns:
-    """Finds what can be sent together."""
+    """Finds what can be sent together; `SendsTogether` of the binary protocol."""
 
-    def __init__(self, protocol: "BinaryProtocol") -> None:
-        self._protocol = protocol
+    def __init__(self, protocol: BinaryProtocol, turn: Turn) -> None:
+        self._protocol, self._turn = protocol, turn
         self._clock, self._transfer = protocol.clock, protocol.sending
         self._queue_manager = protocol.queue_manager
         self.shapes = KnownShapes(lambda message: not is_traced(message.packet))
         self._similar = b""
-        shadow = protocol.shadow
-        self.shadow = None if shadow is None else OutgoingShadow(protocol, shadow)
+        self.shadow = None if turn.shadow is None else OutgoingShadow(protocol, turn.shadow)
         self.sent = 0
         """Messages that were sent together with others."""
 
-    def next(self, transfer: "OutgoingTransfer", limit: int) -> Leaving | None:
-        """The next messages of a transfer that can leave together, up to `limit`; or None.
+    def _takes(self, count: int) -> bool:
+        """Whether so many messages may be handled together now."""
+        return count >= FEWEST and self._turn.is_on and not self._protocol.stopping
 
-        The first that is not among them goes the careful way.
-        """
-        if limit < FEWEST or not self._protocol.takes_together:
-            return None
-        run = self._next(transfer.queue, transfer.name, limit)
-        return run if len(run) >= FEWEST else None
-
-    def send(
-        self,
-        transfer: "OutgoingTransfer",
-        connection: PeerConnection,
-        in_flight: dict[int, None],
-        run: Leaving,
+    def fill(
+        self, sending: SendingQueue, connection: PeerConnection, window: StampedWindow, room: int
     ) -> bool:
+        """Send the next messages, or lock and number them; False if they go one by one.
+
+        What needs no stamp does not overtake what waits for one.
+        """
+        if window.alone or not self._takes(room):
+            return False
+        run = self._next(sending.queue, sending.name, room)
+        if len(run) < FEWEST:
+            return False
+        if run.to_be_stamped:
+            return self._lock_to_be_stamped(sending, window, run)
+        return not window.together and self._send(sending, connection, run)
+
+    def _send(self, sending: SendingQueue, connection: PeerConnection, run: Leaving) -> bool:
         """Send a run; they are in flight then, which locks them. False if that cannot be."""
-        queue, keys, shadow = transfer.queue, run.keys, self.shadow
-        with nullcontext() if shadow is None else shadow.sending(transfer, connection, keys):
-            if not self._transfer.lock_run(queue, keys, transfer):
+        queue, keys, shadow = sending.queue, run.keys, self.shadow
+        with nullcontext() if shadow is None else shadow.sending(sending, connection, keys):
+            if not self._transfer.lock_run(queue, keys, sending):
                 return False
-            in_flight.update(dict.fromkeys(keys))
-            connection.session.send_many(run.packets, tokens_of(transfer, keys))
+            sending.in_flight.update(dict.fromkeys(keys))
+            connection.session.send_many(run.packets, tokens_of(sending, keys))
             trace = self._protocol.message_trace
             trace.sent_together(queue, keys, run.identifiers, run.packets, connection.address)
         self.count_sent(len(run))
@@ -86,17 +86,28 @@ class OutgoingRuns:
         self.sent += count
         self._protocol.store.metrics.count("templates.left", count)
 
-    def lock_to_be_stamped(
-        self, transfer: "OutgoingTransfer", in_flight: dict[int, None], run: Leaving
-    ) -> list[Recognised]:
-        """Lock a run whose messages get their stamps first; nothing if that cannot be."""
+    def _lock_to_be_stamped(
+        self, sending: SendingQueue, window: StampedWindow, run: Leaving
+    ) -> bool:
+        """Lock a run whose messages get their stamps first; False if that cannot be."""
         keys = run.keys
         if self.shadow is not None:
-            self.shadow.compare_locked(transfer, keys)
-        if not self._transfer.lock_run(transfer.queue, keys, transfer):
-            return []
-        in_flight.update(dict.fromkeys(keys))
-        return list(map(Recognised, keys, run.identifiers, run.packets, run.shapes, run.latest))
+            self.shadow.compare_locked(sending, keys)
+        if not self._transfer.lock_run(sending.queue, keys, sending):
+            return False
+        sending.in_flight.update(dict.fromkeys(keys))
+        for key in keys:
+            sending.number(key, window.changes)
+        window.together += map(
+            Recognised, keys, run.identifiers, run.packets, run.shapes, run.latest
+        )
+        return True
+
+    def stamped(
+        self, sending: SendingQueue, connection: PeerConnection, locked: Sequence[Locked]
+    ) -> list[bytes]:
+        """The packets of what was locked together, now that the stamps are durable."""
+        return LeavingStamped(self, self._protocol, sending, connection).packets(locked)
 
     def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> Leaving:
         """The next messages that leave unchanged but for a stamp, with nothing to be noted."""
@@ -136,7 +147,7 @@ class OutgoingRuns:
 
     def delivered(self, queue: OutgoingQueue, keys: Sequence[int]) -> bool:
         """Remove what the next hop has; False, and nothing has happened, if it is not usual."""
-        if len(keys) < FEWEST or not self._protocol.takes_together:
+        if not self._takes(len(keys)):
             return False
         with self._removing(queue, keys, _no_changes) as look:
             return self._transfer.delivered_together(queue, keys, look=look)
@@ -150,36 +161,25 @@ class OutgoingRuns:
         return self.shadow.removing(queue, keys, changes_of)
 
     def arrived_in_order(
-        self,
-        queue: OutgoingQueue,
-        keys: Sequence[int],
-        changes: Changes,
-        in_flight: dict[int, None],
+        self, sending: SendingQueue, keys: Sequence[int], changes: Changes
     ) -> bool:
         """Remove what has arrived in order, and make `changes` of its records; else False.
 
         What asks to be kept waits for its final acknowledgement, which is not usual.
         """
+        queue = sending.queue
         positions = [queue.message_position_list.position(key) for key in keys]
-        if (
-            len(keys) < FEWEST
-            or not self._protocol.takes_together
-            or any(position is None or position.flags & _JOURNALING for position in positions)
+        if not self._takes(len(keys)) or any(
+            position is None or position.flags & _JOURNALING for position in positions
         ):
             return False
-        changes_of = partial(_changes_without, self._protocol.transfer(queue))
-        with self._removing(queue, keys, changes_of) as look:
+        with self._removing(queue, keys, sending.changes_without) as look:
             if not self._transfer.delivered_together(queue, keys, changes, look):
                 return False
         for key in keys:
-            in_flight.pop(key, None)
+            sending.in_flight.pop(key, None)
         self._protocol.message_trace.acknowledged_together(queue, keys, "in order")
         return True
-
-
-def _changes_without(transfer: "OutgoingTransfer", key: int) -> Changes:
-    assert transfer.sequence is not None
-    return transfer._kept.without(key, transfer.sequence.encode())
 
 
 def _no_changes(_: int) -> None:

@@ -5,18 +5,16 @@ once their stamps are durable. Without one of these two they go the careful way,
 """
 
 import struct
-from collections.abc import Container
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from rpcqm.adm.message import Message
+from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.sequence import OutgoingSequence, Stamp
-from rpcqm.codec.packet.patch import set_sequence
+from rpcqm.binary.connection.protocol import BinaryProtocol
+from rpcqm.binary.connection.together import Locked, SendingQueue
+from rpcqm.binary.sequence import Stamp
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.fast.doors.session_shapes import Shape
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
-    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 _FLAGS_SIZE = 4
 """What a TransactionHeader begins with, before the stamp."""
@@ -42,39 +40,49 @@ class Recognised(NamedTuple):
         return b"".join((self.packet[:at], octets, self.packet[at + _STAMP.size :]))
 
 
-Stamped = list[Message | Recognised]
-"""Messages that leave once their stamps are durable."""
+class Runs(Protocol):
+    """What is known of messages that leave together."""
+
+    shadow: OutgoingShadow | None
+
+    def leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
+        """Whether messages like one leave as they are kept."""
+
+    def count_sent(self, count: int) -> None:
+        """So many messages have been sent together with others."""
 
 
 class LeavingStamped:
     """What leaves over one connection now that its stamps are durable."""
 
     def __init__(
-        self, protocol: "BinaryProtocol", transfer: "OutgoingTransfer", connection: PeerConnection
+        self,
+        runs: Runs,
+        protocol: BinaryProtocol,
+        sending: SendingQueue,
+        connection: PeerConnection,
     ) -> None:
-        self._protocol, self._transfer, self._connection = protocol, transfer, connection
-        self._runs, self._queue = protocol.runs, transfer.queue
+        self._runs, self._protocol = runs, protocol
+        self._sending, self._connection = sending, connection
         self._now = protocol.clock.now() // 1000
         self._asked: dict[Shape, bool] = {}
         self._told: list[Recognised] = []
 
-    def packets(
-        self, messages: Stamped, sequence: OutgoingSequence, in_flight: Container[int]
-    ) -> list[bytes]:
+    def packets(self, locked: Sequence[Locked]) -> list[bytes]:
         """The packets to send, in the order of the numbers, of what is not gone by now."""
-        packets: list[bytes | None] = []
-        for message in messages:
-            key = message.lookup_identifier
-            if key not in in_flight or sequence.number_of(key) is None:
-                continue
-            if isinstance(message, Recognised):
-                if self._is_as_it_was(message):
-                    packets.append(self._recognised(message, sequence.stamp_of(key)))
-                    continue
-                message = self._protocol.positions.message_at(self._queue, key)
-            packets.append(self._careful(message, sequence))
+        packets = [packet for each in locked if (packet := self._packet(each)) is not None]
         self._tell()
-        return [packet for packet in packets if packet is not None]
+        return packets
+
+    def _packet(self, message: Locked) -> bytes | None:
+        assert isinstance(message, Recognised)
+        stamp = self._sending.stamp_in_flight(message.lookup_identifier)
+        if stamp is None:
+            return None
+        if self._is_as_it_was(message):
+            return self._recognised(message, stamp)
+        found = self._protocol.positions.message_at(self._sending.queue, message.lookup_identifier)
+        return self._sending.stamped_packet(found, self._connection)
 
     def _is_as_it_was(self, message: Recognised) -> bool:
         """Whether a message is in time, and those of its shape still leave as they are kept."""
@@ -82,7 +90,7 @@ class LeavingStamped:
         if message.latest < self._now:
             return False
         if shape not in self._asked:
-            name = self._transfer.name
+            name = self._sending.name
             self._asked[shape] = self._runs.leaves_unchanged(name, message.packet)
         return self._asked[shape]
 
@@ -90,25 +98,14 @@ class LeavingStamped:
         packet = message.stamped(stamp)
         if self._runs.shadow is not None:
             key = message.lookup_identifier
-            self._runs.shadow.compare_stamped(self._transfer, key, stamp, packet)
+            self._runs.shadow.compare_stamped(self._sending, key, stamp, packet)
         self._told.append(message)
         return packet
-
-    def _careful(self, message: Message, sequence: OutgoingSequence) -> bytes | None:
-        """None if it does not leave after all."""
-        plain = self._transfer.packet_of(message)
-        if plain is None:
-            return None
-        stamp = sequence.stamp_of(message.lookup_identifier)
-        packet = bytearray(plain)
-        set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
-        self._transfer.note_sent(message, self._connection)
-        return bytes(packet)
 
     def _tell(self) -> None:
         """Note that what was recognised goes out."""
         if self._told:
             keys, identifiers, packets, *_ = zip(*self._told, strict=True)
             trace, address = self._protocol.message_trace, self._connection.address
-            trace.sent_together(self._queue, keys, identifiers, packets, address)
+            trace.sent_together(self._sending.queue, keys, identifiers, packets, address)
             self._runs.count_sent(len(keys))

@@ -235,7 +235,7 @@ class Twins:
     @property
     def batches(self) -> int:
         """How many messages have been taken together."""
-        return self.halves[0].bob.protocol.batches.taken
+        return self.halves[0].bob.speed.batches.taken
 
     def stop(self) -> None:
         for half in self.halves:

@@ -122,17 +122,19 @@ def test_what_was_not_recognised_for_long_is_looked_at_now_and_then(
     half: Half, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = 0
-    find = half.bob.protocol.batches.shapes.find
+    find = half.bob.speed.batches.shapes.find
 
     def counting(data: bytes, start: int) -> object:
         nonlocal looked
         looked += 1
         return find(data, start)
 
-    monkeypatch.setattr(half.bob.protocol.batches.shapes, "find", counting)
-    half.peer.connection.missed = arrival_batches.MOST_MISSED
-    monkeypatch.setattr(half.bob.protocol.batches.shapes, "_is_usual", lambda message: False)
+    monkeypatch.setattr(half.bob.speed.batches.shapes, "find", counting)
+    arriving = half.peer.connection.session.take_together
+    assert isinstance(arriving, arrival_batches.Arriving)
+    arriving.missed = arrival_batches.MOST_MISSED
+    monkeypatch.setattr(half.bob.speed.batches.shapes, "_is_usual", lambda message: False)
     strange = [Sent("others", number) for number in range(1, 2_060)]
     half.deliver(strange, [], header=False)
-    assert half.peer.connection.missed == arrival_batches.MOST_MISSED
+    assert arriving.missed == arrival_batches.MOST_MISSED
     assert looked <= 2 * 3

@@ -115,7 +115,7 @@ class Half:
                 session.recoverable_message_sent_count,
                 session.room,
                 list(session._sent.unpersisted),
-                list(transfer._in_flight),
+                list(transfer.in_flight),
                 session._ack_wait is None,
             )
         return kept
@@ -146,7 +146,7 @@ class Twins:
 
     @property
     def together(self) -> int:
-        return self.halves[0].alice.protocol.runs.sent
+        return self.halves[0].alice.speed.outgoing_runs.sent
 
     def stop(self) -> None:
         for half in self.halves:
@@ -277,7 +277,7 @@ def test_what_would_leave_otherwise_by_then_goes_the_careful_way(
     twins: Twins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stamped(twins)
-    before, runs = twins.together, twins.halves[0].alice.protocol.runs
+    before, runs = twins.together, twins.halves[0].alice.speed.outgoing_runs
 
     def otherwise(half: Half) -> None:
         monkeypatch.setattr(runs, "leaves_unchanged", lambda *_: False)

@@ -48,7 +48,7 @@ def test_only_other_content_under_a_number_that_was_taken_is_a_conflict(
     half.deliver(messages("others", b"learned", 60), [], header=False)
     half.deliver(first, [], header=True)
     half.bob.settle()
-    assert bool(half.bob.protocol.batches.taken) is half.together
+    assert bool(half.bob.speed.batches.taken) is half.together
     half.reconnect()
     half.deliver(first, [], header=True)
     half.bob.settle()

@@ -28,8 +28,8 @@ def watched(node: Node) -> tuple[Differences, Shadow]:
     """Compare what a queue manager does from now on, whatever the environment says."""
     differences: Differences = []
     shadow = Shadow(node.store, node.simulation.clock, differences.append)
-    node.protocol.batches.shadow = ArrivalShadow(node.protocol, shadow)
-    node.protocol.runs.shadow = OutgoingShadow(node.protocol, shadow)
+    node.speed.batches.shadow = ArrivalShadow(node.protocol, shadow)
+    node.speed.outgoing_runs.shadow = OutgoingShadow(node.protocol, shadow)
     return differences, shadow
 
 
@@ -67,7 +67,7 @@ def arrivals(tmp_path: Path) -> Iterator[Arrivals]:
 
 
 def test_each_batch_is_what_its_packets_are_one_by_one(arrivals: Arrivals) -> None:
-    batches = arrivals.half.bob.protocol.batches
+    batches = arrivals.half.bob.speed.batches
     before = batches.taken
     arrivals.deliver_all()
     assert arrivals.differences == []
@@ -78,7 +78,7 @@ def test_nothing_of_a_comparison_stays(arrivals: Arrivals) -> None:
     arrivals.deliver_all()
     kept, told = arrivals.half.kept, arrivals.half.told
     again = Arrivals(arrivals.half.simulation.directory.parent / "again")
-    again.half.bob.protocol.batches.shadow = None
+    again.half.bob.speed.batches.shadow = None
     again.deliver_all()
     assert (again.half.kept, again.half.told) == (kept, told)
     again.half.simulation.stop()
@@ -204,9 +204,9 @@ def outgoing(tmp_path: Path) -> Iterator[Leaving]:
 
 
 def test_each_run_is_what_its_messages_are_one_by_one(outgoing: Leaving) -> None:
-    before = outgoing.half.alice.protocol.runs.sent
+    before = outgoing.half.alice.speed.outgoing_runs.sent
     outgoing.leave()
-    sent = outgoing.half.alice.protocol.runs.sent - before
+    sent = outgoing.half.alice.speed.outgoing_runs.sent - before
     assert outgoing.differences == []
     assert sent > 20
     assert outgoing.shadow.compared > sent + 20
@@ -250,7 +250,7 @@ def test_both_happen_at_one_time(outgoing: Leaving, monkeypatch: pytest.MonkeyPa
     clock, node = HeldClock(Ticking()), outgoing.half.alice
     shadow = Shadow(node.store, clock, outgoing.differences.append)
     monkeypatch.setattr(node.engine.message_trace, "_clock", clock)
-    monkeypatch.setattr(node.protocol.runs, "shadow", OutgoingShadow(node.protocol, shadow))
+    monkeypatch.setattr(node.speed.outgoing_runs, "shadow", OutgoingShadow(node.protocol, shadow))
     outgoing.leave()
     assert shadow.compared > 20
     assert outgoing.differences == []
@@ -295,7 +295,7 @@ def test_a_run_that_differs_is_noticed(
 def test_packets_that_leave_otherwise_are_noticed(
     outgoing: Leaving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = outgoing.half.alice.protocol.runs
+    runs = outgoing.half.alice.speed.outgoing_runs
     following = runs._next
 
     def wrong(*arguments: Any) -> Any:

@@ -25,7 +25,7 @@ from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.binary_peer import ScriptedPeer
 from tests.support.queue_manager import MEMORY
-from tests.unit.binary.test_arrival_batches import Half, Sent
+from tests.unit.fast.test_arrival_batches import Half, Sent
 
 NOW = 1_000_000_000
 FED_EVERY = 16

@@ -20,7 +20,7 @@ from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_u
 from rpcqm.codec.packet.patch import with_session_header
 from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
 from tests.support.binary_peer import ADDRESS, ScriptedPeer
-from tests.unit.binary.test_arrival_batches import Sent
+from tests.unit.fast.test_arrival_batches import Sent
 
 NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"
 

@@ -9,7 +9,7 @@ import pytest
 from rpcqm.binary.connection.recent_messages import LONGEST, MOST_OCTETS, RecentMessages, TakenRun
 from rpcqm.qm.identity_conflicts import COUNTED
 from tests.support.queue_manager import MEMORY
-from tests.unit.binary.test_arrival_batches import Half, Sent
+from tests.unit.fast.test_arrival_batches import Half, Sent
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 NOW = 1_750_000_000

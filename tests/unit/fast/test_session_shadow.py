@@ -18,8 +18,8 @@ from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.store.transaction import StoreTransaction
 from tests.support.binary_network import Node
-from tests.unit.binary import test_arrival_batches as arriving
-from tests.unit.binary import test_outgoing_runs as leaving
+from tests.unit.fast import test_arrival_batches as arriving
+from tests.unit.fast import test_outgoing_runs as leaving
 
 Differences = list[Difference]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.fast.formats.packet_form import Alike, PacketForm
 from tests.support.queue_manager import MEMORY
-from tests.unit.binary.test_arrival_batches import Sent, Twins, in_sequence, learn, several
+from tests.unit.fast.test_arrival_batches import Sent, Twins, in_sequence, learn, several
 
 NOW = 1_000_000_000
 KINDS = (

@@ -17,7 +17,7 @@ from rpcqm.fast.doors.session_shapes import (
     KnownShapes,
     is_usual_arrival,
 )
-from tests.unit.binary.test_arrival_batches import Half, Sent, several
+from tests.unit.fast.test_arrival_batches import Half, Sent, several
 
 NOW = 1_000_000_000
 

@@ -90,11 +90,11 @@ class HttpConnection(web.RequestHandler):
         host, port = transport.get_extra_info("peername")[:2]
         self.peer = f"{host}:{port}"
         super().connection_made(transport)
-        self._server.keep(self)
+        self._server.served.keep(self)
 
     def connection_lost(self, error: BaseException | None) -> None:
         self.ticket.leave()
-        self._server.forget(self)
+        self._server.served.open.discard(self)
         if self.owed_since is not None and not self._lingering:
             self.refused("the connection ended before the request")
         super().connection_lost(error)

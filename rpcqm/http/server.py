@@ -20,13 +20,11 @@ from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics, stopwatch
+from rpcqm.base.served_connections import ServedConnections
 from rpcqm.http.answer import Answer, HeadedAnswer, StreamedAnswer, head_of
 from rpcqm.http.connection import HttpConnection
 from rpcqm.http.exchange import HttpHandler, HttpRequest, HttpResponse, HttpStream, StreamCutError
 from rpcqm.http.limits import HttpLimits
-
-SWEEP_SECONDS = 1.0
-"""Deadlines are whole seconds and more, so that looking once a second is exact enough."""
 
 _NOT_SUCCESS = 300
 _ANSWERS_REMEMBERED = 16
@@ -91,14 +89,19 @@ class HttpServer:
         self.metrics = metrics if metrics is not None else Metrics()
         self._handler = handler
         self._durations = self.metrics.histogram("http", name)
-        self._admission = admission
         self._manager = web.Server(self._handle, handler_cancellation=cancels)
         self.make_connection: Callable[..., HttpConnection] = HttpConnection
         self._acceptors: list[Acceptor] = []
         self._tls: Tls | None = None
-        self._connections: set[HttpConnection] = set()
+        self.served: ServedConnections[HttpConnection] = ServedConnections(
+            "http",
+            clock,
+            admission,
+            self.metrics,
+            overdue=self._overdue,
+            most_held=lambda: self.limits.held_bytes_in_all,
+        )
         self._streams: dict[HttpStream, None] = {}
-        self._sweeper: asyncio.TimerHandle | None = None
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Listen, with TLS if there is a context, and return the port. Raises OSError."""
@@ -113,8 +116,7 @@ class HttpServer:
             tls = self._tls = Tls(context, self._handshake_seconds())
         place = Listening(bound, secure=context is not None)
         self._acceptors.append(Acceptor(listening, self._admit, partial(self._make, place), tls))
-        if self._sweeper is None:
-            self._sweep_later()
+        self.served.start_sweeping()
         return bound
 
     def adjust(self, limits: HttpLimits, context: ssl.SSLContext | None) -> None:
@@ -132,26 +134,18 @@ class HttpServer:
             stream.close()
         self._manager.pre_shutdown()
         await self._manager.shutdown(self.limits.stop_milliseconds / 1000)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        self.served.stop_sweeping()
 
     @property
     def connections(self) -> int:
-        return len(self._connections)
+        return len(self.served.open)
 
     @property
     def speaking(self) -> Iterable[HttpConnection]:
         """The connections by which a request has come."""
-        return (each for each in self._connections if each.requests)
+        return (each for each in self.served.open if each.requests)
 
     # What connections call.
-
-    def keep(self, connection: HttpConnection) -> None:
-        self._connections.add(connection)
-        self.metrics.count("http.connections")
-
-    def forget(self, connection: HttpConnection) -> None:
-        self._connections.discard(connection)
 
     def refusal(
         self, status: int, connection: HttpConnection, more: tuple[tuple[str, str], ...] = ()
@@ -286,13 +280,7 @@ class HttpServer:
     # Who may connect.
 
     def _admit(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
-        owner = owner_of(address[0])
-        reason = self._admission.refusal(owner)
-        if not reason:
-            return self._admission.let_in(owner)
-        self.metrics.count("http.connections_refused")
-        _log.warning("a connection was refused", peer=f"{address[0]}:{address[1]}", reason=reason)
-        return None
+        return self.served.admit(owner_of(address[0]), f"{address[0]}:{address[1]}")
 
     def _make(self, place: Listening, ticket: Ticket) -> HttpConnection:
         loop = asyncio.get_running_loop()
@@ -304,38 +292,8 @@ class HttpServer:
 
     # Deadlines.
 
-    def _sweep_later(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_and_go_on)
-
-    def _sweep_and_go_on(self) -> None:
-        self.sweep()
-        self._sweep_later()
-
-    def sweep(self) -> None:
-        """End connections that owe something for too long, or have been idle for too long."""
-        now = self.clock.monotonic()
-        held = 0
-        for connection in list(self._connections):
-            connection.note_what_is_taken(now)
-            held += connection.held
-            reason = self._overdue(connection, now)
-            if reason:
-                self.metrics.count("http.connections_timed_out")
-                _cut_off(connection, "a connection timed out", reason)
-        if held > self.limits.held_bytes_in_all:
-            self._give_up_most(held)
-
-    def _give_up_most(self, held: int) -> None:
-        """End the connections for which most is kept."""
-        for connection in sorted(self._connections, key=lambda each: -each.held):
-            if held <= self.limits.held_bytes_in_all:
-                break
-            held -= connection.held
-            self.metrics.count("http.connections_given_up")
-            _cut_off(connection, "a connection was given up", "too much is held in all")
-
     def _overdue(self, connection: HttpConnection, now: int) -> str:
+        connection.note_what_is_taken(now)
         limits, owed_since = self.limits, connection.owed_since
         if owed_since is not None:
             if 0 < limits.unfinished_milliseconds <= now - owed_since:
@@ -345,11 +303,6 @@ class HttpServer:
         elif 0 < limits.idle_milliseconds <= now - connection.silent_since:
             return "idle"
         return "unread" if 0 < limits.unread_milliseconds <= now - connection.taken_since else ""
-
-
-def _cut_off(connection: HttpConnection, event: str, reason: str) -> None:
-    _log.info(event, peer=connection.peer, reason=reason)
-    connection.abort()
 
 
 def _check_coding(version: HttpVersion, coding: str) -> None:

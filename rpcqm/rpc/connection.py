@@ -186,6 +186,11 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     @property
+    def peer(self) -> str:
+        """Its client, as logs name it."""
+        return self.association.peer
+
+    @property
     def unsent(self) -> int:
         """Octets of replies that the client has not made room for."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0

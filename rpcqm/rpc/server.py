@@ -17,6 +17,7 @@ from rpcqm.base.gathering import Gathering
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.base.served_connections import ServedConnections
 from rpcqm.rpc.association_group import AssociationGroups
 from rpcqm.rpc.connection import Connection
 from rpcqm.rpc.dispatch import Dispatcher
@@ -42,9 +43,6 @@ from rpcqm.rpc.security.context import (
     SecurityProvider,
     unauthenticated,
 )
-
-SWEEP_SECONDS = 1.0
-"""Deadlines are whole seconds and more, so that looking once a second is exact enough."""
 
 TURNS_ALONE = 16
 """How often one that was alone in a turn is answered at once, before that is looked at again."""
@@ -86,13 +84,19 @@ class RpcServer:
             self.limits.connections, self.limits.connections_per_address
         )
         self._listeners: list[Acceptor] = []
-        self._connections: set[Connection] = set()
+        self.served: ServedConnections[Connection] = ServedConnections(
+            "rpc",
+            self.clock,
+            self.admission,
+            self.metrics,
+            overdue=self._overdue,
+            most_held=lambda: self.limits.held_bytes_in_all,
+        )
         self._to_flush: list[Connection] = []
         self._heard = self._alone = 0
         self.gathering = Gathering(self._flush)
         self._to_settle: list[Connection] = []
         self._packets_in = self._packets_out = 0
-        self._sweeper: asyncio.TimerHandle | None = None
         self._stopping = False
         self.make_connection: Callable[[RpcServer, Endpoint], Connection] = Connection
         self._empty = asyncio.Event()
@@ -180,17 +184,16 @@ class RpcServer:
         self._stopping = True
         for listener in self._listeners:
             listener.close()
-        for connection in list(self._connections):
+        for connection in list(self.served.open):
             connection.stop()
-        if self._connections:
+        if self.served.open:
             self._empty.clear()
             with contextlib.suppress(TimeoutError):  # what is not answered by then is cut off
                 await asyncio.wait_for(self._empty.wait(), self.limits.stop_milliseconds / 1000)
-        for connection in list(self._connections):
+        for connection in list(self.served.open):
             connection.abort()
         await asyncio.sleep(0)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        self.served.stop_sweeping()
         for endpoint in self.endpoints:
             if endpoint.transport == NCALRPC:
                 Path(endpoint.address).unlink(missing_ok=True)
@@ -206,7 +209,7 @@ class RpcServer:
         They take nothing more from now on. What is in flight ends with the turn of the loop: the
         call that has caused it is answered by then.
         """
-        ended = [each for each in self._connections if each.association.has_caller(sid)]
+        ended = [each for each in self.served.open if each.association.has_caller(sid)]
         for connection in ended:
             connection.association.take_no_more()
         if ended:
@@ -215,13 +218,12 @@ class RpcServer:
     @staticmethod
     def _end_calls(connections: Iterable[Connection]) -> None:
         for connection in connections:
-            peer = connection.association.peer
-            _log.info("a connection ends with the account of its caller", peer=peer)
+            _log.info("a connection ends with the account of its caller", peer=connection.peer)
             connection.end_calls(FaultStatus.RPC_S_ACCESS_DENIED)
 
     def statistics(self) -> Statistics:
         """Calls and PDUs since the server was made."""
-        associations = [connection.association for connection in self._connections]
+        associations = [connection.association for connection in self.served.open]
         return Statistics(
             self.dispatcher.calls,
             0,
@@ -231,7 +233,7 @@ class RpcServer:
 
     @property
     def connections(self) -> int:
-        return len(self._connections)
+        return len(self.served.open)
 
     # What connections call.
 
@@ -250,19 +252,18 @@ class RpcServer:
         """Keep a new connection, unless the server stops."""
         if self._stopping:
             return False
-        self._connections.add(connection)
-        self.metrics.count("rpc.connections")
+        self.served.keep(connection)
         return True
 
     def forget(self, connection: Connection) -> None:
         association = connection.association
         if connection.ticket is not None:
             connection.ticket.leave()
-        if connection in self._connections:
-            self._connections.discard(connection)
+        if connection in self.served.open:
+            self.served.open.discard(connection)
             self._packets_in += association.pdus_in
             self._packets_out += association.pdus_out
-        if not self._connections:
+        if not self.served.open:
             self._empty.set()
 
     def flush_soon(self, connection: Connection) -> None:
@@ -306,20 +307,12 @@ class RpcServer:
     # Who may connect.
 
     def _admit_address(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
-        return self._admit(owner_of(address[0]), Caller.STRANGER, f"{address[0]}:{address[1]}")
+        return self.served.admit(owner_of(address[0]), f"{address[0]}:{address[1]}")
 
     def _admit_user(self, accepted: socket.socket, address: object) -> Ticket | None:
         uid = peer_uid(accepted)
         caller = Caller.ADMINISTRATOR if uid in (0, os.geteuid()) else Caller.USER
-        return self._admit(f"uid {uid}", caller, f"uid {uid}")
-
-    def _admit(self, owner: str, caller: Caller, peer: str) -> Ticket | None:
-        reason = self.admission.refusal(owner, caller)
-        if not reason:
-            return self.admission.let_in(owner)
-        self.metrics.count("rpc.connections_refused")
-        _log.warning("a connection was refused", peer=peer, reason=reason)
-        return None
+        return self.served.admit(f"uid {uid}", f"uid {uid}", caller)
 
     def _make(self, endpoint: Endpoint, ticket: Ticket) -> Connection:
         connection = self.make_connection(self, endpoint)
@@ -352,49 +345,13 @@ class RpcServer:
         self._listeners.append(listener)
         bound = BoundEndpoint(endpoint.transport, address, port, endpoint.interfaces, advertised)
         self.endpoints.append(bound)
-        if self._sweeper is None:
-            self._sweep_later()
+        self.served.start_sweeping()
         return bound
 
     # Deadlines.
 
-    def _sweep_later(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_and_go_on)
-
-    def _sweep_and_go_on(self) -> None:
-        self.sweep()
-        self._sweep_later()
-
-    def sweep(self) -> None:
-        """End connections that owe something for too long, or have been idle for too long."""
-        now = self.clock.monotonic()
-        held = 0
-        for connection in list(self._connections):
-            connection.settle()
-            held += connection.held
-            reason = self._overdue(connection, now)
-            if reason:
-                self.metrics.count("rpc.connections_timed_out")
-                self._cut_off(connection, "a connection timed out", reason)
-        if held > self.limits.held_bytes_in_all:
-            self._give_up_most(held)
-
-    def _give_up_most(self, held: int) -> None:
-        """End the connections that leave most of their requests unfinished and replies unread."""
-        for connection in sorted(self._connections, key=lambda each: -each.held):
-            if held <= self.limits.held_bytes_in_all:
-                break
-            held -= connection.held
-            self.metrics.count("rpc.connections_given_up")
-            self._cut_off(connection, "a connection was given up", "too much is held in all")
-
-    @staticmethod
-    def _cut_off(connection: Connection, event: str, reason: str) -> None:
-        _log.info(event, peer=connection.association.peer, reason=reason)
-        connection.abort()
-
     def _overdue(self, connection: Connection, now: int) -> str:
+        connection.settle()
         association, limits = connection.association, self.limits
         owed = association.unfinished
         if owed is None or owed != connection.owed:

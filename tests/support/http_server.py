@@ -50,7 +50,7 @@ class RunningHttpServer(LoopThread):
 
         def sweep() -> None:
             self.clock.advance(milliseconds)
-            self.server.sweep()
+            self.server.served.sweep()
 
         self.do(sweep)
         self.run(asyncio.sleep(0))
@@ -58,12 +58,12 @@ class RunningHttpServer(LoopThread):
 
     def only(self) -> HttpConnection:
         """The one connection that there is; for the loop."""
-        (connection,) = self.server._connections
+        (connection,) = self.server.served.open
         return connection
 
     def held(self) -> int:
         """What is kept for all connections."""
-        return sum(each.held for each in self.server._connections)
+        return sum(each.held for each in self.server.served.open)
 
     @property
     def taken_in(self) -> int:

@@ -66,7 +66,7 @@ class OlderServer:
         """The next call of this name is done, but its connection breaks before the answer."""
 
     def break_connections(self) -> None:
-        for connection in list(self.server._connections):
+        for connection in list(self.server.served.open):
             connection.abort()
 
     async def create(self, name: str = "orders", **attributes: Any) -> str:

@@ -24,7 +24,7 @@ def raw(running: RunningServer, *, bound: bool = True) -> socket.socket:
 
 def only_connection(running: RunningServer) -> Connection:
     """The connection of a server that has one."""
-    (connection,) = running.do(lambda: list(running.server._connections))
+    (connection,) = running.do(lambda: list(running.server.served.open))
     return connection
 
 

@@ -26,7 +26,7 @@ class Sweeping:
         def pass_time() -> int:
             for _ in range(milliseconds // 1000):
                 self.clock.advance(1000)
-                running.server.sweep()
+                running.server.served.sweep()
             return running.server.connections
 
         running.do(pass_time)

@@ -1,7 +1,7 @@
 """docs/log-lines.md has every line that the program logs, and no other.
 
-A line is a call of `_log`; its text is the first argument. Where that is a name, the texts are in
-VARIABLE here.
+A line is a call of `_log` or `self._log`; its text is the first argument. Where that is a name,
+the texts are in VARIABLE here.
 """
 
 import ast
@@ -23,8 +23,10 @@ VARIABLE = {
         "an authentication failed",
         "a call was refused",
     },
-    ("rpcqm/rpc/server.py", "event"): {"a connection timed out", "a connection was given up"},
-    ("rpcqm/http/server.py", "event"): {"a connection timed out", "a connection was given up"},
+    ("rpcqm/base/served_connections.py", "event"): {
+        "a connection timed out",
+        "a connection was given up",
+    },
 }
 NOT_SHOWN = {"exc_info", "always", None}
 """Arguments of a line that are no members of it, and `**` for what the page says by hand."""
@@ -53,8 +55,7 @@ def _is_line(node: ast.Call) -> bool:
     function = node.func
     return (
         isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Name)
-        and function.value.id == "_log"
+        and ast.unparse(function.value) in ("_log", "self._log")
         and function.attr != "debug"
     )
 

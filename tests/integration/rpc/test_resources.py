@@ -121,7 +121,7 @@ def test_the_largest_unfinished_request_is_given_up_when_all_are_too_large(
         clients = [stack.enter_context(raw(running)) for _ in range(3)]
         for client, size in zip(clients, (3, 4, 3), strict=True):
             client.sendall(fragments(size * MIB - 20_000))
-        connections = running.do(lambda: list(running.server._connections))
+        connections = running.do(lambda: list(running.server.served.open))
         running.until(lambda: sum(each.held for each in connections) > 9 * MIB)
         assert rig.sweep(running, SWEEP) == 2
         assert read_all(clients[1]) == b""

@@ -312,7 +312,7 @@ def test_a_lost_connection_fails_the_calls_in_flight(
     running: RunningServer, handlers: ProbeHandlers
 ) -> None:
     def cut() -> None:
-        for connection in list(running.server._connections):
+        for connection in list(running.server.served.open):
             connection.abort()
 
     async def main() -> None:

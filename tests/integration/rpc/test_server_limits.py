@@ -274,7 +274,7 @@ def test_ten_thousand_contexts_meet_the_limit(running: RunningServer, served: bo
     with raw(running) as plain:
         connection = next(
             each
-            for each in running.do(lambda: list(running.server._connections))
+            for each in running.do(lambda: list(running.server.served.open))
             if each.association.peer.endswith(f":{plain.getsockname()[1]}")
         )
         for start in range(1, 10_001, 500):

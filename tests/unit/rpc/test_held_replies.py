@@ -40,7 +40,7 @@ def connected(server: RpcServer) -> tuple[Connection, FullTransport]:
     transport = FullTransport()
     connection._transport = cast(asyncio.Transport, transport)
     connection.pause_writing()
-    server._connections.add(connection)
+    server.served.open.add(connection)
     return connection, transport
 
 
@@ -60,10 +60,10 @@ def test_one_octet_too_many_in_all_ends_the_connection_that_holds_most() -> None
     server = RpcServer(limits=Limits(held_bytes_in_all=1000))
     (_, small), (_, large) = connected(server), connected(server)
     small.buffered, large.buffered = 400, 600
-    server.sweep()
+    server.served.sweep()
     assert not small.aborted
     assert not large.aborted
     small.buffered = 401
-    server.sweep()
+    server.served.sweep()
     assert large.aborted
     assert not small.aborted

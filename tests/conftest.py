@@ -13,8 +13,8 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from tests.support.forked_commands import START_FROM_NOTHING, install
-from tests.support.minutes import Minutes
+from tests.support.cli.forked_commands import START_FROM_NOTHING, install
+from tests.support.project.minutes import Minutes
 
 # No test depends on how fast the machine is, and what has landed stays green: CI tries the same
 # values each time, everybody else new ones.

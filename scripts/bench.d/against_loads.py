@@ -40,7 +40,7 @@ from served import EVERYONE, Served, serving
 from sessions import queue_manager, received
 
 from rpcqm.rpc.constants import AuthenticationLevel
-from tests.support.dcom_client import DcomClient
+from tests.support.dcom.dcom_client import DcomClient
 
 Environment = Mapping[str, str]
 Cost = Callable[[], float]

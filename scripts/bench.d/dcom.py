@@ -38,7 +38,7 @@ from rpcqm.dcom.exporter import ExporterLimits, ObjectExporter
 from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.dcom.ping_sets import EXPIRY, LOOK, PING_PERIOD, PingSets
 from tests.support.clock import SimulatedClock
-from tests.support.dcom_client import DcomClient, Reference
+from tests.support.dcom.dcom_client import DcomClient, Reference
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 MSMQ_QUEUE_INFO = UUID("d7d6e07c-dccd-11d0-aa4b-0060970debae")

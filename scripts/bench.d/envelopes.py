@@ -23,7 +23,7 @@ from lxml import etree
 from rpcqm.fast.formats.envelope_read import EnvelopeTemplates
 from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.writing import write_envelope
-from tests.support.srmp_samples import sample
+from tests.support.srmp.srmp_samples import sample
 
 CALLS = 50
 ROUNDS = 200

@@ -37,7 +37,7 @@ from rpcqm.codec.types.remoteread import (
     R_StartReceiveResponse,
     SectionBuffer,
 )
-from tests.support.impacket_values import to_impacket
+from tests.support.codec.impacket_values import to_impacket
 
 BODY = bytes(range(256)) * 4
 GUID = UUID("4a4f1cf8-0f2b-4b5a-8d70-0fb6c1a3d9b1")

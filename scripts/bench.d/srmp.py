@@ -39,9 +39,9 @@ from transfer import two
 
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager
-from tests.support import srmp_text
+from tests.support.network.tap import tapped
 from tests.support.ports import reserved_port
-from tests.support.tap import tapped
+from tests.support.srmp import srmp_text
 
 CONNECTIONS = 16
 NUMBER = "3141592653"

@@ -24,11 +24,11 @@ from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.crash.workload import die, die_at
-from tests.support.binary_network import Node, Simulation
-from tests.support.binary_peer import PEER, ScriptedPeer
-from tests.support.callers import ALICE, CallServer, PendingCall
-from tests.support.dependent_client import SEND_ACCESS, Client, served_clients
-from tests.support.remote_reader import ACK, Reader, body_of, served_remote_read
+from tests.support.binary.binary_network import Node, Simulation
+from tests.support.binary.binary_peer import PEER, ScriptedPeer
+from tests.support.rpc.callers import ALICE, CallServer, PendingCall
+from tests.support.rpc.dependent_client import SEND_ACCESS, Client, served_clients
+from tests.support.rpc.remote_reader import ACK, Reader, body_of, served_remote_read
 
 QUEUES = ("orders", "stream")
 CLIENTS = 2

@@ -15,7 +15,7 @@ from rpcqm.base.log import configure
 from tests.crash.disk_images import File, Loss
 from tests.crash.power_loss import Machine, Recording, memory_directory, record
 from tests.crash.server_load import loaded_queue_manager
-from tests.support.soak_record import Goal, Part, Record, main_of, options, run_parts
+from tests.support.soak.soak_record import Goal, Part, Record, main_of, options, run_parts
 
 LENGTH = 360
 KEPT = Path("var/soak/failed")

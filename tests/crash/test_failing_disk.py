@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.store.store import EXIT_STATUS
 from tests.crash.server_load import ServerLoad, loaded_queue_manager
-from tests.support import templates
+from tests.support.fast import templates
 from tests.support.preloading import compile_library
 
 SEED = 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from rpcqm.store.fsck import check
 from rpcqm.store.settings import MIB
 from rpcqm.store.store import EXIT_STATUS
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 ROOT = Path(__file__).parents[2]
 SIZE = 40 * MIB

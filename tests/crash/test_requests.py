@@ -25,8 +25,8 @@ from tests.crash.requests import (
     packet_of,
 )
 from tests.crash.server_load import Ledger
-from tests.support.binary_network import Node, Simulation
-from tests.support.binary_peer import ScriptedPeer
+from tests.support.binary.binary_network import Node, Simulation
+from tests.support.binary.binary_peer import ScriptedPeer
 from tests.support.preloading import compile_library
 
 SEED = 1

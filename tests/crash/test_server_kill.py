@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.crash.server_load import FEWEST, ServerLoad, loaded_queue_manager
-from tests.support import templates
+from tests.support.fast import templates
 
 KILLS = {"true": 2, "false": 1}
 SEED = 1

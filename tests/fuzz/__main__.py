@@ -11,7 +11,7 @@ from tests.fuzz.campaign import Report
 from tests.fuzz.target import Oracles
 from tests.fuzz.targets import CRASHES, TARGETS, fuzz, inputs_of
 from tests.fuzz.targets_security import LEFT_OUT
-from tests.support.soak_record import Goal, Part, Record, main_of, options
+from tests.support.soak.soak_record import Goal, Part, Record, main_of, options
 
 
 def replay(name: str, path: Path) -> None:

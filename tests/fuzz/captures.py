@@ -13,7 +13,7 @@ from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.tcp import Flow, TcpReassembler
 from rpcqm.rpc import pdu
 from tests.fuzz.mutation import LONGEST, split_stream
-from tests.support.analysed import calls_of
+from tests.support.capture.analysed import calls_of
 
 CAPTURES = Path(__file__).parents[1] / "vectors" / "captures"
 

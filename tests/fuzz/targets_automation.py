@@ -21,8 +21,8 @@ from rpcqm.codec.pickling import serialized
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Target, Violation
 from tests.fuzz.targets_codec import WIRES, examples, fed_by
-from tests.support.idl_values import structures
-from tests.support.variants import BSTRS, arrays, plain_variants, variants
+from tests.support.codec.idl_values import structures
+from tests.support.dcom.variants import BSTRS, arrays, plain_variants, variants
 
 CALLED = (
     ("oaut.IDispatch", ("GetIDsOfNames", "Invoke")),

@@ -28,9 +28,9 @@ from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.patch import with_session_header
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from tests.fuzz.target import Run, Target, Violation, without_particulars
-from tests.support.binary_network import Node, Simulation
+from tests.support.binary.binary_network import Node, Simulation
+from tests.support.binary.wires import SilentWire
 from tests.support.queue_manager import MEMORY
-from tests.support.wires import SilentWire
 
 STRANGER = UUID(int=77)
 ORDER_QUEUE = FormatName.parse("DIRECT=TCP:192.0.2.1\\PRIVATE$\\order_queue$")

@@ -15,8 +15,8 @@ from rpcqm.codec.ndr.classes import message
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.fuzz.targets_codec import examples
-from tests.support.callers import ADMINISTRATOR, Caller, PendingCall
 from tests.support.queue_manager import MEMORY, SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, Caller, PendingCall
 from tests.unit.interfaces.test_bad_input import SERVED, Victim, held
 
 SYNTAXES = tuple(TransferSyntax)

@@ -37,9 +37,9 @@ from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from tests.fuzz import captures
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
-from tests.support.idl_values import messages
-from tests.support.interfaces import INTERFACES
-from tests.support.packets import split_message_packet
+from tests.support.codec.idl_values import messages
+from tests.support.codec.interfaces import INTERFACES
+from tests.support.codec.packets import split_message_packet
 
 PACKETS = Path(__file__).parents[1] / "vectors" / "packets"
 SOURCE = UUID("c626ea11-e6b6-9749-9595-9150557358d1")

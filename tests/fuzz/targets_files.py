@@ -36,9 +36,9 @@ from rpcqm.store.errors import StoreError
 from tests.fuzz.der import mutated_der
 from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.fuzz.targets_codec import _packets, fed_by
-from tests.support import dotnet
 from tests.support.certificates import certificate_of
-from tests.support.costly_bodies import COSTLY
+from tests.support.codec import dotnet
+from tests.support.codec.costly_bodies import COSTLY
 
 MOST_TOLD = 64 * 1024
 VALUES = ("text", 7, 1.5, True, None, b"octets", 1 << 40)

@@ -10,7 +10,7 @@ from rpcqm.capture.conversation.http import (
     HttpMessage,
 )
 from tests.fuzz.target import Run, Target, Violation
-from tests.support.srmp_capture import BAD, OK, PAGE, PAIRS, RECEIPTS, STREAM, sample
+from tests.support.srmp.srmp_capture import BAD, OK, PAGE, PAIRS, RECEIPTS, STREAM, sample
 
 BETWEEN = b"\n--- the server ---\n"
 """What stands in an input between the octets of the client and those of the server."""

@@ -28,9 +28,9 @@ from rpcqm.codec.packet.internal import (
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from tests.fuzz.target import Run, Target, Violation, without_particulars
-from tests.support.binary_network import Simulation
+from tests.support.binary.binary_network import Simulation
+from tests.support.binary.wires import SilentWire
 from tests.support.queue_manager import MEMORY
-from tests.support.wires import SilentWire
 
 OWN, STRANGER = UUID(int=7), UUID(int=77)
 ELSEWHERE = "DIRECT=OS:bob\\private$\\orders"

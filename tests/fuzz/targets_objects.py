@@ -38,9 +38,9 @@ from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.fuzz.targets_calls import outcome_of
 from tests.fuzz.targets_codec import examples
-from tests.support.callers import ADMINISTRATOR, Caller, CallServer, PendingCall, Served
-from tests.support.fake_com import call_of
+from tests.support.dcom.fake_com import call_of
 from tests.support.queue_manager import MEMORY, RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, Caller, CallServer, PendingCall, Served
 
 SYNTAXES = tuple(TransferSyntax)
 CALLS_OF_A_CLIENT = 64

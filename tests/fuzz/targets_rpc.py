@@ -31,7 +31,7 @@ from tests.fuzz import captures
 from tests.fuzz.mutation import LONGEST, mutated_stream, split_stream
 from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     PROBE,
     ProbeHandlers,

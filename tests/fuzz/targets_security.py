@@ -33,9 +33,9 @@ from rpcqm.rpc.security.spnego import (
 from rpcqm.rpc.security.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
 from tests.fuzz import captures
 from tests.fuzz.target import Run, Target, Violation
-from tests.support import silver_ticket
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import PROBE
+from tests.support.rpc import silver_ticket
+from tests.support.rpc.probe import PROBE
 
 CREDENTIALS = NtlmCredentials("alice", PASSWORD)
 NOW = b"now, now"

@@ -23,7 +23,7 @@ from rpcqm.fast.formats.packet_form import Values
 from rpcqm.qm.shadow import Difference, Shadow
 from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
-from tests.support.binary_peer import ScriptedPeer
+from tests.support.binary.binary_peer import ScriptedPeer
 from tests.support.queue_manager import MEMORY
 from tests.unit.fast.test_arrival_batches import Half, Sent
 

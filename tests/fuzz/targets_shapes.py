@@ -30,8 +30,8 @@ from rpcqm.fast.formats.stub_cut import Holes
 from rpcqm.fast.formats.stub_shapes import StubShapes
 from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
-from tests.support.dependent_client import receiving_buffer
-from tests.support.stub_shapes import as_told
+from tests.support.fast.stub_shapes import as_told
+from tests.support.rpc.dependent_client import receiving_buffer
 
 OPERATIONS: tuple[tuple[Operation, Holes], ...] = (
     (load("qmcomm2").operation("rpc_ACSendMessageEx"), _send_templates.HOLES),

@@ -16,7 +16,7 @@ from rpcqm.srmp.writing import write_envelope
 from rpcqm.srmp.xml import SIGNATURE
 from tests.fuzz.target import Run, Target, Violation
 from tests.fuzz.targets_codec import fed_by
-from tests.support.srmp_samples import DIRECTORY, NAMES, full_envelope, sample
+from tests.support.srmp.srmp_samples import DIRECTORY, NAMES, full_envelope, sample
 
 
 def _requests() -> Iterable[bytes]:

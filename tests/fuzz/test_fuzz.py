@@ -15,7 +15,7 @@ from tests.fuzz.mutation import LONGEST, mutated_stream, split_stream
 from tests.fuzz.target import Oracles, Run, Target, Violation
 from tests.fuzz.targets import TARGETS, inputs_of, silenced
 from tests.fuzz.targets_codec import fed_by
-from tests.support.probe import bind, request
+from tests.support.rpc.probe import bind, request
 
 INPUTS = 50_000
 FOUND = Path(__file__).parent / "found"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.accounts import PASSWORD
-from tests.support.kdc import PROGRAMS as KDC_PROGRAMS
-from tests.support.kdc import Kdc
-from tests.support.namespace import Namespace, NamespaceError
+from tests.support.network.namespace import Namespace, NamespaceError
+from tests.support.rpc.kdc import PROGRAMS as KDC_PROGRAMS
+from tests.support.rpc.kdc import Kdc
 from tests.support.served import ServedQueueManager
 
 PACKAGES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespace import Namespace, NamespaceError, join
+from tests.support.network.namespace import Namespace, NamespaceError, join
 from tests.support.served import ServedQueueManager
 
 HERE, THERE = "192.0.2.1", "192.0.2.66"
@@ -67,7 +67,7 @@ def outcomes(served: tuple[ServedQueueManager, Namespace]) -> dict[str, str]:
     """What came of each attempt, from the other machine."""
     running, there = served
     ready: Path = running.directory / "ready.json"
-    words = [sys.executable, "-m", "tests.support.network_stranger", HERE, ready, "orders"]
+    words = [sys.executable, "-m", "tests.support.network.network_stranger", HERE, ready, "orders"]
     done = there.run(words, timeout=120)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespace import Namespace, NamespaceError
+from tests.support.network.namespace import Namespace, NamespaceError
 from tests.support.served import ServedQueueManager
 
 ELSEWHERE = "192.0.2.1"

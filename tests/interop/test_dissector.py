@@ -12,10 +12,10 @@ from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.dissector import dissector
 from rpcqm.capture.unsealing.accounts import parse_account
 from tests.support.accounts import PASSWORD
-from tests.support.analysed import calls_of
-from tests.support.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
-from tests.support.every_method import interfaces, write_every_method
-from tests.support.packets import user_message
+from tests.support.capture.analysed import calls_of
+from tests.support.capture.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
+from tests.support.codec.packets import user_message
+from tests.support.rpc.every_method import interfaces, write_every_method
 
 WAYS = ("request", "response")
 CAPTURES = Path(__file__).parents[1] / "vectors" / "captures"

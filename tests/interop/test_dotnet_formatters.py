@@ -19,8 +19,8 @@ from rpcqm.client import bodies, mq
 from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.bodies.value_texts import duration_text
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.documents import ROOT
-from tests.support.dotnet_values import (
+from tests.support.cli.documents import ROOT
+from tests.support.codec.dotnet_values import (
     LOCAL,
     UNSPECIFIED,
     UTC,

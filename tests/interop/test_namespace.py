@@ -1,6 +1,6 @@
 """The network namespace that peers run in."""
 
-from tests.support.namespace import Namespace
+from tests.support.network.namespace import Namespace
 
 LISTEN_ON_135 = (
     "python3",

@@ -29,8 +29,8 @@ from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import NT_HASH, PASSWORD
-from tests.support.impacket_values import from_impacket, to_impacket
-from tests.support.pidl import PROGRAMS, Leaf, Pidl
+from tests.support.codec.impacket_values import from_impacket, to_impacket
+from tests.support.codec.pidl import PROGRAMS, Leaf, Pidl
 
 GET_INFO, ACTION = 0, 1
 NDR = TransferSyntax.NDR

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import clsids
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import ENABLED, DcomClient
-from tests.support.documents import ROOT
+from tests.support.cli.documents import ROOT
+from tests.support.dcom import clsids
+from tests.support.dcom.dcom_client import ENABLED, DcomClient
 from tests.support.ports import reserved_port
 from tests.support.waiting import PATIENCE
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import PROBE, ProbeHandlers, ProbeInterface
-from tests.support.rpc_server import RunningServer, serving
+from tests.support.rpc.probe import PROBE, ProbeHandlers, ProbeInterface
+from tests.support.rpc.rpc_server import RunningServer, serving
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 

@@ -7,7 +7,7 @@ import pytest
 
 from rpcqm.codec.interface import load
 from tests.support.accounts import PASSWORD
-from tests.support.kdc import HOST, REALM, Kdc
+from tests.support.rpc.kdc import HOST, REALM, Kdc
 from tests.support.served import ServedQueueManager
 
 PROGRAMS = ("rpcclient",)

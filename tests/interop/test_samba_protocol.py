@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.accounts import PASSWORD
-from tests.support.kdc import HOST, REALM, Kdc
-from tests.support.namespace import Namespace
+from tests.support.network.namespace import Namespace
+from tests.support.rpc.kdc import HOST, REALM, Kdc
 from tests.support.served import ServedQueueManager
 
 HERE = Path(__file__).parent / "samba"

@@ -12,7 +12,7 @@ import pytest
 
 from rpcqm.codec.interface import load
 from tests.support.accounts import PASSWORD
-from tests.support.namespace import Namespace
+from tests.support.network.namespace import Namespace
 from tests.support.served import ServedQueueManager
 from tests.support.waiting import PATIENCE
 

@@ -15,8 +15,8 @@ import pytest
 
 from rpcqm.codec.idl.tree import Integer
 from rpcqm.codec.interface import load
-from tests.support.interfaces import INTERFACES
-from tests.support.widl import COMMAND, INCLUDED, prepare
+from tests.support.codec.interfaces import INTERFACES
+from tests.support.codec.widl import COMMAND, INCLUDED, prepare
 
 PROCEDURE = re.compile(r"\(procedure (\w+)::(\w+)\) \*/.*?/\* method (\d+) \*/", re.DOTALL)
 PARAMETER = re.compile(r"\(parameter (\w+)\) \*/\s*NdrFcShort\(\w+\),\s*/\* flags: ([^*]*)")

@@ -10,8 +10,8 @@ import pytest
 from rpcqm.codec.automation.type_library import written_name
 from rpcqm.codec.idl.load import load_idl
 from rpcqm.codec.idl.tree import InterfaceDeclaration, OperationDeclaration
-from tests.support.widl import COMMAND
-from tests.support.widl_objects import OBJECT_FILES, prepare_objects
+from tests.support.codec.widl import COMMAND
+from tests.support.codec.widl_objects import OBJECT_FILES, prepare_objects
 
 PROCEDURE = re.compile(r"\(procedure (\w+)::(\w+)\) \*/.*?/\* method (\d+) \*/", re.DOTALL)
 PARAMETER = re.compile(r"\(parameter (\w+)\) \*/\s*NdrFcShort\(\w+\),\s*/\* flags: ([^*]*)")

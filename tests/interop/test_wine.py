@@ -11,11 +11,11 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.types.remoteread import SectionType
 from tests.support.accounts import PASSWORD
-from tests.support.namespace import Namespace
-from tests.support.packets import split_message_packet
+from tests.support.codec.packets import split_message_packet
+from tests.support.codec.wine import PROGRAMS as WINE_PROGRAMS
+from tests.support.codec.wine import Step, Wine, compile_program
+from tests.support.network.namespace import Namespace
 from tests.support.served import ServedQueueManager
-from tests.support.wine import PROGRAMS as WINE_PROGRAMS
-from tests.support.wine import Step, Wine, compile_program
 
 PROGRAMS = (*WINE_PROGRAMS, "ntlm_auth")
 

@@ -1,8 +1,8 @@
 """Five queue managers under random interleavings, against the judge of what becomes of messages.
 
-Hypothesis chooses who dies after how many steps, whose sessions end, what is full and for how
-long; `tests.support.network_story` has what can happen, `tests.support.network_judge` what may
-come of it. `RPCQM_MODEL_EXAMPLES` and `RPCQM_MODEL_STEPS` make it look deeper.
+Hypothesis chooses who dies after how many steps, whose sessions end, what is full and for how long;
+`tests.support.network.network_story` has what can happen, `tests.support.network.network_judge`
+what may come of it. `RPCQM_MODEL_EXAMPLES` and `RPCQM_MODEL_STEPS` make it look deeper.
 """
 
 import os
@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.support.network_soak import judged
-from tests.support.network_story import SCOPES, Story
-from tests.support.network_world import MACHINES
+from tests.support.network.network_story import SCOPES, Story
+from tests.support.network.network_world import MACHINES
 from tests.support.queue_manager import MEMORY
+from tests.support.soak.network_soak import judged
 
 FULL = [(machine, scope) for machine, scopes in SCOPES.items() for scope in scopes]
 MACHINE = st.sampled_from(sorted(MACHINES))

@@ -21,8 +21,8 @@ from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.packet.enums import MessageClass
 from tests.model.choices import Dice
+from tests.support.qm.sending import keep_sending
 from tests.support.queue_manager import MEMORY, RunningQueueManager
-from tests.support.sending import keep_sending
 
 NAME = r"DIRECT=OS:other\private$\q"
 RECEIVED, REJECTED = MessageClass.MQMSG_CLASS_ACK_RECEIVE, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q

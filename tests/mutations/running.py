@@ -25,7 +25,7 @@ from tests.mutations.data import Mutation
 from tests.mutations.idl import IDL, mutate_idl
 from tests.mutations.names import ROOT
 from tests.mutations.syntax import mutate, place_of
-from tests.support.forked_commands import START_FROM_NOTHING
+from tests.support.cli.forked_commands import START_FROM_NOTHING
 
 PRELOADED = (
     "asyncio",

@@ -23,8 +23,8 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.group_commit import CommitGroup
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
-from tests.support import templates
 from tests.support.clock import SimulatedClock
+from tests.support.fast import templates
 
 T = TypeVar("T")
 

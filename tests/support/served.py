@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support.namespace import Namespace
+from tests.support.network.namespace import Namespace
 from tests.support.waiting import PATIENCE
 
 RPCQM = (sys.executable, "-m", "rpcqm")

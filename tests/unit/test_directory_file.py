@@ -11,7 +11,7 @@ from rpcqm.adm.enums import QueueType
 from rpcqm.config import ConfigurationError, check_file
 from rpcqm.config.directory import DirectoryFile, load_directory
 from rpcqm.config.directory_schema import TABLES
-from tests.support.directories import (
+from tests.support.qm.directories import (
     DIRECTORY,
     LIST,
     OWN_QUEUE,

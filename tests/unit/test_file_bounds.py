@@ -31,7 +31,7 @@ from rpcqm.store.backup import (
 from rpcqm.store.database import DATABASE_NAME
 from rpcqm.store.errors import StoreError
 from rpcqm.store.restored import MAXIMUM_MARK, RESTORED_NAME, Records
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 from rpcqm.operations.messages import LONGEST_KEY
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.api.programs import Program
 from tests.support.certificates import write_tls_files
-from tests.support.programs import Program
 from tests.support.waiting import PATIENCE
 
 CONSOLE = ("--console-port", "0")

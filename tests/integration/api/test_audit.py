@@ -12,7 +12,7 @@ import pytest
 from rpcqm.api.routes import ROUTES
 from rpcqm.base.log import LINES_AT_ONCE, LINES_PER_SECOND
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 
 SETTINGS = "[security]\nsupporting_server = true\n"
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 
 CONSOLE = ("--console-port", "0")
 

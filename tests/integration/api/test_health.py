@@ -16,8 +16,8 @@ from rpcqm.store.database import Database
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.testing import private_queue_manager
+from tests.support.api.programs import Program
 from tests.support.modules import modules_of
-from tests.support.programs import Program
 from tests.support.waiting import PATIENCE
 
 CONSOLE = ("--console-port", "0")

@@ -18,10 +18,10 @@ from rpcqm.codec.types.oautvalues import DISPATCH_PROPERTYGET
 from rpcqm.operations import metric_families
 from rpcqm.operations.exposition import OPEN_METRICS, TEXT
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import clsids
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import ENABLED, DcomClient
-from tests.support.documents import ROOT
+from tests.support.cli.documents import ROOT
+from tests.support.dcom import clsids
+from tests.support.dcom.dcom_client import ENABLED, DcomClient
 
 CONSOLE = ("--console-port", "0")
 ELSEWHERE = r"DIRECT=OS:nowhere.invalid\private$\orders"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 
 
 @pytest.fixture(scope="module")

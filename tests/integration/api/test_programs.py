@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program, Told
+from tests.support.api.programs import Program, Told
 
 CONSOLE = ("--console-port", "0")
 SETTINGS = "[console]\nlongest_wait = 1\n"

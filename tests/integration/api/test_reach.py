@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 from tests.support.waiting import until
 
 CONSOLE = ("--console-port", "0")

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 from tests.support.waiting import until
 
 CONSOLE = ("--console-port", "0")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rpcqm.api.routes import BASE, ROUTES
 from rpcqm.testing import private_queue_manager
-from tests.support.api_soak import CONFIGURATION, drive
+from tests.support.soak.api_soak import CONFIGURATION, drive
 
 SECONDS = 50
 """In all; the tool itself takes some seconds to load."""

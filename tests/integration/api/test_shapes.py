@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import dotnet
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.codec import dotnet
 
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
 OCTETS = bytes(range(20))

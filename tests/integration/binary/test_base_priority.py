@@ -12,8 +12,8 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.binary.test_router import received
-from tests.support.directories import network_directory
 from tests.support.ports import ports_of
+from tests.support.qm.directories import network_directory
 from tests.support.waiting import PATIENCE
 
 NAMES = ("alice", "bob")

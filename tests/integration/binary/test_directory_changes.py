@@ -9,8 +9,8 @@ import pytest
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.binary.test_router import received
-from tests.support.directories import network_directory
 from tests.support.ports import ports_of
+from tests.support.qm.directories import network_directory
 
 NAMES = ("alice", "bob")
 ORDERS = UUID(int=0x0D)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.network_processes import run_seed
+from tests.support.network.network_processes import run_seed
 
 KILLS = 2
 """Each of the two dies once; `scripts/soak network --processes` goes on for longer."""

@@ -14,7 +14,7 @@ import pytest
 
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.binary_stranger import BinaryStranger
+from tests.support.binary.binary_stranger import BinaryStranger
 from tests.support.ports import reserved_port
 from tests.support.waiting import PATIENCE
 

@@ -23,8 +23,8 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import certificate_of
-from tests.support.directories import MACHINES, network_directory
 from tests.support.ports import ports_of
+from tests.support.qm.directories import MACHINES, network_directory
 from tests.support.waiting import PATIENCE
 
 ACKNOWLEDGEMENTS, ORDERS, SECRETS = UUID(int=0xAC), UUID(int=0x0D), UUID(int=0x5EC)

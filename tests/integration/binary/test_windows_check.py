@@ -14,9 +14,9 @@ from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.mq import server_at
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.network.windows_messaging import RemoteReader, StandIn, answer_of
 from tests.support.ports import ports_of
-from tests.support.windows_check import answers_here, module
-from tests.support.windows_messaging import RemoteReader, StandIn, answer_of
+from tests.support.project.windows_check import answers_here, module
 
 MOVES = "DIRECT=OS:.\\private$\\wcheck-"
 

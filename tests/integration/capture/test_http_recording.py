@@ -15,9 +15,9 @@ from rpcqm.service.recording.http import Posts
 from rpcqm.service.recording.rpc import Recorder
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
-from tests.support.analysed import calls_of
+from tests.support.capture.analysed import calls_of
 from tests.support.certificates import write_tls_files
-from tests.support.srmp_capture import TARGET
+from tests.support.srmp.srmp_capture import TARGET
 
 HTTP = "http_port = 0\n"
 EVERYBODY = "D:(A;;GA;;;WD)(A;;GA;;;AN)"

@@ -18,12 +18,12 @@ from rpcqm.rpc.security.context import PKT, PKT_INTEGRITY, PKT_PRIVACY, Credenti
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.analysed import calls_of
-from tests.support.impacket_probe import impacket_with_ticket
-from tests.support.kdc import REALM, SERVICE, SERVICE_PASSWORD, Kdc, require_kdc
-from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
-from tests.support.rpc_server import serving
-from tests.support.tap import tapped
+from tests.support.capture.analysed import calls_of
+from tests.support.network.tap import tapped
+from tests.support.rpc.impacket_probe import impacket_with_ticket
+from tests.support.rpc.kdc import REALM, SERVICE, SERVICE_PASSWORD, Kdc, require_kdc
+from tests.support.rpc.probe import ProbeHandlers, ProbeInterface, ProbeRequest
+from tests.support.rpc.rpc_server import serving
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 

@@ -17,7 +17,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
-from tests.support.analysed import calls_of
+from tests.support.capture.analysed import calls_of
 
 QUEUE = FormatName.parse("DIRECT=TCP:127.0.0.1\\private$\\recorded")
 

@@ -20,8 +20,8 @@ FIXTURES = sorted(path for path in CAPTURES.glob("*.pcapng") if path.stem != "sr
 KEYTAB = CAPTURES / "kerberos.keytab"
 FEWER_CALLS = {"samba-kerberos": 7, "binary": 20}
 ACCOUNT = f"alice:{PASSWORD}"
-WRONG_SERVER = (sys.executable, "-m", "tests.support.wrong_server")
-WRONG_ACCEPTOR = (sys.executable, "-m", "tests.support.wrong_acceptor")
+WRONG_SERVER = (sys.executable, "-m", "tests.support.rpc.wrong_server")
+WRONG_ACCEPTOR = (sys.executable, "-m", "tests.support.binary.wrong_acceptor")
 
 
 def replay(path: Path, directory: Path, *words: str) -> tuple[int, dict[str, Any]]:
@@ -125,7 +125,7 @@ def test_speed_is_kept(tmp_path: Path) -> None:
 
 
 def _span(path: Path) -> tuple[float, float]:
-    from tests.support.analysed import calls_of
+    from tests.support.capture.analysed import calls_of
 
     times = [call.time / 1e9 for call in calls_of(path)[0]]
     return min(times), max(times)

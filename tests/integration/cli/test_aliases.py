@@ -10,10 +10,10 @@ import pytest
 
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.clsids import MSMQ_APPLICATION, MSMQ_MANAGEMENT, MSMQ_QUEUE_INFO
-from tests.support.com_objects import text
-from tests.support.dcom_client import ENABLED, DcomClient, served
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.dcom.clsids import MSMQ_APPLICATION, MSMQ_MANAGEMENT, MSMQ_QUEUE_INFO
+from tests.support.dcom.com_objects import text
+from tests.support.dcom.dcom_client import ENABLED, DcomClient, served
 
 ALIASES = 'aliases = ["queues.example.com", "10.9.9.9", "public.example:8080"]\n'
 OPTIONS = ("--http-port", "0", "--console-port", "0")

@@ -15,8 +15,8 @@ import pytest
 from rpcqm.client import bodies, mq
 from rpcqm.client.target import LocalServer
 from rpcqm.testing import PrivateQueueManager
-from tests.support import dotnet
-from tests.support.dotnet import END, HEADER, number
+from tests.support.codec import dotnet
+from tests.support.codec.dotnet import END, HEADER, number
 
 Command = Callable[..., Any]
 UNTYPED, TEXT = 0, 8

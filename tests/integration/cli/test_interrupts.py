@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.forked_commands import started_from_nothing
+from tests.support.cli.forked_commands import started_from_nothing
 
 Command = Callable[..., Any]
 

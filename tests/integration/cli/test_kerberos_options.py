@@ -14,7 +14,7 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.kdc import HOST, SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import HOST, SERVICE, Kdc, require_kdc
 
 pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 

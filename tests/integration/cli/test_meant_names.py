@@ -8,8 +8,8 @@ import pytest
 from rpcqm.base.errors import MQError
 from rpcqm.client import mq
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.browser import open_browser
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.console.browser import open_browser
 
 MEANT = {
     r"OS:b\private$\orders": r"DIRECT=OS:b\private$\orders",

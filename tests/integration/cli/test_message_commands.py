@@ -16,7 +16,7 @@ import pytest
 
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.testing import PrivateQueueManager
-from tests.support.readers import CallCounter
+from tests.support.rpc.readers import CallCounter
 
 Command = Callable[..., Any]
 IDENTIFIER = re.compile(r"\{[0-9a-f-]{36}\}\\[0-9]+")

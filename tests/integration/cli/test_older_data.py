@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 
 OLDER = (
     Path(__file__).parents[2] / "vectors" / "upgrade" / "before-the-interface-for-programs.tar.xz"

@@ -12,7 +12,7 @@ import pytest
 
 from rpcqm.client.names import format_name
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.directories import OWN_QUEUE, THEIR_QUEUE, write_directory
+from tests.support.qm.directories import OWN_QUEUE, THEIR_QUEUE, write_directory
 
 OWN, THEIRS = f"PUBLIC={OWN_QUEUE}", f"PUBLIC={THEIR_QUEUE}"
 

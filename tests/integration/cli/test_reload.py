@@ -18,7 +18,7 @@ from rpcqm.client.target import RemoteServer
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.service.reload import FIXED
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.directories import DIRECTORY, WORKSTATION, write_directory
+from tests.support.qm.directories import DIRECTORY, WORKSTATION, write_directory
 
 Command = Callable[..., Any]
 

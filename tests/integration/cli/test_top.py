@@ -27,7 +27,7 @@ from rpcqm.cli.top_picture import MOST_ROWS, Looks, Picture, View
 from rpcqm.cli.top_screen import TopScreen, fitted
 from rpcqm.cli.top_tables import Tables
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 
 SECONDS = 60
 HOSTILE = ("[bold red]x[/bold red]", "[nobody", "[@click=app.quit]quit")

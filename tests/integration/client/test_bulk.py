@@ -15,7 +15,7 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import HandleLostError, LocalServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import private_queue_manager
-from tests.support.older_server import OlderServer, older_server
+from tests.support.rpc.older_server import OlderServer, older_server
 
 GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 BODIES = tuple(b"%d" % number for number in range(150))

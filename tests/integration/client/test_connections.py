@@ -28,7 +28,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.older_server import older_server, supporting_server
+from tests.support.rpc.older_server import older_server, supporting_server
 
 NAME = format_name("orders")
 CONFIGURATION = "[storage]\nreserve = 1\n"

@@ -20,8 +20,8 @@ from rpcqm.config import RemoteSection
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
 from tests.support.accounts import TestAccounts
-from tests.support.kdc import HOST, SERVICE, Kdc, require_kdc
-from tests.support.older_server import OlderServer, older_server, supporting_server
+from tests.support.rpc.kdc import HOST, SERVICE, Kdc, require_kdc
+from tests.support.rpc.older_server import OlderServer, older_server, supporting_server
 
 LONG = b"x" * 10_000
 

@@ -15,7 +15,7 @@ from rpcqm.codec.interface import load as load_interface
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import MQ_LOOKUP_PEEK_NEXT, MQ_LOOKUP_RECEIVE_CURRENT
 from rpcqm.rpc.client import RpcClient
-from tests.support.older_server import OlderServer, older_server
+from tests.support.rpc.older_server import OlderServer, older_server
 
 Program = Callable[[OlderServer, QueueReader], Awaitable[None]]
 

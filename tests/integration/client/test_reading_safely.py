@@ -18,8 +18,8 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.epm import ept_mapRequest, twr_t
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.endpoint_mapper import EndpointMapper
-from tests.support.older_server import OlderServer, older_server, reading_server
-from tests.support.sending import take
+from tests.support.qm.sending import take
+from tests.support.rpc.older_server import OlderServer, older_server, reading_server
 
 SENDER = UUID("6b29fc40-ca47-1067-b31d-00dd010662da")
 

@@ -21,7 +21,7 @@ from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
-from tests.support.analysed import calls_of
+from tests.support.capture.analysed import calls_of
 from tests.support.ports import reserved_port
 
 ORDERS = FormatName.parse(r"DIRECT=OS:other\private$\orders")

@@ -12,7 +12,7 @@ from rpcqm.fast.doors import rpc_sent_values as _sent_values
 from rpcqm.qm import shadow
 from rpcqm.testing.private import KEPT, PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
-from tests.support import templates
+from tests.support.fast import templates
 
 QUEUE = FormatName.parse(r"DIRECT=OS:.\private$\orders")
 MANY = 6

@@ -23,7 +23,7 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.qm import shadow
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
-from tests.support import templates
+from tests.support.fast import templates
 from tests.support.ports import reserved_port
 
 MANY = 40

@@ -14,7 +14,7 @@ from rpcqm.fast.doors import rpc_receive_answers as _receive_answers
 from rpcqm.qm import shadow
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
-from tests.support import templates
+from tests.support.fast import templates
 
 QUEUE = FormatName.parse(r"DIRECT=OS:.\private$\orders")
 MANY = 6

@@ -36,8 +36,8 @@ from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExRequest, rpc_ACSendM
 from rpcqm.rpc.client import Binding, RpcClient, TypedCall
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
-from tests.support import templates
-from tests.support.dependent_client import receiving_buffer
+from tests.support.fast import templates
+from tests.support.rpc.dependent_client import receiving_buffer
 
 PASSWORD = "a long pass phrase"
 ON, OFF = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.browser import Browser, one_time_token, open_browser
+from tests.support.console.browser import Browser, one_time_token, open_browser
 
 CONSOLE = ("--console-port", "0")
 

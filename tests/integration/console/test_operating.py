@@ -10,9 +10,9 @@ import pytest
 
 from rpcqm.qm.message_lookup import SLICE
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.browser import Browser, open_browser
-from tests.support.directories import network_directory
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.console.browser import Browser, open_browser
+from tests.support.qm.directories import network_directory
 from tests.support.waiting import until
 
 CONSOLE = ("--console-port", "0")

@@ -12,8 +12,8 @@ import pytest
 
 from rpcqm.console.bodies import LONGEST_BODY
 from rpcqm.testing import PrivateQueueManager
-from tests.support.browser import Answer, Browser, open_browser
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.console.browser import Answer, Browser, open_browser
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.browser import Answer, open_browser
-from tests.support.neighbours import accounts_file, neighbours
+from tests.support.console.browser import Answer, open_browser
+from tests.support.network.neighbours import accounts_file, neighbours
 from tests.support.waiting import until
 
 ADD_BOSS = ("user", "add", "boss", "--group", "administrators", "--password-stdin")

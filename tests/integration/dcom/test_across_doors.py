@@ -12,9 +12,9 @@ from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.testing import private_queue_manager
-from tests.support import clsids
-from tests.support.com_objects import STREAM, YES, Objects, number, octets, served_objects
-from tests.support.dcom_client import ENABLED, Reference
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import STREAM, YES, Objects, number, octets, served_objects
+from tests.support.dcom.dcom_client import ENABLED, Reference
 from tests.support.waiting import until
 
 SETTINGS = 'name = "{name}"\n[binary]\npeers = "{peer}=127.0.0.1:{port}"\n'

@@ -19,7 +19,7 @@ from rpcqm.codec.properties import ManagementMachineProperty
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
 from tests.support.certificates import certificate_of
-from tests.support.com_objects import (
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     Objects,
     number,
@@ -27,8 +27,8 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
-from tests.support.directories import (
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.qm.directories import (
     DIRECTORY,
     OWN_QUEUE,
     ROUTER,

@@ -28,8 +28,8 @@ from rpcqm.codec.types.oautvalues import (
     DISPATCH_zeroArgErr,
 )
 from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
-from tests.support.com_objects import QUEUE, Objects, number, served_objects, text
-from tests.support.dcom_client import DcomClient, Reference
+from tests.support.dcom.com_objects import QUEUE, Objects, number, served_objects, text
+from tests.support.dcom.dcom_client import DcomClient, Reference
 
 NULL = UUID(int=0)
 

@@ -23,9 +23,9 @@ from rpcqm.codec.types.oautvalues import (
 )
 from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
 from rpcqm.rpc.constants import AuthenticationLevel
-from tests.support.analysed import calls_of
-from tests.support.com_objects import NO, number
-from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
+from tests.support.capture.analysed import calls_of
+from tests.support.dcom.com_objects import NO, number
+from tests.support.dcom.dcom_client import ENABLED, DcomClient, Reference, served
 
 NULL = UUID(int=0)
 CONNECT = AuthenticationLevel.RPC_C_AUTHN_LEVEL_CONNECT

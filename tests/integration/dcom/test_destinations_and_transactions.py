@@ -8,8 +8,8 @@ import pytest
 from rpcqm.base.errors import HResult
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     NO,
     QUEUE,
@@ -20,7 +20,7 @@ from tests.support.com_objects import (
     octets,
     served_objects,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
 from tests.support.waiting import until
 
 DIRECT = "DIRECT=OS:" + QUEUE

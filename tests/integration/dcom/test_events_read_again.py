@@ -13,9 +13,9 @@ from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.oautvalues import VT_I4
 from rpcqm.mqac.coclasses import MSMQ_EVENT
 from rpcqm.rpc.server import RpcServer
-from tests.support.com_objects import Objects, number, served_objects, text
-from tests.support.com_sink import ComSink, PrivateEvent
-from tests.support.dcom_client import ComError, DcomClient, Reference
+from tests.support.dcom.com_objects import Objects, number, served_objects, text
+from tests.support.dcom.com_sink import ComSink, PrivateEvent
+from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
 from tests.support.loop_thread import LoopThread
 
 EVENTS = UUID("d7d6e078-dccd-11d0-aa4b-0060970debae")

@@ -13,9 +13,9 @@ from rpcqm.base.errors import HResult
 from rpcqm.codec.types.oautvalues import DISPID_PROPERTYPUT, VT_BSTR, VT_I4
 from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
 from rpcqm.testing import PrivateQueueManager
-from tests.support.com_objects import EVERYBODY
-from tests.support.dcom_client import served
-from tests.support.dcom_impacket import connected, create
+from tests.support.dcom.com_objects import EVERYBODY
+from tests.support.dcom.dcom_client import served
+from tests.support.dcom.dcom_impacket import connected, create
 
 ENGLISH = 0x409
 

@@ -15,8 +15,8 @@ from impacket.dcerpc.v5.rpcrt import (
 from impacket.uuid import string_to_bin
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.dcom_client import ENABLED, served
-from tests.support.dcom_impacket import call, connected, create, iid_of
+from tests.support.dcom.dcom_client import ENABLED, served
+from tests.support.dcom.dcom_impacket import call, connected, create, iid_of
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 PUBLISHED = "queues.example"

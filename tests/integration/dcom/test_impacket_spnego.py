@@ -15,10 +15,10 @@ from impacket.dcerpc.v5.rpcrt import (
 )
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.dcom_client import served
-from tests.support.dcom_impacket import connected
-from tests.support.impacket_spnego import NTLM, SPNEGO, negotiate_ntlm, sent_trailers
-from tests.support.impacket_walker import Walker, Way
+from tests.support.dcom.dcom_client import served
+from tests.support.dcom.dcom_impacket import connected
+from tests.support.dcom.impacket_walker import Walker, Way
+from tests.support.rpc.impacket_spnego import NTLM, SPNEGO, negotiate_ntlm, sent_trailers
 
 INTEGRITY, PRIVACY = RPC_C_AUTHN_LEVEL_PKT_INTEGRITY, RPC_C_AUTHN_LEVEL_PKT_PRIVACY
 

@@ -14,11 +14,11 @@ from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import ENABLED, DcomClient, served
-from tests.support.dcom_impacket import connected
-from tests.support.impacket_spnego import sent_trailers
-from tests.support.impacket_walker import Walker, Way
-from tests.support.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
+from tests.support.dcom.dcom_client import ENABLED, DcomClient, served
+from tests.support.dcom.dcom_impacket import connected
+from tests.support.dcom.impacket_walker import Walker, Way
+from tests.support.rpc.impacket_spnego import sent_trailers
+from tests.support.rpc.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 

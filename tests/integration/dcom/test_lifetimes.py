@@ -12,8 +12,8 @@ from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.dcom.ping_sets import EXPIRY, LOOK, PING_PERIOD
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import ComError, DcomClient, Reference
-from tests.support.dcom_service import (
+from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
+from tests.support.dcom.dcom_service import (
     CLSID_WAITING,
     DISPENSER,
     TRANSACTION,

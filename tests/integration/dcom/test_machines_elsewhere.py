@@ -17,8 +17,8 @@ from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.mqac import coclasses
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
-from tests.support.com_objects import ADMINISTRATOR, EVERYBODY, Objects, served_objects, text
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.dcom.com_objects import ADMINISTRATOR, EVERYBODY, Objects, served_objects, text
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
 
 M, Q = ManagementMachineProperty, ManagementQueueProperty
 FAR = r"other\private$\far"

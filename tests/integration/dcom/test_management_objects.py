@@ -14,8 +14,8 @@ from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.testing import private_queue_manager
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     QUEUE,
     STREAM,
@@ -25,7 +25,7 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
 from tests.support.waiting import until
 
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"

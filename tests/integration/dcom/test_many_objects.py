@@ -12,8 +12,8 @@ from rpcqm.config.dcom_section import DcomSection
 from rpcqm.dcom.ping_sets import EXPIRY, GONE, LOOK, PING_PERIOD
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import DcomClient, Reference, orpcthis
-from tests.support.dcom_service import CLSID_WAITING, DISPENSER, DcomService, in_process
+from tests.support.dcom.dcom_client import DcomClient, Reference, orpcthis
+from tests.support.dcom.dcom_service import CLSID_WAITING, DISPENSER, DcomService, in_process
 from tests.support.memory import resident
 
 OBJECTS = 10_000

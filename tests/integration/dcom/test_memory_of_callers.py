@@ -9,8 +9,8 @@ from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.idl.tree import InterfacePointer, OperationDeclaration, Parameter, WireMarshal
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.dcom.object_interfaces import object_interfaces
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     NO,
     QUEUE,
@@ -21,7 +21,7 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
 
 MOST = 1 << 13
 """Octets that one caller may hold in these tests."""

@@ -20,8 +20,8 @@ from rpcqm.codec.types.mqacvalues import (
     MQMSGTRACE,
 )
 from rpcqm.codec.types.mqvalues import VARENUM
-from tests.support.com_objects import Objects, octets, served_objects
-from tests.support.dcom_client import ComError, Reference
+from tests.support.dcom.com_objects import Objects, octets, served_objects
+from tests.support.dcom.dcom_client import ComError, Reference
 
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
 LINEAGE = UUID("00112233-4455-6677-8899-aabbccddeeff")

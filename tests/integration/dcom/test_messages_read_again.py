@@ -10,8 +10,8 @@ from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     NO,
     QUEUE,
     STREAM,
@@ -23,7 +23,7 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ComError, Reference
+from tests.support.dcom.dcom_client import ComError, Reference
 
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
 ENHANCED = "Microsoft Enhanced Cryptographic Provider, v1.0"

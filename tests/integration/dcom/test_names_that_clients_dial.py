@@ -10,8 +10,8 @@ from rpcqm.codec.types.dcom import LocationInfoData
 from rpcqm.dcom.called_names import MOST_NAMES
 from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.testing import PrivateQueueManager
-from tests.support import dcom_client
-from tests.support.dcom_client import ENABLED, DcomClient, served
+from tests.support.dcom import dcom_client
+from tests.support.dcom.dcom_client import ENABLED, DcomClient, served
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 IID = object_interfaces()["IMSMQMessage4"].iid

@@ -7,9 +7,9 @@ import pytest
 from rpcqm.base.errors import HResult
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from tests.support import clsids
-from tests.support.com_objects import NO, STREAM, Objects, number, served_objects
-from tests.support.dcom_client import ComError, Reference
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import NO, STREAM, Objects, number, served_objects
+from tests.support.dcom.dcom_client import ComError, Reference
 
 V = VARENUM
 BEYOND = [

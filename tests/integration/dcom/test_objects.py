@@ -27,7 +27,7 @@ from rpcqm.dcom.ping_sets import OR_INVALID_OID, OR_INVALID_SET
 from rpcqm.dcom.resolver import OR_INVALID_OXID
 from rpcqm.rpc.security.context import CONNECT, PKT_INTEGRITY, PKT_PRIVACY
 from rpcqm.testing import PrivateQueueManager
-from tests.support.dcom_client import ComError, DcomClient, Reference, orpcthis, served
+from tests.support.dcom.dcom_client import ComError, DcomClient, Reference, orpcthis, served
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 FACTORY = "IClassFactory"

@@ -16,8 +16,8 @@ from rpcqm.codec.types.dcom import (
 )
 from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.testing import PrivateQueueManager
-from tests.support.clsids import MSMQ_MESSAGE
-from tests.support.dcom_client import ENABLED, DcomClient, orpcthis, served
+from tests.support.dcom.clsids import MSMQ_MESSAGE
+from tests.support.dcom.dcom_client import ENABLED, DcomClient, orpcthis, served
 
 NEWEST = "IMSMQMessage4"
 OUTSIDE = "2001:db8::7"

@@ -14,9 +14,9 @@ from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD
-from tests.support.com_objects import NO, QUEUE, YES, Objects, number, served_objects
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
-from tests.support.directories import (
+from tests.support.dcom.com_objects import NO, QUEUE, YES, Objects, number, served_objects
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.qm.directories import (
     DIRECTORY,
     OWN_QUEUE,
     THEIR_QUEUE,

@@ -12,7 +12,7 @@ from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD
-from tests.support.com_objects import (
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     NO,
     YES,
@@ -21,8 +21,8 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
-from tests.support.directories import DIRECTORY, OWN_QUEUE, THEIR_QUEUE, write_directory
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.qm.directories import DIRECTORY, OWN_QUEUE, THEIR_QUEUE, write_directory
 
 OWN, THEIRS = f"PUBLIC={OWN_QUEUE}", f"PUBLIC={THEIR_QUEUE}"
 TYPE = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"

@@ -15,7 +15,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
-from tests.support.com_objects import (
+from tests.support.dcom.com_objects import (
     NO,
     QUEUE,
     STREAM,
@@ -26,7 +26,7 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ALICE, ENABLED, ComError, DcomClient, Reference
+from tests.support.dcom.dcom_client import ALICE, ENABLED, ComError, DcomClient, Reference
 from tests.support.waiting import until
 
 POINT = "MQAC-IMSMQQueue4-"

@@ -14,8 +14,8 @@ from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
-from tests.support.com_objects import Objects, number, served_objects, text
-from tests.support.dcom_client import ENABLED, ComError, Reference
+from tests.support.dcom.com_objects import Objects, number, served_objects, text
+from tests.support.dcom.dcom_client import ENABLED, ComError, Reference
 
 HERE, THERE = r"DIRECT=OS:.\private$\far", r"DIRECT=OS:other\private$\far"
 RECEIVE, PEEK = int(QueueAccessType.RECEIVE_ACCESS), int(QueueAccessType.PEEK_ACCESS)

@@ -18,8 +18,8 @@ from rpcqm.codec.types.oautvalues import (
     DISPATCH_PROPERTYGET,
     DISPATCH_zeroVarResult,
 )
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     QUEUE,
     STREAM,
     Objects,
@@ -28,7 +28,7 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ComError, Reference
+from tests.support.dcom.dcom_client import ComError, Reference
 from tests.support.waiting import until
 
 RECEIVE, PEEK, SEND = (

@@ -8,8 +8,8 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqacvalues import MQMSGCLASS
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     NO,
     QUEUE,
@@ -18,7 +18,7 @@ from tests.support.com_objects import (
     number,
     served_objects,
 )
-from tests.support.dcom_client import DcomClient
+from tests.support.dcom.dcom_client import DcomClient
 
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
 ORDERS = FormatName.of_path(PathName.parse(QUEUE))

@@ -28,9 +28,9 @@ from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import clsids
 from tests.support.certificates import certificate_of
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     QUEUE,
     STREAM,
@@ -39,9 +39,9 @@ from tests.support.com_objects import (
     create_queue,
     octets,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
-from tests.support.directories import network_directory
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
 from tests.support.ports import reserved_ports
+from tests.support.qm.directories import network_directory
 from tests.support.waiting import until
 
 SEND = pytest.mark.conformance("MQAC-IMSMQMessage4-54-Send")

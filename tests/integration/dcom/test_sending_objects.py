@@ -13,8 +13,8 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqvalues import MQMSG_DEADLETTER, MQMSG_JOURNAL, VARENUM, QueueAccessType
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     QUEUE,
     STREAM,
@@ -24,7 +24,7 @@ from tests.support.com_objects import (
     octets,
     served_objects,
 )
-from tests.support.dcom_client import ComError, DcomClient, Reference
+from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
 from tests.support.waiting import until
 
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"

@@ -14,7 +14,7 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import private_queue_manager
 from tests.support.certificates import certificate_of
-from tests.support.com_objects import (
+from tests.support.dcom.com_objects import (
     QUEUE,
     Objects,
     add_accounts,
@@ -22,7 +22,7 @@ from tests.support.com_objects import (
     octets,
     served_objects,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient
 from tests.support.waiting import until
 
 MACHINE = """

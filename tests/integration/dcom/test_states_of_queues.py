@@ -14,8 +14,8 @@ from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
 from rpcqm.testing import private_queue_manager
-from tests.support import clsids
-from tests.support.com_objects import (
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import (
     ADMINISTRATOR,
     EVERYBODY,
     QUEUE,
@@ -25,8 +25,8 @@ from tests.support.com_objects import (
     served_objects,
     text,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, Reference
-from tests.support.http_server import RunningHttpServer, serving_http
+from tests.support.dcom.dcom_client import ENABLED, ComError, DcomClient, Reference
+from tests.support.http.http_server import RunningHttpServer, serving_http
 from tests.support.waiting import until
 
 P = ManagementQueueProperty

@@ -13,8 +13,8 @@ from rpcqm.codec.types.dcom import SimplePingRequest
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.oaut import DISPPARAMS
 from rpcqm.codec.types.oautvalues import DISPATCH_METHOD
-from tests.support.com_objects import Objects, number, served_objects
-from tests.support.dcom_client import ENABLED, ComError, Reference
+from tests.support.dcom.com_objects import Objects, number, served_objects
+from tests.support.dcom.dcom_client import ENABLED, ComError, Reference
 
 MOST = 3
 CONFIGURATION = ENABLED.replace("true", f"true\nwaiting_calls_per_caller = {MOST}", 1)

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.support.com_objects import ADMINISTRATOR, Objects, served_objects
-from tests.support.dcom_client import DcomClient
+from tests.support.dcom.com_objects import ADMINISTRATOR, Objects, served_objects
+from tests.support.dcom.dcom_client import DcomClient
+from tests.support.dcom.windows_objects import OWN, Asked
 from tests.support.waiting import until
-from tests.support.windows_objects import OWN, Asked
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rpcqm.cli.main import build_parser
-from tests.support.command_server import quick_commands
-from tests.support.documents import PAGES, ROOT, agrees, blocks, steps, translations
-from tests.support.story import Story, StoryFailedError, is_over_http, machines_of
+from tests.support.cli.command_server import quick_commands
+from tests.support.cli.documents import PAGES, ROOT, agrees, blocks, steps, translations
+from tests.support.cli.story import Story, StoryFailedError, is_over_http, machines_of
 
 STORIES = [page for page in PAGES if steps(page)]
 NEEDS_MORE = re.compile(

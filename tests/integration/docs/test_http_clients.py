@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.documents import ROOT
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.cli.documents import ROOT
 
 TEXT = (ROOT / "docs" / "http-clients.md").read_text("utf-8")
 PROGRAMS = dict(re.findall(r"(?ms)^```([a-z-]+)\n(.*?)^```", TEXT))

@@ -12,8 +12,8 @@ import pytest
 
 from rpcqm.client.mq import DATA_DIR
 from rpcqm.testing import private_queue_manager
-from tests.support.command_server import quick_commands
-from tests.support.documents import ROOT
+from tests.support.cli.command_server import quick_commands
+from tests.support.cli.documents import ROOT
 
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 ELSEWHERE = r"DIRECT=OS:nowhere.invalid\private$\orders"

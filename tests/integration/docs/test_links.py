@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.documents import PAGES, ROOT, prose
+from tests.support.cli.documents import PAGES, ROOT, prose
 
 OTHERS = (ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
 ALL = (*PAGES, *OTHERS)

@@ -9,7 +9,7 @@ import pytest
 
 from rpcqm.client.mq import DATA_DIR
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.documents import ROOT
+from tests.support.cli.documents import ROOT
 
 TEXT = (ROOT / "docs" / "dotnet.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", TEXT, re.DOTALL)

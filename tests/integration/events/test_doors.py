@@ -29,14 +29,14 @@ from rpcqm.operations.trail import EventKind
 from rpcqm.qm.message_counts import DEAD_LETTERS, GONE, UNKNOWN
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.srmp.message_types import MessageType
-from tests.support.event_hands import (
+from tests.support.qm.event_hands import (
     DONE,
     HANDS,
     REFUSED,
     after_a_deletion,
     peeking_purges,
 )
-from tests.support.event_world import (
+from tests.support.qm.event_world import (
     AWAY,
     OPEN,
     SHUT,

@@ -14,17 +14,17 @@ import pytest
 
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.testing import private_queue_manager
-from tests.support.binary_stranger import BinaryStranger
-from tests.support.dependent_client import (
+from tests.support.binary.binary_stranger import BinaryStranger
+from tests.support.ports import ports_of
+from tests.support.qm.event_world import AWAY, SETTINGS, Subject, World, opened_world
+from tests.support.qm.restarting_service import BOSS, RestartingService, restarting_service
+from tests.support.rpc.dependent_client import (
     RECEIVE_ACCESS,
     SEND_ACCESS,
     Client,
     receiving_buffer,
 )
-from tests.support.event_world import AWAY, SETTINGS, Subject, World, opened_world
-from tests.support.ports import ports_of
-from tests.support.remote_reader import NACK, Reader
-from tests.support.restarting_service import BOSS, RestartingService, restarting_service
+from tests.support.rpc.remote_reader import NACK, Reader
 from tests.support.waiting import until
 
 TABLE = tomllib.loads(Path(__file__).with_name("restarts.toml").read_text("utf-8"))

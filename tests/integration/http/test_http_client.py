@@ -14,8 +14,8 @@ from rpcqm.http.exchange import HttpResponse
 from rpcqm.http.tls import client_context, server_context
 from tests.support.certificates import write_tls_files
 from tests.support.clock import SimulatedClock
-from tests.support.http_server import RunningHttpServer, serving_http
-from tests.support.listeners import listening
+from tests.support.http.http_server import RunningHttpServer, serving_http
+from tests.support.rpc.listeners import listening
 
 HEADERS = (
     ("Content-Type", "multipart/related; boundary=x"),

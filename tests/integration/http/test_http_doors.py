@@ -14,7 +14,7 @@ import pytest
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
 from tests.support.certificates import write_tls_files
-from tests.support.listeners import listening
+from tests.support.rpc.listeners import listening
 from tests.support.waiting import until
 
 ENVELOPE = b"<Envelope/>"

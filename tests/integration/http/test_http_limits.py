@@ -11,7 +11,7 @@ from rpcqm.base.admission import Admission
 from rpcqm.http.limits import STEP, HttpLimits
 from rpcqm.http.tls import server_context
 from tests.support.certificates import write_tls_files
-from tests.support.http_server import RunningHttpServer, answers, serving_http, until_closed
+from tests.support.http.http_server import RunningHttpServer, answers, serving_http, until_closed
 
 
 def holds(running: RunningHttpServer, octets: int) -> bool:

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from rpcqm.http.exchange import HttpResponse
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES, HttpLimits
-from tests.support.http_server import RunningHttpServer, answers, serving_http, until_closed
+from tests.support.http.http_server import RunningHttpServer, answers, serving_http, until_closed
 
 HEAD = b"POST /msmq/q HTTP/1.1\r\nHost: h\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

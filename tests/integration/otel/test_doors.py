@@ -12,10 +12,10 @@ import pytest
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.testing import private_queue_manager
-from tests.support import clsids
-from tests.support.collector import Collector, TakenSpan, collecting
-from tests.support.com_objects import NO, STREAM, Objects, number, served_objects
-from tests.support.dcom_client import ENABLED, Reference
+from tests.support.api.collector import Collector, TakenSpan, collecting
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import NO, STREAM, Objects, number, served_objects
+from tests.support.dcom.dcom_client import ENABLED, Reference
 from tests.support.ports import reserved_port
 from tests.support.waiting import until
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from rpcqm.qm import shadow
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
-from tests.support.collector import Collector, TakenSpan, collecting
+from tests.support.api.collector import Collector, TakenSpan, collecting
 from tests.support.waiting import until
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rpcqm.pipeline.session import spark_session
-from tests.support.spark_cluster import QUICK_START
+from tests.support.pipeline.spark_cluster import QUICK_START
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rpcqm.capture.unsealing.accounts import read_accounts
-from tests.support import pipeline_programs
 from tests.support.accounts import PASSWORD
-from tests.support.analysed import calls_of
-from tests.support.spark_cluster import SPARK, SparkCluster
+from tests.support.capture.analysed import calls_of
+from tests.support.pipeline import pipeline_programs
+from tests.support.pipeline.spark_cluster import SPARK, SparkCluster
 
 pytestmark = pytest.mark.soak
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"

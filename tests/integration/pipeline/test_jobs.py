@@ -16,9 +16,9 @@ from rpcqm.pipeline.flow_index import exact, misread, plan
 from rpcqm.pipeline.splitting import claimed
 from rpcqm.pipeline.tables import table
 from tests.support.accounts import PASSWORD
-from tests.support.analysed import calls_of
-from tests.support.captures import pcapng
-from tests.support.traffic import traffic
+from tests.support.capture.analysed import calls_of
+from tests.support.capture.captures import pcapng
+from tests.support.capture.traffic import traffic
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 FILES = ("wine-none.pcapng", "impacket-privacy.pcapng", "srmp.pcapng")

@@ -13,7 +13,7 @@ from rpcqm.client.names import format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.pipeline.queue_source import correlation_of
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
-from tests.support.srmp_text import message
+from tests.support.srmp.srmp_text import message
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from rpcqm.rpc import pdu
 from tests.support.accounts import TestAccounts
-from tests.support.probe import ProbeHandlers, ProbeInterface, alter, bind, request
-from tests.support.rpc_server import RunningServer, serving
-from tests.support.rpc_sockets import raw, read_all, read_pdu
+from tests.support.rpc.probe import ProbeHandlers, ProbeInterface, alter, bind, request
+from tests.support.rpc.rpc_server import RunningServer, serving
+from tests.support.rpc.rpc_sockets import raw, read_all, read_pdu
 
 FAULT, NAK = pdu.Fault, pdu.BindNak
 

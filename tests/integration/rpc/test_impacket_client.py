@@ -14,8 +14,8 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.security.context import PKT_PRIVACY
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import OTHER, PROBE, ProbeHandlers, ProbeInterface
-from tests.support.rpc_server import RunningServer, serving
+from tests.support.rpc.probe import OTHER, PROBE, ProbeHandlers, ProbeInterface
+from tests.support.rpc.rpc_server import RunningServer, serving
 
 LEVELS = [1, 2, 4, 5, 6]
 

@@ -27,12 +27,12 @@ from rpcqm.rpc.security.context import (
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.security.spnego import SpnegoCredentials
-from tests.support import secured
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.impacket_probe import impacket_with_ticket
-from tests.support.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
-from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest, Rig
-from tests.support.rpc_server import RunningServer, serving
+from tests.support.rpc import secured
+from tests.support.rpc.impacket_probe import impacket_with_ticket
+from tests.support.rpc.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
+from tests.support.rpc.probe import ProbeHandlers, ProbeInterface, ProbeRequest, Rig
+from tests.support.rpc.rpc_server import RunningServer, serving
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 

@@ -10,10 +10,10 @@ from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.limits import Limits
 from tests.support.memory import resident
-from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeResponse, bind, request
-from tests.support.rpc_server import RunningServer, serving
-from tests.support.rpc_sockets import flood, only_connection, raw, read_all, read_pdu
-from tests.support.sweeping import Sweeping
+from tests.support.rpc.probe import ProbeHandlers, ProbeInterface, ProbeResponse, bind, request
+from tests.support.rpc.rpc_server import RunningServer, serving
+from tests.support.rpc.rpc_sockets import flood, only_connection, raw, read_all, read_pdu
+from tests.support.rpc.sweeping import Sweeping
 
 MIB = 1 << 20
 SWEEP = 1000

@@ -28,15 +28,15 @@ from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.server import RpcServer
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     ProbeHandlers,
     ProbeInterface,
     ProbeRequest,
     ProbeResponse,
     request,
 )
-from tests.support.rpc_server import RunningServer, serving
-from tests.support.rpc_sockets import only_connection, raw, read_all, read_pdu
+from tests.support.rpc.rpc_server import RunningServer, serving
+from tests.support.rpc.rpc_sockets import only_connection, raw, read_all, read_pdu
 
 PROBE: Any = ProbeInterface()
 REMOTE_READ = load("remoteread")

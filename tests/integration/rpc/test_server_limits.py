@@ -17,7 +17,7 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.memory import resident
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     PROBE,
     ProbeHandlers,
     ProbeInterface,
@@ -29,9 +29,9 @@ from tests.support.probe import (
     request,
     split,
 )
-from tests.support.rpc_server import RunningServer, serving
-from tests.support.rpc_sockets import flood, only_connection, raw, read_all, read_pdu
-from tests.support.sweeping import Sweeping
+from tests.support.rpc.rpc_server import RunningServer, serving
+from tests.support.rpc.rpc_sockets import flood, only_connection, raw, read_all, read_pdu
+from tests.support.rpc.sweeping import Sweeping
 
 
 @pytest.fixture

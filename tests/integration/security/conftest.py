@@ -15,9 +15,9 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.security.context import PKT_PRIVACY, Credentials
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.network_caller import NetworkCaller
-from tests.support.probe_server import handlers as handlers
-from tests.support.probe_server import server as server
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.probe_server import handlers as handlers
+from tests.support.rpc.probe_server import server as server
 
 PASSWORDS = {
     "alice": "Passw0rd!",

@@ -15,7 +15,7 @@ from rpcqm.codec.security.descriptor import Ace, AceType, Acl, SecurityDescripto
 from rpcqm.codec.security.identifier import EVERYONE
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program
+from tests.support.api.programs import Program
 
 ILLEGAL = HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR
 LONGEST = 65_535

@@ -9,9 +9,9 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.security.conftest import DEFAULTS, Connect, add_accounts
-from tests.support.dependent_client import Client
-from tests.support.directories import write_directory
-from tests.support.remote_reader import RECEIVE_ACCESS, status_name
+from tests.support.qm.directories import write_directory
+from tests.support.rpc.dependent_client import Client
+from tests.support.rpc.remote_reader import RECEIVE_ACCESS, status_name
 
 REFUSED = "MQ_ERROR_ACCESS_DENIED"
 CALLED = "MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE"

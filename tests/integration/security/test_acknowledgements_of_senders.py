@@ -17,10 +17,10 @@ from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
-from tests.support.dependent_client import SEND_ACCESS, Client
-from tests.support.network_caller import NetworkCaller
-from tests.support.programs import Program
-from tests.support.remote_reader import format_of
+from tests.support.api.programs import Program
+from tests.support.rpc.dependent_client import SEND_ACCESS, Client
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.remote_reader import format_of
 
 OPTIONS = ("--console-port", "0")
 SETTINGS = 'name = "here"\n[security]\nsupporting_server = true\n'

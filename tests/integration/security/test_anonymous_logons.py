@@ -20,10 +20,10 @@ from tests.integration.security.test_callers_who_have_not_logged_on import (
     opened,
     state,
 )
-from tests.support.anonymous_logon import AnonymousCredentials
-from tests.support.callers import Fault
-from tests.support.impacket_ntlm import ImpacketCredentials
-from tests.support.remote_reader import PEEK_ACCESS, RECEIVE_ACCESS, Reader
+from tests.support.rpc.anonymous_logon import AnonymousCredentials
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.impacket_ntlm import ImpacketCredentials
+from tests.support.rpc.remote_reader import PEEK_ACCESS, RECEIVE_ACCESS, Reader
 
 NOBODY = AnonymousCredentials()
 IN_SPNEGO = SpnegoCredentials((NOBODY,))

@@ -10,8 +10,8 @@ from rpcqm.rpc.security.context import PKT_PRIVACY, Handshake, SecurityContext
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import PASSWORDS, Connect, bodies
-from tests.support.network_caller import NetworkCaller
-from tests.support.remote_reader import Reader
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.remote_reader import Reader
 
 SIGNATURE = 16
 AUTH_LEVEL = -SIGNATURE - TRAILER_LENGTH + 1

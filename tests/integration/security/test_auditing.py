@@ -12,8 +12,8 @@ from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.security.conftest import DEFAULTS, PASSWORDS, Connect, add_accounts
-from tests.support.dependent_client import Client, object_of
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.rpc.dependent_client import Client, object_of
 
 AUDIT, OTHER = "S:(AU;SAFA;0x7;;;WD)", "S:(AU;SA;0x1;;;BA)"
 EVERYTHING = "(A;;0x10f003f;;;WD)"

@@ -25,8 +25,8 @@ from rpcqm.codec.types.oautvalues import (
     VT_VARIANT,
 )
 from rpcqm.testing import PrivateQueueManager
-from tests.support.clsids import MSMQ_MESSAGE
-from tests.support.dcom_client import DcomClient, Reference, orpcthis, served
+from tests.support.dcom.clsids import MSMQ_MESSAGE
+from tests.support.dcom.dcom_client import DcomClient, Reference, orpcthis, served
 
 NEWEST = "IMSMQMessage4"
 MESSAGE = load(f"mqac.{NEWEST}")

@@ -24,10 +24,10 @@ from tests.integration.security.conftest import (
     bodies,
     filled,
 )
-from tests.support.callers import Fault
-from tests.support.dependent_client import Client, open_remote
-from tests.support.every_method import samples
-from tests.support.remote_reader import PEEK_ACCESS, RECEIVE_ACCESS, Reader, status_name
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.dependent_client import Client, open_remote
+from tests.support.rpc.every_method import samples
+from tests.support.rpc.remote_reader import PEEK_ACCESS, RECEIVE_ACCESS, Reader, status_name
 
 OPEN = {
     "R_GetServerPort",

@@ -31,10 +31,10 @@ from rpcqm.codec.security.verifying_keys import EXPONENT_BITS
 from rpcqm.http.client import HttpClient
 from rpcqm.http.tls import client_context, server_context
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.binary.stranger import Stranger, Victim
 from tests.support.certificates import certificate_of, write_tls_files
 from tests.support.clock import SimulatedClock
-from tests.support.http_server import serving_http
-from tests.support.stranger import Stranger, Victim
+from tests.support.http.http_server import serving_http
 from tests.support.waiting import PATIENCE
 
 # With messages, at port 1801.

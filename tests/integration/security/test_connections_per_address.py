@@ -8,8 +8,8 @@ import pytest
 
 from rpcqm.rpc import pdu
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.probe import bind
-from tests.support.rpc_sockets import read_pdu
+from tests.support.rpc.probe import bind
+from tests.support.rpc.rpc_sockets import read_pdu
 
 BOUND = 12
 CONFIGURATION = f"[storage]\nreserve = 1\n[limits]\nconnections_per_address = {BOUND}\n"

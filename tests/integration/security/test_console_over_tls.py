@@ -12,8 +12,8 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
-from tests.support.browser import Browser, one_time_token, open_browser
 from tests.support.certificates import write_tls_files
+from tests.support.console.browser import Browser, one_time_token, open_browser
 from tests.support.waiting import PATIENCE
 
 CONSOLE = ("--console-port", "0")

@@ -8,7 +8,7 @@ import pytest
 
 from rpcqm.console.forms import FORM_BYTES, LOGON_BYTES
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.browser import Browser, open_browser
+from tests.support.console.browser import Browser, open_browser
 from tests.support.waiting import PATIENCE
 
 CONSOLE = ("--console-port", "0")

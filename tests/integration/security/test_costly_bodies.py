@@ -13,12 +13,12 @@ from rpcqm.client import mq
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.bodies.described import LONGEST_DECODED
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import srmp_text
-from tests.support.binary_stranger import BinaryStranger
-from tests.support.browser import open_browser
-from tests.support.costly_bodies import COSTLY
-from tests.support.programs import Program
-from tests.support.srmp_stranger import Stranger
+from tests.support.api.programs import Program
+from tests.support.binary.binary_stranger import BinaryStranger
+from tests.support.codec.costly_bodies import COSTLY
+from tests.support.console.browser import open_browser
+from tests.support.srmp import srmp_text
+from tests.support.srmp.srmp_stranger import Stranger
 
 FREE = 64 * 1024
 LARGE = (4 << 20) - 4096

@@ -29,7 +29,7 @@ from rpcqm.rpc.security.context import CONNECT, PKT_INTEGRITY
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import (
+from tests.support.dcom.dcom_client import (
     ENABLED,
     ComError,
     DcomClient,

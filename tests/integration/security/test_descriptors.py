@@ -13,8 +13,8 @@ import pytest
 from rpcqm.rpc import pdu
 from rpcqm.testing import PrivateQueueManager
 from tests.support.modules import modules_of
-from tests.support.probe import bind
-from tests.support.rpc_sockets import read_pdu
+from tests.support.rpc.probe import bind
+from tests.support.rpc.rpc_sockets import read_pdu
 from tests.support.waiting import PATIENCE
 
 FILES = 256

@@ -23,14 +23,14 @@ from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.packet.enums import MessageClass, PrivacyLevel
 from rpcqm.codec.types import qmcomm2
 from rpcqm.testing import private_queue_manager
-from tests.support.dependent_client import body_in, receiving_buffer, sending_buffer
-from tests.support.stranger import (
+from tests.support.binary.stranger import (
     ALL_ACKNOWLEDGEMENTS,
     HERE,
     Stranger,
     Victim,
     with_security_flags,
 )
+from tests.support.rpc.dependent_client import body_in, receiving_buffer, sending_buffer
 
 BODY = b"nobody on the way may read this"
 ENCRYPTED = 0x20

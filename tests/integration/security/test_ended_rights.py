@@ -19,10 +19,8 @@ from rpcqm.base.errors import MQError
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.passwords import nt_hash
 from rpcqm.testing import PrivateQueueManager
-from tests.support.callers import Fault
-from tests.support.dependent_client import Client
-from tests.support.network_caller import NetworkCaller
-from tests.support.open_rights import (
+from tests.support.api.programs import Program
+from tests.support.qm.open_rights import (
     FIRST,
     NOBODY,
     OPENED,
@@ -37,8 +35,10 @@ from tests.support.open_rights import (
     stream_of,
     world_of,
 )
-from tests.support.programs import Program
-from tests.support.remote_reader import Reader
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.dependent_client import Client
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.remote_reader import Reader
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]

@@ -16,7 +16,7 @@ from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.testing import private_queue_manager
-from tests.support.stranger import HERE, SENT_TIME, Destination, Stranger, Victim
+from tests.support.binary.stranger import HERE, SENT_TIME, Destination, Stranger, Victim
 from tests.support.waiting import PATIENCE
 
 STREAM = "DIRECT=OS:bob\\private$\\stream"

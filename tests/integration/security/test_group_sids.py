@@ -9,7 +9,7 @@ from rpcqm.base.identity import EVERYONE
 from rpcqm.codec.packet.enums import SenderIdentifierType
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.testing import private_queue_manager
-from tests.support.stranger import Stranger, Victim, with_security_flags
+from tests.support.binary.stranger import Stranger, Victim, with_security_flags
 
 ACCOUNT = "S-1-5-21-1-2-3-1001"
 GROUPS = [

@@ -17,16 +17,16 @@ from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import Connect, allow, bodies, filled
-from tests.support.callers import Fault
-from tests.support.dependent_client import (
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.dependent_client import (
     SEND_ACCESS,
     Client,
     object_of,
     open_remote,
     receiving_buffer,
 )
-from tests.support.network_caller import NetworkCaller, RefusedError
-from tests.support.remote_reader import (
+from tests.support.rpc.network_caller import NetworkCaller, RefusedError
+from tests.support.rpc.remote_reader import (
     LOOKUP_RECEIVE_CURRENT,
     LOOKUP_RECEIVE_NEXT,
     LOOKUP_RECEIVE_PREV,

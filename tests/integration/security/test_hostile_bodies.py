@@ -10,8 +10,8 @@ from rpcqm.client import mq
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import dotnet
 from tests.support.bounded import run_bounded
+from tests.support.codec import dotnet
 
 READ_ALL = """
 import json

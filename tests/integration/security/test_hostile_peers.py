@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.browser import open_browser
+from tests.support.api.programs import Program
+from tests.support.console.browser import open_browser
 from tests.support.modules import modules_of
-from tests.support.neighbours import accounts_file, neighbours
-from tests.support.programs import Program
+from tests.support.network.neighbours import accounts_file, neighbours
 
 ADD_BOSS = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
 HOSTILE = """

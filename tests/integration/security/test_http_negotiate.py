@@ -15,7 +15,7 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import write_tls_files
-from tests.support.kdc import SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import SERVICE, Kdc, require_kdc
 from tests.support.waiting import PATIENCE
 
 gssapi = pytest.importorskip("gssapi")

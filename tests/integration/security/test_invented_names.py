@@ -10,13 +10,13 @@ import pytest
 from rpcqm.base.resolver import OWN_THREADS_OF_ONE, THREADS, THREADS_OF_ONE
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import srmp_text
-from tests.support.binary_stranger import BinaryStranger
-from tests.support.directories import MACHINES, network_directory
-from tests.support.invented_names import Resolver, threads
-from tests.support.programs import Program
-from tests.support.srmp_stranger import Stranger as HttpStranger
-from tests.support.srmp_stranger import outgoing
+from tests.support.api.programs import Program
+from tests.support.binary.binary_stranger import BinaryStranger
+from tests.support.qm.directories import MACHINES, network_directory
+from tests.support.qm.invented_names import Resolver, threads
+from tests.support.srmp import srmp_text
+from tests.support.srmp.srmp_stranger import Stranger as HttpStranger
+from tests.support.srmp.srmp_stranger import outgoing
 
 NAMES = 200
 OF_ONE, IN_ALL = 40, 100

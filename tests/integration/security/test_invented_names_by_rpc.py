@@ -15,16 +15,16 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager
-from tests.support import clsids
 from tests.support.accounts import PASSWORD
-from tests.support.callers import Fault
-from tests.support.com_objects import Objects
-from tests.support.dcom_client import ComError, DcomClient, Reference
-from tests.support.dependent_client import SEND_ACCESS, Client
-from tests.support.invented_names import Resolver, threads
-from tests.support.network_caller import NetworkCaller
-from tests.support.remote_reader import CLIENT, Reader, format_of, status_name
-from tests.support.srmp_stranger import outgoing
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import Objects
+from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
+from tests.support.qm.invented_names import Resolver, threads
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.dependent_client import SEND_ACCESS, Client
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.remote_reader import CLIENT, Reader, format_of, status_name
+from tests.support.srmp.srmp_stranger import outgoing
 
 NAMES = 200
 OF_ONE = 40

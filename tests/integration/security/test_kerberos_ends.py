@@ -6,9 +6,9 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
-from tests.support.callers import Fault
-from tests.support.kdc import SERVICE, Kdc, require_kdc
-from tests.support.network_caller import NetworkCaller
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.kdc import SERVICE, Kdc, require_kdc
+from tests.support.rpc.network_caller import NetworkCaller
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 

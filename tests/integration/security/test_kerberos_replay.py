@@ -9,7 +9,7 @@ import pytest
 from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError
 from rpcqm.rpc.security.providers import security_providers
 from tests.support.accounts import TestAccounts
-from tests.support.kdc import SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import SERVICE, Kdc, require_kdc
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 

@@ -25,9 +25,9 @@ from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
-from tests.support.probe import bind, element
-from tests.support.rpc_sockets import read_pdu
-from tests.support.silver_ticket import write_keytab
+from tests.support.rpc.probe import bind, element
+from tests.support.rpc.rpc_sockets import read_pdu
+from tests.support.rpc.silver_ticket import write_keytab
 
 Flag = NegotiateFlags
 PASSWORD = "correct horse battery"

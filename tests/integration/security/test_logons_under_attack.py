@@ -11,10 +11,10 @@ from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import PASSWORDS, bodies
-from tests.support.callers import Fault
-from tests.support.impacket_ntlm import ImpacketCredentials
-from tests.support.network_caller import NetworkCaller, RefusedError
-from tests.support.remote_reader import Reader
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.impacket_ntlm import ImpacketCredentials
+from tests.support.rpc.network_caller import NetworkCaller, RefusedError
+from tests.support.rpc.remote_reader import Reader
 
 PASSWORD = PASSWORDS["victim"]
 

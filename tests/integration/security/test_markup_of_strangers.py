@@ -10,8 +10,8 @@ import pytest
 
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.browser import Answer, Browser, open_browser
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.console.browser import Answer, Browser, open_browser
 
 CONSOLE = ("--console-port", "0")
 PAYLOADS: list[str] = json.loads(

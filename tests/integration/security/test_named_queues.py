@@ -39,17 +39,18 @@ from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import clsids, srmp_text
 from tests.support.accounts import PASSWORD
-from tests.support.binary_stranger import BinaryStranger
-from tests.support.browser import open_browser
+from tests.support.api.programs import Program
+from tests.support.binary.binary_stranger import BinaryStranger
 from tests.support.certificates import certificate_of
-from tests.support.com_objects import Objects
-from tests.support.dcom_client import ComError, DcomClient
-from tests.support.open_rights import as_another_user
-from tests.support.programs import Program
-from tests.support.srmp_stranger import Stranger
-from tests.support.srmp_text import Elements
+from tests.support.console.browser import open_browser
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import Objects
+from tests.support.dcom.dcom_client import ComError, DcomClient
+from tests.support.qm.open_rights import as_another_user
+from tests.support.srmp import srmp_text
+from tests.support.srmp.srmp_stranger import Stranger
+from tests.support.srmp.srmp_text import Elements
 
 TABLE = tomllib.loads(Path(__file__).with_name("named_queues.toml").read_text("utf-8"))
 ROWS: list[dict[str, str]] = TABLE["row"]

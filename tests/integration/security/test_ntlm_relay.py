@@ -22,10 +22,10 @@ from rpcqm.rpc.security.ntlm_messages import MIC, AvId, with_integrity_code
 from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD
-from tests.support.impacket_ntlm import ImpacketCredentials
-from tests.support.probe import ProbeHandlers
-from tests.support.probe_server import call
-from tests.support.relayed import (
+from tests.support.rpc.impacket_ntlm import ImpacketCredentials
+from tests.support.rpc.probe import ProbeHandlers
+from tests.support.rpc.probe_server import call
+from tests.support.rpc.relayed import (
     VICTIMS,
     Attack,
     RelayedCredentials,
@@ -35,7 +35,7 @@ from tests.support.relayed import (
     without_code,
     without_pair,
 )
-from tests.support.rpc_server import RunningServer
+from tests.support.rpc.rpc_server import RunningServer
 
 Flag = NegotiateFlags
 

@@ -14,10 +14,10 @@ from rpcqm.testing import PrivateQueueManager
 from tests.fuzz import captures
 from tests.fuzz.mutation import mutated, mutated_stream
 from tests.integration.security.conftest import Connect, allow, bodies, filled
-from tests.support.binary_stranger import BinaryStranger
-from tests.support.callers import Fault
-from tests.support.network_caller import NetworkCaller
-from tests.support.rpc_sockets import read_all
+from tests.support.binary.binary_stranger import BinaryStranger
+from tests.support.rpc.callers import Fault
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.rpc_sockets import read_all
 
 STREAMS = 120
 EVERYBODY = "D:(A;;0xF003F;;;WD)(A;;0xF003F;;;AN)"

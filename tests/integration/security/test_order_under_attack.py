@@ -13,9 +13,9 @@ from rpcqm.rpc.fragment import fragments
 from rpcqm.rpc.pdu import REQUEST_BODY, SyntaxId
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import Connect, bodies, fill
-from tests.support.callers import Fault, PendingCall
-from tests.support.network_caller import NetworkCaller
-from tests.support.remote_reader import INFINITE, Reader, body_of
+from tests.support.rpc.callers import Fault, PendingCall
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.remote_reader import INFINITE, Reader, body_of
 
 SHORT = 80
 """Octets of a fragment: a header, a trailer, and a part of what most requests have."""

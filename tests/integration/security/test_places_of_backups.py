@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.programs import Program, Told
+from tests.support.api.programs import Program, Told
 
 BOSS = ("user", "add", "boss", "--group", "administrators", "--password-stdin")
 

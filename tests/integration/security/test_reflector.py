@@ -10,7 +10,7 @@ import pytest
 from rpcqm.config import Configuration
 from rpcqm.qm.acknowledgement_queues import QUEUES_OF_ONE_SOURCE
 from rpcqm.testing import private_queue_manager
-from tests.support.stranger import ALL_ACKNOWLEDGEMENTS, Stranger, Victim
+from tests.support.binary.stranger import ALL_ACKNOWLEDGEMENTS, Stranger, Victim
 
 MESSAGES = 300
 QUEUES_TO_KNOWN_HOSTS = Configuration().limits.outgoing_queues_per_source

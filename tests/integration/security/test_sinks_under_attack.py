@@ -18,9 +18,9 @@ from rpcqm.codec.types.oautvalues import VT_BSTR
 from rpcqm.mqac.coclasses import MSMQ_EVENT
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.server import RpcServer
-from tests.support.com_objects import Objects, served_objects
-from tests.support.com_sink import ComSink
-from tests.support.dcom_client import Reference
+from tests.support.dcom.com_objects import Objects, served_objects
+from tests.support.dcom.com_sink import ComSink
+from tests.support.dcom.dcom_client import Reference
 from tests.support.loop_thread import LoopThread
 
 EVENTS = UUID("d7d6e078-dccd-11d0-aa4b-0060970debae")

@@ -19,9 +19,9 @@ from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
 from rpcqm.rpc.security.spnego import KERBEROS, NTLM, SpnegoInitiator
 from rpcqm.rpc.security.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
 from tests.support.accounts import PASSWORD
-from tests.support.probe import ProbeHandlers
-from tests.support.probe_server import call
-from tests.support.rpc_server import RunningServer
+from tests.support.rpc.probe import ProbeHandlers
+from tests.support.rpc.probe_server import call
+from tests.support.rpc.rpc_server import RunningServer
 
 Change = Callable[[Any], None]
 

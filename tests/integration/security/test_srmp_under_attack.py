@@ -11,11 +11,11 @@ import pytest
 
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import srmp_text
 from tests.support.memory import processor_seconds
-from tests.support.srmp_signatures import rsa_key, signature
-from tests.support.srmp_stranger import Stranger, Trap, outgoing
-from tests.support.srmp_text import Elements, Post
+from tests.support.srmp import srmp_text
+from tests.support.srmp.srmp_signatures import rsa_key, signature
+from tests.support.srmp.srmp_stranger import Stranger, Trap, outgoing
+from tests.support.srmp.srmp_text import Elements, Post
 from tests.support.waiting import PATIENCE
 
 ELSEWHERE = "127.0.0.2"

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from rpcqm.testing import private_queue_manager
-from tests.support.stranger import Destination, Stranger, Victim
+from tests.support.binary.stranger import Destination, Stranger, Victim
 
 THIEF = "127.0.0.2"
 

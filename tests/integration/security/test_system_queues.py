@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.testing import private_queue_manager
-from tests.support.stranger import ALL_ACKNOWLEDGEMENTS, HERE, Stranger, Victim
+from tests.support.binary.stranger import ALL_ACKNOWLEDGEMENTS, HERE, Stranger, Victim
 
 OWN = {
     "PRIVATE$\\order_queue$": MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,

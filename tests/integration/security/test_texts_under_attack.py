@@ -11,8 +11,8 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.rpc import pdu
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.security.conftest import DEFAULTS
-from tests.support.network_caller import NetworkCaller
-from tests.support.remote_reader import Reader
+from tests.support.rpc.network_caller import NetworkCaller
+from tests.support.rpc.remote_reader import Reader
 
 CLEAR_SCREEN = "\x1b[2J\x1b]0;owned\x07"
 HIDDEN = [CLEAR_SCREEN, "line\nbreak", "\x9b31m", "right\u202eto left"]

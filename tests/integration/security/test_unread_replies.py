@@ -5,7 +5,7 @@ from pathlib import Path
 from rpcqm.client import mq
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import Connect
-from tests.support.remote_reader import INFINITE, PEEK_ACCESS, PEEK_CURRENT, Reader
+from tests.support.rpc.remote_reader import INFINITE, PEEK_ACCESS, PEEK_CURRENT, Reader
 from tests.support.waiting import until
 
 PEEKS, OCTETS = 400, 600_000

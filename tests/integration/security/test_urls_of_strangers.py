@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import srmp_text
-from tests.support.srmp_stranger import Stranger, Trap, outgoing
-from tests.support.srmp_text import Elements
+from tests.support.srmp import srmp_text
+from tests.support.srmp.srmp_stranger import Stranger, Trap, outgoing
+from tests.support.srmp.srmp_text import Elements
 from tests.support.waiting import PATIENCE
 
 ORDERS = "http://victim/msmq/private$/orders"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.network_processes import HTTP, run_seed
+from tests.support.network.network_processes import HTTP, run_seed
 
 KILLS, MESSAGES = 2, 150
 """Each of the two dies once; `scripts/soak network --http` goes on for longer."""

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.srmp_stranger import Stranger
-from tests.support.srmp_text import SOURCE, Elements, durable, in_stream, message
+from tests.support.srmp.srmp_stranger import Stranger
+from tests.support.srmp.srmp_text import SOURCE, Elements, durable, in_stream, message
 
 TAKEN = 200
 MSMQ = (

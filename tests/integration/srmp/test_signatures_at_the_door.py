@@ -15,7 +15,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.srmp_signatures import (
+from tests.support.srmp.srmp_signatures import (
     Key,
     certificate,
     dsa_key,
@@ -24,8 +24,8 @@ from tests.support.srmp_signatures import (
     signature,
     signed_info,
 )
-from tests.support.srmp_stranger import Stranger
-from tests.support.srmp_text import SOURCE, Elements, attaching, durable, receipt
+from tests.support.srmp.srmp_stranger import Stranger
+from tests.support.srmp.srmp_text import SOURCE, Elements, attaching, durable, receipt
 
 RULE = pytest.mark.conformance("MQSRM-rule-3.1.5.1.6.1")
 ELEMENTS = pytest.mark.conformance(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.project.windows_check import answers_here, module
 from tests.support.waiting import until
-from tests.support.windows_check import answers_here, module
 
 SERVED = "http_port = 0\n"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.forked_commands import started_from_nothing
+from tests.support.cli.forked_commands import started_from_nothing
 
 RPCQM = (sys.executable, "-m", "rpcqm")
 WAYS = (contextlib.nullcontext, started_from_nothing)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.browser import open_browser
-from tests.support.chromium import PROGRAMS, Person, person
+from tests.support.console.browser import open_browser
+from tests.support.console.chromium import PROGRAMS, Person, person
 
 AXE = Path(__file__).parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
 

@@ -8,7 +8,7 @@ import pytest
 
 from rpcqm.pipeline.html import Report
 from rpcqm.testing import PrivateQueueManager
-from tests.support.chromium import NARROW, WIDE, Person
+from tests.support.console.chromium import NARROW, WIDE, Person
 
 PAYLOADS: list[str] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "markup.json").read_text("utf-8")

@@ -9,8 +9,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.chromium import NARROW, Person
-from tests.support.programs import Program
+from tests.support.api.programs import Program
+from tests.support.console.chromium import NARROW, Person
 from tests.support.waiting import until
 
 MARKED = "return String(getSelection())"

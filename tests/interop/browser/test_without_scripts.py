@@ -1,7 +1,7 @@
 """Without scripts every page can be read, and every form works."""
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.chromium import Person
+from tests.support.console.chromium import Person
 
 SCRIPTS = False
 

@@ -7,7 +7,7 @@ import pytest
 
 from rpcqm.base.hresult import HResult
 from tests.support.accounts import PASSWORD
-from tests.support.namespace import Namespace
+from tests.support.network.namespace import Namespace
 from tests.support.served import ServedQueueManager
 
 PROGRAMS = ("node",)

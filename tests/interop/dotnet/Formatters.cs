@@ -2,7 +2,7 @@
 //   write FORMATTER VALUE        ->  BODY-TYPE OCTETS
 //   read FORMATTER TYPE OCTETS   ->  VALUE
 // and "error MESSAGE" for what a formatter refuses. Octets are hexadecimal, and so are texts, in
-// UTF-16; tests/support/dotnet_values.py says how values are written.
+// UTF-16; tests/support/codec/dotnet_values.py says how values are written.
 // FORMATTER is xml, binary, activex, or windows: what XmlMessageFormatter of .NET Framework does
 // with the same reader of XML, which takes line ends and control characters as they are.
 using System;

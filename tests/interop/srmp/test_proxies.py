@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.http_proxies import (
+from tests.support.http.http_proxies import (
     Tls,
     haproxy,
     nginx,

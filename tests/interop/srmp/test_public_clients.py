@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support import http_clients, srmp_text
-from tests.support.srmp_text import Elements, Post
+from tests.support.http import http_clients
+from tests.support.srmp import srmp_text
+from tests.support.srmp.srmp_text import Elements, Post
 
 PostAll = Callable[[PrivateQueueManager, list[Post]], list[int]]
 

@@ -16,9 +16,9 @@ from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.fast.doors.api_requests import HEADS, LONGEST_HEAD, OF_HEAD
 from rpcqm.qm.shadow import Shadow
-from tests.support.api_twins import MESSAGES, RECEIVE, ApiHalf, ApiTwins, Asked, api_twins
-from tests.support.callers import ADMINISTRATOR
+from tests.support.api.api_twins import MESSAGES, RECEIVE, ApiHalf, ApiTwins, Asked, api_twins
 from tests.support.queue_manager import MEMORY
+from tests.support.rpc.callers import ADMINISTRATOR
 
 HEADERS: tuple[dict[str, str], ...] = (
     {},

@@ -15,7 +15,7 @@ from rpcqm.console.application import Console, ConsoleSettings
 from rpcqm.console.forms import TYPE
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.service.console_server import LogOns
-from tests.support.api_twins import PEER, ApiHalf
+from tests.support.api.api_twins import PEER, ApiHalf
 
 HOST = "127.0.0.1:15680"
 API = [

@@ -26,9 +26,9 @@ from rpcqm.qm.lease_bounds import BYTES_AT_ONCE
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
-from tests.support.callers import ADMINISTRATOR
-from tests.support.costly_bodies import COSTLY
+from tests.support.codec.costly_bodies import COSTLY
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR
 
 ORDERS = format_name("orders")
 MANY = 40

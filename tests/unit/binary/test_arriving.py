@@ -18,8 +18,8 @@ from rpcqm.codec.packet.fields import QUEUE_MANAGER_ADDRESS
 from rpcqm.codec.packet.internal import OrderAckBody
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.patch import with_session_header
-from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
-from tests.support.binary_peer import ADDRESS, ScriptedPeer
+from tests.support.binary.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
+from tests.support.binary.binary_peer import ADDRESS, ScriptedPeer
 from tests.unit.fast.test_arrival_batches import Sent
 
 NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"

@@ -10,7 +10,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.retry import LONGEST_RETRY, delay_after
 from rpcqm.binary.connection.attempts import PLACES, ConnectionAttempts
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
-from tests.support.binary_pair import Exchanging, exchanging
+from tests.support.binary.binary_pair import Exchanging, exchanging
 from tests.support.clock import SimulatedClock
 
 FIRST = 5_000

@@ -9,7 +9,7 @@ import pytest
 
 from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.adm.directory_object import RoutingLink, Site
-from tests.support.binary_network import Node, Simulation
+from tests.support.binary.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 from tests.unit.binary.test_three_machines import BERLIN, PARIS, ROUTER, directory
 

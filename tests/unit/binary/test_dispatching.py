@@ -14,7 +14,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.message import PacketMessage
-from tests.support.binary_network import Simulation
+from tests.support.binary.binary_network import Simulation
 from tests.support.queue_manager import MEMORY
 
 ALICE, BOB, BERLIN = UUID(int=11), UUID(int=13), UUID(int=21)

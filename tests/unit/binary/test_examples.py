@@ -13,8 +13,8 @@ from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.internal import PingPacket
+from tests.support.binary.sessions import Host
 from tests.support.clock import SimulatedClock
-from tests.support.sessions import Host
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "packets"
 

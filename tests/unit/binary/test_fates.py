@@ -8,8 +8,8 @@ from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
-from tests.support.binary_network import Node
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_network import Node
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 CAROL = "DIRECT=OS:carol\\private$\\orders"
 OTHER = "DIRECT=OS:bob\\private$\\other"

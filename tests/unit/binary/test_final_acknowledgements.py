@@ -12,8 +12,8 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel, QueueShareMode
-from tests.support.binary_network import Node, Simulation
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_network import Node, Simulation
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 from tests.support.queue_manager import MEMORY
 from tests.unit.binary.test_three_machines import directory, private_name
 

@@ -10,7 +10,7 @@ from rpcqm.base.errors import HResult
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.codec.packet.enums import PrivacyLevel
 from rpcqm.codec.types.mqvalues import ConnectionStatus
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 Told = list[tuple[ConnectionStatus, int]]
 UNREACHABLE = int(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE)

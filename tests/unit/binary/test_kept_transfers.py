@@ -14,8 +14,8 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import DeliveryGuarantee
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
-from tests.support.binary_network import Simulation
-from tests.support.binary_peer import ScriptedPeer
+from tests.support.binary.binary_network import Simulation
+from tests.support.binary.binary_peer import ScriptedPeer
 from tests.support.queue_manager import MEMORY
 
 REAL, OTHER = UUID(int=0x9001), UUID(int=0x9002)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.binary.connection import incoming_transfers
-from tests.support.binary_network import Simulation
+from tests.support.binary.binary_network import Simulation
 from tests.support.queue_manager import MEMORY
 
 STREAM = "DIRECT=OS:bob\\private$\\stream"

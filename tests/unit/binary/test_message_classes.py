@@ -15,18 +15,18 @@ from rpcqm.codec.packet.user_message import class_of
 from rpcqm.codec.properties import QueueProperty
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.binary_network import Node, Simulation
-from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging
-from tests.support.callers import ADMINISTRATOR
-from tests.support.dependent_client import (
+from tests.support.binary.binary_network import Node, Simulation
+from tests.support.binary.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging
+from tests.support.queue_manager import MEMORY
+from tests.support.rpc.callers import ADMINISTRATOR
+from tests.support.rpc.dependent_client import (
     RECEIVE_ACCESS,
     Client,
     object_of,
     receiving_buffer,
     served_clients,
 )
-from tests.support.queue_manager import MEMORY
-from tests.support.remote_reader import ACK, Reader, served_remote_read
+from tests.support.rpc.remote_reader import ACK, Reader, served_remote_read
 from tests.unit.binary.test_three_machines import REPORTS, directory, one_site, private_name
 
 BOBS = r"DIRECT=OS:.\private$\{}"

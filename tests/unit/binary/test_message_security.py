@@ -32,7 +32,7 @@ from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType, QueuePrivacyLevel
-from tests.support.binary_network import Node, Simulation
+from tests.support.binary.binary_network import Node, Simulation
 from tests.support.certificates import certificate_of
 from tests.support.queue_manager import MEMORY
 

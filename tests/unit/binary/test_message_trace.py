@@ -8,7 +8,7 @@ import pytest
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm import message_trace
 from rpcqm.qm.message_trace import MessageTrace
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging, packets
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging, packets
 
 
 @pytest.fixture

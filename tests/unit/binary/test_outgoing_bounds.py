@@ -15,7 +15,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm import outgoing_bounds
-from tests.support.binary_network import Node, Simulation
+from tests.support.binary.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 from tests.unit.binary.test_three_machines import REPORTS, directory
 

@@ -12,7 +12,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.internal import EstablishConnectionPacket
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqvalues import ConnectionStatus
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from rpcqm.binary.ping import (
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.internal import PingFlags, PingPacket
 from rpcqm.config.schema import BinarySection
-from tests.support.binary_pair import exchanging
+from tests.support.binary.binary_pair import exchanging
 from tests.support.clock import SimulatedClock
 
 ALICE = UUID(int=1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.binary_network import Simulation
-from tests.support.network_soak import run_seed
+from tests.support.binary.binary_network import Simulation
 from tests.support.queue_manager import MEMORY
+from tests.support.soak.network_soak import run_seed
 
 ORDERS = "DIRECT=OS:bob\\private$\\orders"
 STREAM = "DIRECT=OS:bob\\private$\\stream"

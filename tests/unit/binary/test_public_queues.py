@@ -14,9 +14,9 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import parse_sddl
-from tests.support.administrator import queue_property
-from tests.support.binary_network import Node, Simulation
+from tests.support.binary.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
+from tests.support.rpc.administrator import queue_property
 
 ALICE, BOB, SITE, QUEUE = (UUID(int=number) for number in (11, 13, 21, 41))
 PUBLIC = f"PUBLIC={QUEUE}"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo
-from tests.support.binary_network import Faults
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_network import Faults
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 RETRY = 6_000
 BODIES = [b"one", b"two", b"three"]

@@ -16,8 +16,8 @@ from rpcqm.binary.connection.sequence_numbers import (
 from rpcqm.binary.sequence import identifier_in
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.store.restored import RESTORED_NAME
-from tests.support.binary_network import Node
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_network import Node
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 DAY = 86_400_000
 DEAD = "system$;deadxact"

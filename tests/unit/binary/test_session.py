@@ -16,7 +16,7 @@ from rpcqm.codec.packet.internal import (
     OperatingSystemFlags,
     SessionAckPacket,
 )
-from tests.support.sessions import ALICE, BOB, ORDERS, Host, Pair, packet
+from tests.support.binary.sessions import ALICE, BOB, ORDERS, Host, Pair, packet
 
 PRIVATE = f"PRIVATE={BOB}\\00000010"
 

@@ -17,7 +17,7 @@ from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody, SessionAckPa
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.patch import with_session_header
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
-from tests.support.sessions import ALICE, BOB, Host, Pair, packet
+from tests.support.binary.sessions import ALICE, BOB, Host, Pair, packet
 
 PRIVATE = f"PRIVATE={BOB}\\00000010"
 

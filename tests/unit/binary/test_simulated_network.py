@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.network_holdings import Copy, Holdings
-from tests.support.network_judge import Judge
-from tests.support.network_ledger import Ledger, Letter, Reading
-from tests.support.network_soak import run_seed
-from tests.support.network_world import Destination
+from tests.support.network.network_holdings import Copy, Holdings
+from tests.support.network.network_judge import Judge
+from tests.support.network.network_ledger import Ledger, Letter, Reading
+from tests.support.network.network_world import Destination
+from tests.support.soak.network_soak import run_seed
 
 PATH = "bob\\stream"
 

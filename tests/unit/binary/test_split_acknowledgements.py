@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.binary_network import Faults, Node, Simulation
+from tests.support.binary.binary_network import Faults, Node, Simulation
 
 STREAM = "DIRECT=OS:bob\\private$\\stream"
 BODIES = [b"%d" % number for number in range(12)]

@@ -13,7 +13,7 @@ from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 IDLE = 700
 WINDOW = 64

@@ -32,7 +32,7 @@ from rpcqm.codec.packet.internal import (
 )
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
-from tests.support.binary_network import Node, Simulation
+from tests.support.binary.binary_network import Node, Simulation
 from tests.support.clock import SimulatedClock
 from tests.support.queue_manager import MEMORY
 

@@ -16,10 +16,10 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.qm.quotas import EnqueueRefusedError
-from tests.support.administrator import queue_property
-from tests.support.binary_network import Faults, Node, Simulation
-from tests.support.binary_pair import packets
+from tests.support.binary.binary_network import Faults, Node, Simulation
+from tests.support.binary.binary_pair import packets
 from tests.support.queue_manager import MEMORY
+from tests.support.rpc.administrator import queue_property
 
 ALICE, ROUTER, BOB = UUID(int=11), UUID(int=12), UUID(int=13)
 REPORTS = UUID(int=31)

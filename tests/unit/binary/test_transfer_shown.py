@@ -6,9 +6,9 @@ import pytest
 
 from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty
-from tests.support.administrator import queue_property
-from tests.support.binary_network import Node
-from tests.support.binary_pair import STREAM, Exchanging, exchanging
+from tests.support.binary.binary_network import Node
+from tests.support.binary.binary_pair import STREAM, Exchanging, exchanging
+from tests.support.rpc.administrator import queue_property
 
 HOUR = 3_600_000
 

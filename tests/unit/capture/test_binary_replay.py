@@ -22,7 +22,7 @@ from rpcqm.codec.packet.internal import (
 )
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.user_message import UserMessage
-from tests.support.analysed import calls_of
+from tests.support.capture.analysed import calls_of
 
 CAPTURE = Path(__file__).parents[2] / "vectors" / "captures" / "binary.pcapng"
 EXCHANGES, _ = calls_of(CAPTURE)

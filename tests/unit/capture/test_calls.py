@@ -18,7 +18,7 @@ from rpcqm.capture.file.record import Record
 from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account, read_keytabs
 from rpcqm.client.passwords import nt_hash
 from tests.support.accounts import PASSWORD
-from tests.support.analysed import calls_of
+from tests.support.capture.analysed import calls_of
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 ALICE = parse_account(f"alice:{PASSWORD}")

@@ -28,8 +28,8 @@ from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.report import as_object, line, utc_time
 from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account
 from tests.support.accounts import PASSWORD
-from tests.support.captures import pcap, pcapng
-from tests.support.traffic import spoilt, traffic
+from tests.support.capture.captures import pcap, pcapng
+from tests.support.capture.traffic import spoilt, traffic
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 ALICE = parse_account(f"alice:{PASSWORD}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
 from rpcqm.cli.main import main
-from tests.support.captures import (
+from tests.support.capture.captures import (
     TIME,
     block,
     enhanced,

@@ -15,9 +15,14 @@ from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
 from rpcqm.capture.file.record import Record
 from rpcqm.pipeline.splitting import records_of
-from tests.support.captures import TIME, block, enhanced, pcap, pcapng, pcapng_head, segment
-from tests.support.hostile_captures import Made, made_of_blocks, made_of_records, read_in_ranges
-from tests.support.traffic import hard_traffic
+from tests.support.capture.captures import TIME, block, enhanced, pcap, pcapng, pcapng_head, segment
+from tests.support.capture.hostile_captures import (
+    Made,
+    made_of_blocks,
+    made_of_records,
+    read_in_ranges,
+)
+from tests.support.capture.traffic import hard_traffic
 from tests.unit.capture.test_columnar import compare
 
 FRAMES = [segment(n, bytes([n]) * n) for n in range(7)]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpcqm.capture.file.tcp import WAITING_SEGMENTS
-from tests.support.captures import (
+from tests.support.capture.captures import (
     ACK,
     CLIENT,
     FIN,

@@ -19,9 +19,9 @@ from rpcqm.capture.file.writing import CaptureWriter
 from rpcqm.capture.report import as_object, full, line
 from rpcqm.capture.values import Plain
 from rpcqm.cli.main import main
-from tests.support import srmp_capture
-from tests.support.analysed import calls_of
-from tests.support.srmp_capture import BEGIN, OK, TARGET, sample
+from tests.support.capture.analysed import calls_of
+from tests.support.srmp import srmp_capture
+from tests.support.srmp.srmp_capture import BEGIN, OK, TARGET, sample
 
 CLIENT, SERVER = ("192.0.2.1", 50000), ("192.0.2.2", 8123)
 STREAM = r"2744e4e1-2b48-43e8-b441-42745f280d53\4839986701558349830"

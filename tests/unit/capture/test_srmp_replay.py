@@ -22,8 +22,8 @@ from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope, SrmpRequest
 from rpcqm.srmp.incoming import attributes_of, destination_of
 from rpcqm.srmp.reading import read_request
-from tests.support.analysed import calls_of
-from tests.support.srmp_capture import TARGET
+from tests.support.capture.analysed import calls_of
+from tests.support.srmp.srmp_capture import TARGET
 
 EXCHANGES, _ = calls_of(TARGET)
 POSTS = [each for each in EXCHANGES if isinstance(each, SrmpExchange)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rpcqm.capture.conversation.interfaces import NAMES
 from rpcqm.capture.ndr_fields import stub_fields
 from rpcqm.codec.interface import Operation, TransferSyntax, load
-from tests.support.idl_values import messages
+from tests.support.codec.idl_values import messages
 
 OPERATIONS = [
     pytest.param(operation, id=f"{name}-{operation.name}")

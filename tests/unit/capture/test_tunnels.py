@@ -16,10 +16,10 @@ from rpcqm.capture.frames.ends import Segment
 from rpcqm.capture.frames.octets import Octets
 from rpcqm.capture.frames.walking import MOST_LAYERS, end_of_frame
 from rpcqm.cli.main import main
-from tests.support.analysed import calls_of
-from tests.support.captures import CLIENT, SERVER, Collected, ipv4, ipv6, tcp
-from tests.support.traffic import traffic
-from tests.support.tunnels import (
+from tests.support.capture.analysed import calls_of
+from tests.support.capture.captures import CLIENT, SERVER, Collected, ipv4, ipv6, tcp
+from tests.support.capture.traffic import traffic
+from tests.support.capture.tunnels import (
     LINKS,
     UNREAD,
     WRAPS,

@@ -11,8 +11,8 @@ import pytest
 
 from rpcqm.cli.main import main
 from tests.support.accounts import PASSWORD
-from tests.support.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
-from tests.support.packets import user_message
+from tests.support.capture.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
+from tests.support.codec.packets import user_message
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 NONE, PRIVACY = CAPTURES / "impacket-none.pcapng", CAPTURES / "impacket-privacy.pcapng"

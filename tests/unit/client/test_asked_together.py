@@ -14,7 +14,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty, PropVariant, VarType
 from rpcqm.codec.property_values import ManagementQueueLocation
 from rpcqm.codec.propvariant import propvariant_of
-from tests.support.scripted import Scripted
+from tests.support.rpc.scripted import Scripted
 
 QUEUES = 500
 NAMES = [FormatName.parse(rf"DIRECT=OS:host{number}\private$\orders") for number in range(QUEUES)]

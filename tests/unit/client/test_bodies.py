@@ -27,8 +27,8 @@ from rpcqm.codec.bodies.xml_documents import parse_xml
 from rpcqm.codec.bodies.xml_values import value_of_xml
 from rpcqm.codec.bodies.xml_writing import encode_xml
 from rpcqm.codec.packet.enums import BodyType
-from tests.support import dotnet
-from tests.support.dotnet import END, HEADER, number, text
+from tests.support.codec import dotnet
+from tests.support.codec.dotnet import END, HEADER, number, text
 
 GUID = uuid.UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28")
 MOMENT = datetime.datetime(2024, 2, 29, 12)

@@ -10,7 +10,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.dependent import DependentQueue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor
-from tests.support.scripted import Scripted
+from tests.support.rpc.scripted import Scripted
 
 PATH = r"ELSEWHERE\private$\orders"
 HANDLE = b"an open queue"

@@ -9,7 +9,7 @@ import pytest
 from rpcqm.base.errors import DecodeError, HResult
 from rpcqm.client.dependent import DependentQueue
 from rpcqm.codec.names.format_name import FormatName
-from tests.support.scripted import Scripted
+from tests.support.rpc.scripted import Scripted
 
 NAME = FormatName.parse(r"DIRECT=OS:mail\private$\orders")
 LARGE = 0x7FFF_FFFF

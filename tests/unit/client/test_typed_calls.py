@@ -16,7 +16,7 @@ from rpcqm.codec.interface import load
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types import qmcomm, remoteread
-from tests.support.scripted import Scripted
+from tests.support.rpc.scripted import Scripted
 
 REPEATABLE = """
     R_GetInFlight R_GetMaxDeliveries R_GetOverview R_GetServerPort R_GetWay R_ListAccounts

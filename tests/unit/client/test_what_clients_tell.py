@@ -25,7 +25,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials
-from tests.support.scripted import Scripted
+from tests.support.rpc.scripted import Scripted
 
 NAME = FormatName.parse(r"DIRECT=OS:mail\private$\orders")
 QUEUE, DESCRIPTOR, CURSOR = 11, 22, 33

@@ -13,8 +13,8 @@ from rpcqm.client.bodies import decode_body
 from rpcqm.codec.bodies.budget import BudgetError
 from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
-from tests.support import dotnet
-from tests.support.dotnet import number, text
+from tests.support.codec import dotnet
+from tests.support.codec.dotnet import number, text
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "dotnet" / "binary.txt"
 BODIES = dict(

@@ -11,8 +11,8 @@ from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send, CACTransferBufferV1_u
 from rpcqm.fast.doors.rpc_send import HOLES
 from rpcqm.fast.formats.stub_shapes import MOST_SIZES, StubShape, StubShapes
-from tests.support.idl_values import messages
-from tests.support.stub_shapes import (
+from tests.support.codec.idl_values import messages
+from tests.support.fast.stub_shapes import (
     OPERATIONS,
     SEND,
     SYNTAXES,

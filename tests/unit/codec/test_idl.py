@@ -30,7 +30,7 @@ from rpcqm.codec.idl.tree import (
     Union,
 )
 from rpcqm.codec.interface import load
-from tests.support.idl_text import file_of, loader
+from tests.support.codec.idl_text import file_of, loader
 
 LONG = Integer("long", 4, signed=True)
 WCHAR = Integer("wchar_t", 2, character=True)

@@ -8,9 +8,9 @@ from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import load
 from rpcqm.codec.ndr.compile import Wire
 from rpcqm.codec.ndr.impacket_classes import impacket_module
-from tests.support.idl_values import messages
-from tests.support.impacket_values import from_impacket, to_impacket
-from tests.support.interfaces import INTERFACES
+from tests.support.codec.idl_values import messages
+from tests.support.codec.impacket_values import from_impacket, to_impacket
+from tests.support.codec.interfaces import INTERFACES
 
 OPERATIONS = [
     pytest.param(name, operation, id=f"{name}-{operation.name}")

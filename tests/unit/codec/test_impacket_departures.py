@@ -13,7 +13,7 @@ from impacket.dcerpc.v5 import ndr
 
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.ndr.impacket_classes import impacket_module, module_of
-from tests.support.idl_text import interface_of
+from tests.support.codec.idl_text import interface_of
 
 SMALL_UNION = "typedef union { [case(1)] unsigned char tiny; [case(2)] ; } U;"
 SMALL_CALL = (

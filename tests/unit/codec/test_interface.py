@@ -13,7 +13,7 @@ from rpcqm.codec.interface import TransferSyntax, Value, load
 from rpcqm.codec.ndr.compile import Wire
 from rpcqm.codec.types.remoteread import SectionType, stSrmpSecondSection
 from scripts import stub_files
-from tests.support.idl_text import interface_of
+from tests.support.codec.idl_text import interface_of
 
 NDR, NDR64 = TransferSyntax.NDR, TransferSyntax.NDR64
 

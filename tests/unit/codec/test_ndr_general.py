@@ -14,8 +14,8 @@ from rpcqm.codec.idl.tree import OperationDeclaration, StructureType, Union
 from rpcqm.codec.interface import NULL, Interface, TransferSyntax
 from rpcqm.codec.ndr.classes import class_of
 from rpcqm.codec.ndr.compile import Wire
-from tests.support.idl_text import file_of
-from tests.support.idl_values import messages
+from tests.support.codec.idl_text import file_of
+from tests.support.codec.idl_values import messages
 
 NDR, NDR64 = TransferSyntax.NDR, TransferSyntax.NDR64
 WIRES = [Wire(), Wire(ndr64=True), Wire(big_endian=True), Wire(ms_union=True)]

@@ -18,8 +18,8 @@ from rpcqm.codec.ndr.decode import MAXIMUM_DEPTH
 from rpcqm.codec.types.mqmq import CAPROPVARIANT, PROPVARIANT, PROPVARIANT_varUnion
 from rpcqm.codec.types.mqvalues import VT_NULL, VT_VARIANT, VT_VECTOR
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u, R_QMSetObjectPropertiesRequest
-from tests.support.idl_values import messages
-from tests.support.interfaces import INTERFACES
+from tests.support.codec.idl_values import messages
+from tests.support.codec.interfaces import INTERFACES
 
 OPERATIONS = [
     pytest.param(name, operation, id=f"{name}-{operation.name}")

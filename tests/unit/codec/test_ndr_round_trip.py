@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import load
 from rpcqm.codec.ndr.compile import MessageCodec, Wire
-from tests.support.idl_values import messages
-from tests.support.interfaces import INTERFACES, OF_OBJECTS
+from tests.support.codec.idl_values import messages
+from tests.support.codec.interfaces import INTERFACES, OF_OBJECTS
 
 WIRES = {
     "ndr": Wire(),

@@ -44,7 +44,7 @@ from rpcqm.codec.types.remoteread import (
     R_StartReceiveResponse,
     SectionBuffer,
 )
-from tests.support.idl_text import interface_of
+from tests.support.codec.idl_text import interface_of
 
 NDR, NDR64 = TransferSyntax.NDR, TransferSyntax.NDR64
 BOTH = pytest.mark.parametrize("syntax", TransferSyntax)

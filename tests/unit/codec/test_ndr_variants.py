@@ -31,7 +31,7 @@ from rpcqm.codec.types.mqmq import (
     PROPVARIANT_varUnion,
     QUEUE_FORMAT_u,
 )
-from tests.support.idl_text import interface_of
+from tests.support.codec.idl_text import interface_of
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 GUID_OCTETS = "33221100 5544 7766 8899aabbccddeeff"

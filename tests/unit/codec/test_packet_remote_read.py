@@ -31,7 +31,7 @@ from rpcqm.codec.packet.remote_read import (
 )
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import SectionType
-from tests.support.packets import split_message_packet
+from tests.support.codec.packets import split_message_packet
 
 MESSAGE = MessageAttributes(
     destination_queue_format_name=FormatName.parse(r"DIRECT=OS:host\private$\orders"),

@@ -22,8 +22,8 @@ from rpcqm.fast.doors.rpc_send import HOLES
 from rpcqm.fast.formats.stub_check import value_at
 from rpcqm.fast.formats.stub_shape import MOST_CONSTANT
 from rpcqm.fast.formats.stub_shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape
-from tests.support.idl_values import messages
-from tests.support.stub_shapes import (
+from tests.support.codec.idl_values import messages
+from tests.support.fast.stub_shapes import (
     OPERATIONS,
     SEND,
     SYNTAXES,

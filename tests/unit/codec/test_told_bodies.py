@@ -12,8 +12,8 @@ from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, descri
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.codec.bodies.kinds import MAXIMUM_JSON_DEPTH, kind_and_value, read_body
 from rpcqm.fast.formats.received_json import told_body
-from tests.support import dotnet
-from tests.support.costly_bodies import COSTLY
+from tests.support.codec import dotnet
+from tests.support.codec.costly_bodies import COSTLY
 
 SHORT, SIZES = 64 * 1024, [100, 5_000, 60_000, LONGEST_DECODED]
 MOST_MEMBERS = {"value_type", "value", "body_base64"}

@@ -13,7 +13,7 @@ from rpcqm.console.changes import (
     Changes,
 )
 from rpcqm.console.sessions import Place, Session
-from tests.support.callers import ALICE
+from tests.support.rpc.callers import ALICE
 
 
 def session(name: bytes = b"1") -> Session:

@@ -21,8 +21,8 @@ from rpcqm.console.sessions import (
 )
 from rpcqm.operations.logons import LIFE, MOST_WAITING, LogonOperations
 from rpcqm.operations.operations import Operations
-from tests.support.callers import ADMINISTRATOR, ALICE
 from tests.support.clock import SimulatedClock
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 PLACE = Place("here.localhost:1", 1, secure=False)
 

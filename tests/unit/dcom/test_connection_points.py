@@ -27,10 +27,10 @@ from rpcqm.dcom.connection_points import CONNECTION_LIMIT, LONGEST_REFERENCE, Ev
 from rpcqm.dcom.exporter import ObjectExporter
 from rpcqm.dcom.ping_sets import PING_PERIOD
 from rpcqm.rpc.server import RpcServer
-from tests.support.callers import ALICE
 from tests.support.clock import SimulatedClock
-from tests.support.com_sink import ComSink
+from tests.support.dcom.com_sink import ComSink
 from tests.support.loop_thread import LoopThread
+from tests.support.rpc.callers import ALICE
 
 EVENTS = UUID("d7d6e078-dccd-11d0-aa4b-0060970debae")
 

@@ -25,8 +25,8 @@ from rpcqm.store.errors import StoreFormatError
 from rpcqm.store.migration import FORMAT_KEY, check_format, read_format
 from rpcqm.store.records import Family
 from rpcqm.store.settings import StoreSettings
-from tests.support.binary_network import Simulation
-from tests.support.binary_peer import PEER, ScriptedPeer
+from tests.support.binary.binary_network import Simulation
+from tests.support.binary.binary_peer import PEER, ScriptedPeer
 from tests.support.queue_manager import MEMORY
 
 QUEUES = ("orders", "others", "small", "stream", "nowhere")

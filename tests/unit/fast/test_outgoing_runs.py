@@ -17,8 +17,8 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.store.records import Family
-from tests.support.binary_acceptor import ScriptedAcceptor
-from tests.support.binary_network import Simulation
+from tests.support.binary.binary_acceptor import ScriptedAcceptor
+from tests.support.binary.binary_network import Simulation
 from tests.support.queue_manager import MEMORY
 
 ORDERS, STREAM = "DIRECT=OS:bob\\private$\\orders", "DIRECT=OS:bob\\private$\\stream"

@@ -17,7 +17,7 @@ from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.store.transaction import StoreTransaction
-from tests.support.binary_network import Node
+from tests.support.binary.binary_network import Node
 from tests.unit.fast import test_arrival_batches as arriving
 from tests.unit.fast import test_outgoing_runs as leaving
 

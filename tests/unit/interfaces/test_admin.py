@@ -27,10 +27,10 @@ from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
 from rpcqm.store.backup import restore_backup
-from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
+from tests.support.qm.sending import keep_sending
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import status_name
-from tests.support.sending import keep_sending
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
+from tests.support.rpc.remote_reader import status_name
 
 HASH = bytes(range(16))
 NO_MESSAGE = OBJECTID(Lineage=UUID(int=0), Uniquifier=0)

@@ -17,7 +17,9 @@ from rpcqm.codec.ndr.classes import message
 from rpcqm.codec.ndr.values import Value
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.service import interfaces
-from tests.support.callers import (
+from tests.support.codec.idl_values import messages
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import (
     ADMINISTRATOR,
     Caller,
     CallServer,
@@ -26,11 +28,9 @@ from tests.support.callers import (
     Served,
     shortened,
 )
-from tests.support.dependent_client import SEND_ACCESS, Client, object_of, open_remote
-from tests.support.idl_values import messages
-from tests.support.qm2qm_reader import Qm2QmReader
-from tests.support.queue_manager import SETTINGS, RunningQueueManager
-from tests.support.remote_reader import PEEK_CURRENT, Reader, format_of
+from tests.support.rpc.dependent_client import SEND_ACCESS, Client, object_of, open_remote
+from tests.support.rpc.qm2qm_reader import Qm2QmReader
+from tests.support.rpc.remote_reader import PEEK_CURRENT, Reader, format_of
 
 INTERFACES = ("remoteread", "qmcomm", "qmcomm2", "qm2qm", "qmmgmt")
 SERVED = [

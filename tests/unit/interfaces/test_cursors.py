@@ -14,11 +14,19 @@ from rpcqm.interfaces._remote_proxy import RemoteNumbers
 from rpcqm.qm.remote_reading import PendingRead, RemotelyRead, RemoteReader
 from rpcqm.rpc.limits import Limits
 from rpcqm.service import interfaces
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, CallServer, Served, shortened
-from tests.support.dependent_client import Client, create_remote_cursor, open_remote
-from tests.support.qm2qm_reader import Qm2QmReader
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import PEEK_ACCESS, Reader, status_name
+from tests.support.rpc.callers import (
+    ADMINISTRATOR,
+    ALICE,
+    BOB,
+    Caller,
+    CallServer,
+    Served,
+    shortened,
+)
+from tests.support.rpc.dependent_client import Client, create_remote_cursor, open_remote
+from tests.support.rpc.qm2qm_reader import Qm2QmReader
+from tests.support.rpc.remote_reader import PEEK_ACCESS, Reader, status_name
 
 REFUSED = "MQ_ERROR_INSUFFICIENT_RESOURCES"
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"

@@ -11,10 +11,10 @@ from rpcqm.codec.properties import ManagementQueueProperty as P
 from rpcqm.config.directory import load_directory
 from rpcqm.interfaces import qmmgmt
 from rpcqm.service import interfaces
-from tests.support.administrator import Administrator
-from tests.support.callers import CallServer, Served
-from tests.support.directories import DIRECTORY, OWN_QUEUE, write_directory
+from tests.support.qm.directories import DIRECTORY, OWN_QUEUE, write_directory
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.administrator import Administrator
+from tests.support.rpc.callers import CallServer, Served
 
 PUBLIC = f"PUBLIC={OWN_QUEUE}"
 FOREIGN = DIRECTORY.replace("quota = 4096", "quota = 4096\nforeign = true")

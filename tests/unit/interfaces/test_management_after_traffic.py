@@ -21,11 +21,11 @@ from rpcqm.interfaces import qmmgmt
 from rpcqm.mqac.collection import MSMQCollection
 from rpcqm.mqac.management import MSMQManagement
 from rpcqm.service import interfaces
-from tests.support.binary_network import Node, Simulation
-from tests.support.callers import ADMINISTRATOR, CallServer, Served
-from tests.support.fake_com import call_of
+from tests.support.binary.binary_network import Node, Simulation
+from tests.support.dcom.fake_com import call_of
 from tests.support.queue_manager import MEMORY
-from tests.support.remote_reader import format_of
+from tests.support.rpc.callers import ADMINISTRATOR, CallServer, Served
+from tests.support.rpc.remote_reader import format_of
 
 STREAM = r"DIRECT=OS:bob\private$\stream"
 SECOND = 1_000

@@ -20,11 +20,11 @@ from rpcqm.codec.types.mqmq import (
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u
 from rpcqm.config.directory import load_directory
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ADMINISTRATOR
-from tests.support.dependent_client import Client, served_clients
-from tests.support.directories import LIST, OWN_QUEUE, THEIR_QUEUE, WORKSTATION, write_directory
+from tests.support.qm.directories import LIST, OWN_QUEUE, THEIR_QUEUE, WORKSTATION, write_directory
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
-from tests.support.remote_reader import status_name
+from tests.support.rpc.callers import ADMINISTRATOR
+from tests.support.rpc.dependent_client import Client, served_clients
+from tests.support.rpc.remote_reader import status_name
 
 RECEIVE, SEND = 1, 2
 REFUSED = "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"

@@ -16,12 +16,12 @@ from rpcqm.codec.properties import PropVariant
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.administrator import queue_object
-from tests.support.binary_network import Node, Simulation
-from tests.support.callers import ADMINISTRATOR
-from tests.support.dependent_client import Client, object_of, served_clients, variants
+from tests.support.binary.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY, RunningQueueManager
-from tests.support.remote_reader import Reader, served_remote_read, status_name
+from tests.support.rpc.administrator import queue_object
+from tests.support.rpc.callers import ADMINISTRATOR
+from tests.support.rpc.dependent_client import Client, object_of, served_clients, variants
+from tests.support.rpc.remote_reader import Reader, served_remote_read, status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 STREAM = r"DIRECT=OS:bob\private$\stream"

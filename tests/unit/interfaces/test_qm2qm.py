@@ -19,10 +19,10 @@ from rpcqm.codec.packet.message import (
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC2
 from rpcqm.rpc.limits import Limits
-from tests.support.callers import ALICE, BOB, CallServer, Fault
-from tests.support.qm2qm_reader import Qm2QmReader, body_or_status, description_in, served_qm2qm
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.callers import ALICE, BOB, CallServer, Fault
+from tests.support.rpc.qm2qm_reader import Qm2QmReader, body_or_status, description_in, served_qm2qm
+from tests.support.rpc.remote_reader import (
     ACK,
     INFINITE,
     LOOKUP_PEEK_CURRENT,

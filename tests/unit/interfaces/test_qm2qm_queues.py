@@ -3,11 +3,11 @@
 import pytest
 
 from rpcqm.base.errors import HResult
-from tests.support.callers import ALICE, BOB, CallServer, Fault
-from tests.support.dependent_client import Client, create_remote_cursor
-from tests.support.qm2qm_reader import Qm2QmReader, body_or_status, served_qm2qm
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import CLIENT, INFINITE, PEEK_ACCESS, PEEK_CURRENT
+from tests.support.rpc.callers import ALICE, BOB, CallServer, Fault
+from tests.support.rpc.dependent_client import Client, create_remote_cursor
+from tests.support.rpc.qm2qm_reader import Qm2QmReader, body_or_status, served_qm2qm
+from tests.support.rpc.remote_reader import CLIENT, INFINITE, PEEK_ACCESS, PEEK_CURRENT
 
 
 @pytest.fixture

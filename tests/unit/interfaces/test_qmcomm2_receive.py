@@ -12,8 +12,9 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV2
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ALICE, BOB, CallServer
-from tests.support.dependent_client import (
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE, BOB, CallServer
+from tests.support.rpc.dependent_client import (
     PEEK_ACCESS,
     SEND_ACCESS,
     Client,
@@ -22,7 +23,6 @@ from tests.support.dependent_client import (
     sending_buffer,
     served_clients,
 )
-from tests.support.queue_manager import RunningQueueManager
 
 INFINITE = 0xFFFFFFFF
 PEEK_CURRENT, PEEK_NEXT = 0x80000000, 0x80000001

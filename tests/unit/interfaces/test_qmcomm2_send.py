@@ -21,8 +21,9 @@ from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ALICE, CallServer
-from tests.support.dependent_client import (
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE, CallServer
+from tests.support.rpc.dependent_client import (
     RECEIVE_ACCESS,
     SEND_ACCESS,
     Client,
@@ -30,8 +31,7 @@ from tests.support.dependent_client import (
     sending_buffer,
     served_clients,
 )
-from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import format_of
+from tests.support.rpc.remote_reader import format_of
 
 INFINITE = 0xFFFFFFFF
 CONNECTOR = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")

@@ -25,7 +25,8 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
-from tests.support.callers import (
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import (
     ADMINISTRATOR,
     ALICE,
     BOB,
@@ -33,7 +34,7 @@ from tests.support.callers import (
     CallServer,
     Fault,
 )
-from tests.support.dependent_client import (
+from tests.support.rpc.dependent_client import (
     PEEK_ACCESS,
     RECEIVE_ACCESS,
     SEND_ACCESS,
@@ -45,8 +46,7 @@ from tests.support.dependent_client import (
     sending_buffer,
     served_clients,
 )
-from tests.support.queue_manager import SETTINGS, RunningQueueManager
-from tests.support.remote_reader import CLIENT, NULL_HANDLE, format_of, status_name
+from tests.support.rpc.remote_reader import CLIENT, NULL_HANDLE, format_of, status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"

@@ -19,7 +19,9 @@ from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u
 from rpcqm.config.directory import load_directory
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import (
+from tests.support.qm.directories import OWN_QUEUE, THEIR_QUEUE, write_directory
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import (
     ADMINISTRATOR,
     ALICE,
     BOB,
@@ -28,10 +30,8 @@ from tests.support.callers import (
     NOBODY,
     CallServer,
 )
-from tests.support.dependent_client import Client, object_of, served_clients
-from tests.support.directories import OWN_QUEUE, THEIR_QUEUE, write_directory
-from tests.support.queue_manager import SETTINGS, RunningQueueManager
-from tests.support.remote_reader import CLIENT, format_of, status_name
+from tests.support.rpc.dependent_client import Client, object_of, served_clients
+from tests.support.rpc.remote_reader import CLIENT, format_of, status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 OWNER, GROUP, DACL, SACL = 1, 2, 4, 8

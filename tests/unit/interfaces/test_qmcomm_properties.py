@@ -10,9 +10,9 @@ from rpcqm.codec.properties import QueueProperty
 from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ADMINISTRATOR, BOB
-from tests.support.dependent_client import Client, object_of, served_clients
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, BOB
+from tests.support.rpc.dependent_client import Client, object_of, served_clients
 
 PATH = r"WORKSTATION\private$\orders"
 ORDERS = r"DIRECT=OS:.\private$\orders"

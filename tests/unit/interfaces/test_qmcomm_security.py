@@ -9,15 +9,15 @@ from rpcqm.codec.properties import QueueProperty
 from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import (
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import (
     ADMINISTRATOR,
     ALICE,
     BOB,
     CallServer,
 )
-from tests.support.dependent_client import Client, object_of, served_clients
-from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import status_name
+from tests.support.rpc.dependent_client import Client, object_of, served_clients
+from tests.support.rpc.remote_reader import status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 OWNER, GROUP, DACL, SACL = 1, 2, 4, 8

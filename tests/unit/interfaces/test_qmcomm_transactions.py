@@ -10,7 +10,8 @@ from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import (
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import (
     ADMINISTRATOR,
     ALICE,
     BOB,
@@ -19,7 +20,7 @@ from tests.support.callers import (
     CallServer,
     Fault,
 )
-from tests.support.dependent_client import (
+from tests.support.rpc.dependent_client import (
     SEND_ACCESS,
     Client,
     body_in,
@@ -28,8 +29,7 @@ from tests.support.dependent_client import (
     receiving_buffer,
     served_clients,
 )
-from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import CLIENT, NULL_HANDLE, status_name
+from tests.support.rpc.remote_reader import CLIENT, NULL_HANDLE, status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 MISMATCH = FaultStatus.nca_s_fault_context_mismatch

@@ -28,10 +28,10 @@ from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.interfaces import qmmgmt
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 from rpcqm.service import interfaces
-from tests.support.administrator import Administrator, queue_object
-from tests.support.callers import ALICE, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import CLIENT
+from tests.support.rpc.administrator import Administrator, queue_object
+from tests.support.rpc.callers import ALICE, CallServer, Served
+from tests.support.rpc.remote_reader import CLIENT
 
 M, P = ManagementMachineProperty, ManagementQueueProperty
 MACHINE = MGMT_OBJECT(type=1, u=MGMT_OBJECT_u(1, 0))

@@ -10,9 +10,9 @@ from rpcqm.adm.transaction import Transaction
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
-from tests.support.callers import ALICE, BOB, LEVEL_INTEGRITY, CallServer, Fault
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.callers import ALICE, BOB, LEVEL_INTEGRITY, CallServer, Fault
+from tests.support.rpc.remote_reader import (
     ACK,
     INFINITE,
     LOOKUP_PEEK_CURRENT,

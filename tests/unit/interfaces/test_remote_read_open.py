@@ -12,7 +12,8 @@ from rpcqm.codec.types.mqmq import QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP, RemoteReadSecurity
 from rpcqm.rpc.constants import AuthenticationLevel
-from tests.support.callers import (
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import (
     ADMINISTRATOR,
     ALICE,
     BOB,
@@ -23,8 +24,7 @@ from tests.support.callers import (
     CallServer,
     Fault,
 )
-from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.remote_reader import (
     CLIENT,
     MOVE_ACCESS,
     NULL_HANDLE,

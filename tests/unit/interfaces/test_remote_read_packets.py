@@ -22,10 +22,10 @@ from rpcqm.codec.packet.remote_read import (
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse, SectionType
 from rpcqm.qm.settings import QueueManagerSettings
-from tests.support.callers import CallServer, Fault
-from tests.support.packets import split_message_packet
+from tests.support.codec.packets import split_message_packet
 from tests.support.queue_manager import COMPUTER, RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.callers import CallServer, Fault
+from tests.support.rpc.remote_reader import (
     PEEK_ACCESS,
     PEEK_CURRENT,
     Reader,

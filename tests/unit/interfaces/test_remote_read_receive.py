@@ -5,9 +5,9 @@ import pytest
 from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus
 from rpcqm.interfaces._pending import MAXIMUM_ENTRIES, PendingRequestTable
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
-from tests.support.callers import CallServer, Fault
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.callers import CallServer, Fault
+from tests.support.rpc.remote_reader import (
     ACK,
     INFINITE,
     LOOKUP_PEEK_CURRENT,

@@ -13,8 +13,8 @@ from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
+from tests.support.fast.template_twins import Half, Twins, twins
 from tests.support.queue_manager import MEMORY
-from tests.support.template_twins import Half, Twins, twins
 
 RESPONSES = (
     None,

@@ -22,10 +22,11 @@ from rpcqm.fast.formats.read_response import ReadAnswer, ReadResponse
 from rpcqm.interfaces._message_packet import host_of
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
 from rpcqm.qm.shadow import Difference, Shadow
-from tests.support.callers import Caller
-from tests.support.packets import split_message_packet
+from tests.support.codec.packets import split_message_packet
+from tests.support.fast.template_twins import Half, Twins, twins
 from tests.support.queue_manager import MEMORY, RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.callers import Caller
+from tests.support.rpc.remote_reader import (
     ACK,
     INFINITE,
     LOOKUP_PEEK_CURRENT,
@@ -43,7 +44,6 @@ from tests.support.remote_reader import (
     body_of,
     served_remote_read,
 )
-from tests.support.template_twins import Half, Twins, twins
 from tests.unit.interfaces.test_request_templates import OTHERS, SENDS, Story, messages
 
 LOOKUPS = (

@@ -31,16 +31,16 @@ from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc import dispatch
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ALICE, BOB, CallServer, PendingCall
-from tests.support.dependent_client import (
+from tests.support.fast.template_twins import Half, Twins, twins
+from tests.support.queue_manager import MEMORY, RunningQueueManager
+from tests.support.rpc.callers import ALICE, BOB, CallServer, PendingCall
+from tests.support.rpc.dependent_client import (
     Client,
     body_in,
     receiving_buffer,
     served_clients,
 )
-from tests.support.queue_manager import MEMORY, RunningQueueManager
-from tests.support.remote_reader import PEEK_CURRENT, Reader, body_of, served_remote_read
-from tests.support.template_twins import Half, Twins, twins
+from tests.support.rpc.remote_reader import PEEK_CURRENT, Reader, body_of, served_remote_read
 from tests.unit.interfaces.test_request_templates import OTHERS, SENDS, Story, messages
 
 NULL_GUID = UUID(int=0)

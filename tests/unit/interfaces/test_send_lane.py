@@ -18,10 +18,10 @@ from rpcqm.rpc.dispatch import PATIENCE
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC, CarefulPath
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.context import unauthenticated
-from tests.support.callers import ALICE, BOB, LEVEL_NONE, LEVEL_PRIVACY, Fault, PendingCall
-from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import status_name
+from tests.support.rpc.callers import ALICE, BOB, LEVEL_NONE, LEVEL_PRIVACY, Fault, PendingCall
+from tests.support.rpc.dependent_client import Client, served_clients
+from tests.support.rpc.remote_reader import status_name
 
 SEND = QueueAccessType.SEND_ACCESS
 

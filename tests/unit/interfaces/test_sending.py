@@ -6,15 +6,15 @@ from rpcqm.adm.queue import Queue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ALICE, BOB, CallServer
-from tests.support.dependent_client import (
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE, BOB, CallServer
+from tests.support.rpc.dependent_client import (
     RECEIVE_ACCESS,
     SEND_ACCESS,
     Client,
     served_clients,
 )
-from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import format_of
+from tests.support.rpc.remote_reader import format_of
 
 DEADLETTER = 1
 CHOSEN = r"private$\chosen"

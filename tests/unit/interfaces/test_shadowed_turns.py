@@ -13,9 +13,9 @@ from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.fast.doors.rpc_send_lane import TemplatedSend
 from rpcqm.qm.shadow import VARIABLE, Difference, Shadow
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ALICE
-from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE
+from tests.support.rpc.dependent_client import Client, served_clients
 
 MANY, LEARNED = 8, 2
 ELSEWHERE = FormatName.parse(r"DIRECT=TCP:192.0.2.9\private$\administration")

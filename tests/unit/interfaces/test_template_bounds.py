@@ -19,9 +19,9 @@ from rpcqm.fast.doors.rpc_send import (
 from rpcqm.fast.doors.rpc_send_lane import OF_HANDLE, SendLane
 from rpcqm.fast.turn import MOST_BYTES, MOST_MESSAGES
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ALICE
-from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE
+from tests.support.rpc.dependent_client import Client, served_clients
 
 
 class Sender:

@@ -17,10 +17,10 @@ from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, Fault, PendingCall
-from tests.support.dependent_client import Client, object_of, served_clients, variants
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import (
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE, BOB, Caller, Fault, PendingCall
+from tests.support.rpc.dependent_client import Client, object_of, served_clients, variants
+from tests.support.rpc.remote_reader import (
     PEEK_ACCESS,
     PEEK_CURRENT,
     RECEIVE,

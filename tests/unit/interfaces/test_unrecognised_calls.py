@@ -7,9 +7,9 @@ from rpcqm.fast.doors.rpc_send import SendRecogniser
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.dispatch import LOOKED_AT, PATIENCE
 from rpcqm.rpc.interface_registry import NCALRPC, CarefulPath
-from tests.support.callers import ALICE
-from tests.support.dependent_client import Client, served_clients
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE
+from tests.support.rpc.dependent_client import Client, served_clients
 
 LATER = 5 * LOOKED_AT
 TITLE = "l" * 251 + "\0"

@@ -8,8 +8,8 @@ from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.interfaces import qmmgmt
 from rpcqm.service import interfaces
-from tests.support.callers import ADMINISTRATOR, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, CallServer, Served
 from tests.unit.codec.test_properties import VARIANTS
 
 CONNECTED, VT_NULL, VT_LPWSTR = 4, 1, 31

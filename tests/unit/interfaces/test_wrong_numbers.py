@@ -7,11 +7,11 @@ from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.interfaces import _wrong_numbers
 from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.interfaces._wrong_numbers import WINDOW, WRONG_NUMBERS
-from tests.support.callers import ALICE, BOB, LEVEL_NONE, NOBODY, CallServer
-from tests.support.dependent_client import Client, create_remote_cursor
-from tests.support.qm2qm_reader import Qm2QmReader, served_qm2qm
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import PEEK_ACCESS, PEEK_CURRENT, status_name
+from tests.support.rpc.callers import ALICE, BOB, LEVEL_NONE, NOBODY, CallServer
+from tests.support.rpc.dependent_client import Client, create_remote_cursor
+from tests.support.rpc.qm2qm_reader import Qm2QmReader, served_qm2qm
+from tests.support.rpc.remote_reader import PEEK_ACCESS, PEEK_CURRENT, status_name
 
 WRONG = "MQ_ERROR_INVALID_PARAMETER"
 UNKNOWN = "MQ_ERROR_INVALID_HANDLE"

@@ -24,9 +24,9 @@ from rpcqm.mqac.coclasses import coclasses
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.query import MSMQQuery, MSMQQueueInfos
 from rpcqm.service import interfaces
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB
 from tests.support.certificates import certificate_of
-from tests.support.directories import (
+from tests.support.dcom.fake_com import call_of
+from tests.support.qm.directories import (
     DIRECTORY,
     OWN_QUEUE,
     ROUTER,
@@ -34,8 +34,8 @@ from tests.support.directories import (
     WORKSTATION,
     write_directory,
 )
-from tests.support.fake_com import call_of
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE, BOB
 
 T = TypeVar("T")
 CALL = call_of()

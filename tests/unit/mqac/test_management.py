@@ -15,9 +15,9 @@ from rpcqm.mqac.application import MSMQApplication
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.management import MSMQManagement
 from rpcqm.service import interfaces
-from tests.support.callers import ADMINISTRATOR, ALICE
-from tests.support.fake_com import call_of
+from tests.support.dcom.fake_com import call_of
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 T = TypeVar("T")
 CALL = call_of(ADMINISTRATOR)

@@ -20,9 +20,9 @@ from rpcqm.mqac.message import MSMQMessage
 from rpcqm.mqac.queue_info import MSMQQueueInfo
 from rpcqm.mqac.transaction import MSMQTransactionDispenser
 from rpcqm.service import interfaces
-from tests.support.callers import ALICE, BOB
-from tests.support.fake_com import call_of
+from tests.support.dcom.fake_com import call_of
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE, BOB
 
 CALL = call_of()
 NAME = r"DIRECT=OS:.\private$\orders"

@@ -19,9 +19,9 @@ from rpcqm.mqac.queue import MSMQQueue
 from rpcqm.mqac.queue_info import MSMQQueueInfo
 from rpcqm.mqac.transaction import MSMQTransactionDispenser
 from rpcqm.service import interfaces
-from tests.support.callers import ALICE, BOB
-from tests.support.fake_com import FakeCall, call_of
+from tests.support.dcom.fake_com import FakeCall, call_of
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE, BOB
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from rpcqm.mqac.arguments import octets_variant
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.message import MSMQMessage
 from rpcqm.service import interfaces
-from tests.support.binary_network import Simulation
-from tests.support.callers import ALICE
+from tests.support.binary.binary_network import Simulation
 from tests.support.certificates import certificate_of
-from tests.support.fake_com import call_of
+from tests.support.dcom.fake_com import call_of
 from tests.support.queue_manager import MEMORY
+from tests.support.rpc.callers import ALICE
 from tests.unit.binary.test_message_security import ORDERS, SID, Pair, signing_key
 
 CALL = call_of(authenticated("alice", SID))

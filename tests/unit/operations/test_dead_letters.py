@@ -15,8 +15,8 @@ from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
-from tests.support.callers import ADMINISTRATOR, ALICE
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 ORDERS = format_name("orders")
 DEAD = format_name(r".\DeadLetter$")

@@ -24,8 +24,8 @@ from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
 from rpcqm.store.records import Family
-from tests.support.callers import ADMINISTRATOR, ALICE, NOBODY
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE, NOBODY
 
 ORDERS = format_name("orders")
 ELSEWHERE = format_name(r"DIRECT=OS:other\private$\orders")

@@ -23,8 +23,8 @@ from rpcqm.qm.identity_conflicts import BOTH_ALIVE
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
-from tests.support.callers import ADMINISTRATOR, ALICE
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 DEAD_LETTERS = "MACHINE={};DEADLETTER"
 

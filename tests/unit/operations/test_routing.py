@@ -11,9 +11,9 @@ from rpcqm.base.errors import MQError
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.operations.network_shapes import described_graph
 from rpcqm.operations.routing import RoutingOperations
-from tests.support.callers import ADMINISTRATOR, ALICE
-from tests.support.directories import WORKSTATION, write_directory
+from tests.support.qm.directories import WORKSTATION, write_directory
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from rpcqm.operations.exposition import Writer
 from rpcqm.operations.metrics import MetricsOperations, MetricsSettings
 from rpcqm.operations.overview import Overview, OverviewOperations
-from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
-from tests.support.callers import ADMINISTRATOR
+from tests.support.binary.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+from tests.support.rpc.callers import ADMINISTRATOR
 
 
 @pytest.fixture

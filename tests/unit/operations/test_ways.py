@@ -13,8 +13,8 @@ from rpcqm.operations.journeys import Journey, Knowledge, Role, journey
 from rpcqm.operations.ways import Known, Part, put_together
 from rpcqm.qm.message_lookup import LocationState, MessageLocation, MessageOrigin
 from rpcqm.qm.trail import TrailEvent, TrailEventType
-from tests.support.callers import ADMINISTRATOR, ALICE
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 from tests.unit.operations.test_dead_letters import made as made_operations
 from tests.unit.operations.test_journeys import destination, event
 

@@ -23,9 +23,19 @@ from rpcqm.pipeline.flow_index import (
     unbroken,
 )
 from rpcqm.pipeline.splitting import flow_of
-from tests.support.captures import ACK, SYN, ethernet, ipv4, ipv6, pcap, pcapng, segment, tcp
-from tests.support.traffic import hard_traffic, spoilt, traffic
-from tests.support.tunnels import UNREAD, WRAPS, broken, timed_pcap
+from tests.support.capture.captures import (
+    ACK,
+    SYN,
+    ethernet,
+    ipv4,
+    ipv6,
+    pcap,
+    pcapng,
+    segment,
+    tcp,
+)
+from tests.support.capture.traffic import hard_traffic, spoilt, traffic
+from tests.support.capture.tunnels import UNREAD, WRAPS, broken, timed_pcap
 
 TABLES = ("calls", "messages", "flows")
 NO_FLOW = {"", "fragments"}

@@ -16,8 +16,8 @@ from rpcqm.pipeline.conform import HandleStates, conformance_point
 from rpcqm.pipeline.flow_index import packed, unpacked
 from rpcqm.pipeline.html import Report
 from rpcqm.pipeline.table_files import TableWriter, counted
-from tests.support.captures import pcapng, segment
-from tests.support.traffic import traffic
+from tests.support.capture.captures import pcapng, segment
+from tests.support.capture.traffic import traffic
 
 FRAMES = [segment(1000 + 7 * n, bytes([n % 251]) * (n % 90 + 5)) for n in range(300)]
 HANDLE = "00000000" + "11" * 16

@@ -23,14 +23,14 @@ from rpcqm.pipeline.splitting import (
     records_of,
     splits,
 )
-from tests.support.captures import TIME, block, enhanced, pcap, pcapng, pcapng_head, segment
-from tests.support.hostile_captures import (
+from tests.support.capture.captures import TIME, block, enhanced, pcap, pcapng, pcapng_head, segment
+from tests.support.capture.hostile_captures import (
     Made,
     made_of_blocks,
     made_of_records,
     read_in_ranges,
 )
-from tests.support.traffic import spoilt, traffic
+from tests.support.capture.traffic import spoilt, traffic
 
 Make = Callable[[int, int], Made]
 FORGED = [segment(n, b"forged") for n in range(12)]

@@ -6,8 +6,8 @@ import pytest
 
 from rpcqm.adm.queue import Queue
 from rpcqm.codec.packet.enums import MessageClass
+from tests.support.qm.sending import keep_sending
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.sending import keep_sending
 
 CHOSEN = r".\private$\chosen"
 

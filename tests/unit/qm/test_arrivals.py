@@ -21,8 +21,8 @@ from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.qm import acknowledgements as acknowledgements_module
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.protocol_records import Changes
+from tests.support.qm.sending import ELSEWHERE, from_elsewhere, take
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
-from tests.support.sending import ELSEWHERE, from_elsewhere, take
 
 ORDERS = r"DIRECT=OS:workstation\private$\orders"
 OTHER = UUID("11111111-2222-3333-4444-555555555555")

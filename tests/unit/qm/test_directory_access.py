@@ -26,7 +26,7 @@ from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.config.directory import DirectoryFile, load_directory
 from rpcqm.interfaces._queue_properties import values_of
-from tests.support.directories import (
+from tests.support.qm.directories import (
     DIRECTORY,
     INNER_LIST,
     LIST,

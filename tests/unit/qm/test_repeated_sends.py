@@ -11,8 +11,8 @@ from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.fast.doors.api_sends import LEARNED_AT_ONCE, LONGEST_BODY, TEMPLATES, RepeatedSend
 from rpcqm.qm.access import LET_IN_AT_MOST, PREPARED_OCTETS
-from tests.support.callers import ALICE
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ALICE
 
 SECOND = 1000
 

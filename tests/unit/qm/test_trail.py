@@ -10,8 +10,8 @@ from rpcqm.adm.queue import Queue
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.trail import DAY, REMOVED_AT_ONCE, TrailEventType
 from rpcqm.store.records import Family
+from tests.support.qm.sending import keep_sending
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.sending import keep_sending
 
 H = TrailEventType
 

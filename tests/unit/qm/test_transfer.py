@@ -10,8 +10,8 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType
 from rpcqm.qm.transfer import RESENT_AT_MOST
+from tests.support.qm.sending import keep_sending
 from tests.support.queue_manager import RunningQueueManager, refusal
-from tests.support.sending import keep_sending
 
 RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 REJECTED = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.probe import Rig, Wire
+from tests.support.rpc.probe import Rig, Wire
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rpcqm.rpc.constants import (
 from rpcqm.rpc.events import CallCancelled, CallOrphaned, CallRefused
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.presentation import NDR
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     ProbeResponse,
     Rig,

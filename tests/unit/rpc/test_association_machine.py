@@ -30,7 +30,7 @@ from rpcqm.rpc.association_states import TRANSITIONS, State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import PduType
 from rpcqm.rpc.limits import Limits
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     ProbeHandlers,
     ProbeRequest,

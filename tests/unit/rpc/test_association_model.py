@@ -22,7 +22,7 @@ from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import PKT_INTEGRITY
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     PROBE,
     ProbeResponse,

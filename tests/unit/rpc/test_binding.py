@@ -18,7 +18,7 @@ from rpcqm.rpc.constants import (
 from rpcqm.rpc.events import BindRefused, ProtocolError
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.presentation import FEATURE_PREFIX, NDR, NDR64
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     PROBE,
     Rig,

@@ -28,7 +28,7 @@ from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmProvider, ntlm
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     PROBE,
     ProbeResponse,

@@ -7,8 +7,8 @@ from rpcqm.base.errors import FaultStatus, HResult, MQError
 from rpcqm.rpc import pdu
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.server import RpcServer
-from tests.support.callers import ALICE, BOB
-from tests.support.probe import ProbeHandlers, ProbeRequest, ProbeResponse, Rig, Wire, request
+from tests.support.rpc.callers import ALICE, BOB
+from tests.support.rpc.probe import ProbeHandlers, ProbeRequest, ProbeResponse, Rig, Wire, request
 
 OPEN, USE, CLOSE = 4, 5, 6
 MISMATCH = FaultStatus.nca_s_fault_context_mismatch

@@ -14,7 +14,7 @@ from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.context import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY, unauthenticated
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     ProbeRequest,
     ProbeResponse,

@@ -32,7 +32,7 @@ from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import AuthenticationError, Handshake
 from rpcqm.rpc.tower import Tower, tcp_tower
-from tests.support.probe import OTHER, PROBE, ProbeHandlers, ProbeInterface, Rig, Wire, element
+from tests.support.rpc.probe import OTHER, PROBE, ProbeHandlers, ProbeInterface, Rig, Wire, element
 
 NULL = bytes(20)
 MAPPER = SyntaxId(EPM.uuid, *EPM.version)

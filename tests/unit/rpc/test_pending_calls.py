@@ -6,7 +6,7 @@ from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import WHOLE, PfcFlags
 from rpcqm.rpc.limits import Limits
-from tests.support.probe import ProbeResponse, Rig, Wire, is_fault, request
+from tests.support.rpc.probe import ProbeResponse, Rig, Wire, is_fault, request
 
 ECHO, WAIT, OPEN, USE_IN_TURN, WAIT_WITH = 1, 2, 4, 7, 10
 BUSY = FaultStatus.nca_s_server_too_busy

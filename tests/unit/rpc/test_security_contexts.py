@@ -27,8 +27,8 @@ from rpcqm.rpc.security.ntlm_protection import NtlmProtection, ProtectionDirecti
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import ProbeResponse, Rig, Wire, alter, bind, ended, is_fault, request
-from tests.support.secured import ALICE, LEVELS, call, log_on, protected
+from tests.support.rpc.probe import ProbeResponse, Rig, Wire, alter, bind, ended, is_fault, request
+from tests.support.rpc.secured import ALICE, LEVELS, call, log_on, protected
 
 CAROL = NtlmCredentials("carol", PASSWORD, "CORP")
 ECHO = 1

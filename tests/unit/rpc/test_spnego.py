@@ -33,7 +33,7 @@ from rpcqm.rpc.security.spnego import (
     SpnegoProvider,
 )
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.impacket_ntlm import ImpacketCredentials
+from tests.support.rpc.impacket_ntlm import ImpacketCredentials
 
 
 @pytest.fixture

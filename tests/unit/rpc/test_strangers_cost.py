@@ -20,8 +20,8 @@ from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.security.spnego_tokens import NegTokenInit
 from rpcqm.rpc.tower import tcp_tower
 from tests.support.accounts import NT_HASH, TestAccounts
-from tests.support.probe import PROBE, Rig, Wire, bind, element, request
-from tests.support.secured import ALICE
+from tests.support.rpc.probe import PROBE, Rig, Wire, bind, element, request
+from tests.support.rpc.secured import ALICE
 from tests.support.work import steps
 from tests.unit.rpc.test_endpoint_mapper import MAPPER, NULL, MapperRig
 

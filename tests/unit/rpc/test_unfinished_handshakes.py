@@ -12,7 +12,7 @@ from rpcqm.rpc.security.context import CONNECT, PKT_PRIVACY, MessageProtection
 from rpcqm.rpc.security.logon import NO_CLAIM
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import Rig, Wire, alter, bind
+from tests.support.rpc.probe import Rig, Wire, alter, bind
 
 NTLM = 10
 

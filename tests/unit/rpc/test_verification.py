@@ -15,7 +15,7 @@ from rpcqm.rpc.security.context import PKT_INTEGRITY, PKT_PRIVACY, SecurityConte
 from rpcqm.rpc.security.ntlm import NtlmProvider
 from rpcqm.rpc.security.verification import SIGNATURE
 from tests.support.accounts import TestAccounts
-from tests.support.probe import (
+from tests.support.rpc.probe import (
     OTHER,
     PROBE,
     ProbeHandlers,
@@ -26,7 +26,7 @@ from tests.support.probe import (
     is_fault,
     request,
 )
-from tests.support.secured import call, log_on, protected
+from tests.support.rpc.secured import call, log_on, protected
 
 NOT_EXECUTED = WHOLE | PfcFlags.PFC_DID_NOT_EXECUTE
 HEADER_SIGN = WHOLE | PfcFlags.PFC_SUPPORT_HEADER_SIGN

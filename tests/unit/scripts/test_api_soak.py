@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_soak import Driven, command, main
+from tests.support.soak.api_soak import Driven, command, main
 
 
 def test_a_round_that_fails_is_told_with_its_seed(
@@ -20,8 +20,8 @@ def test_a_round_that_fails_is_told_with_its_seed(
         asked = Counter({("GET /queues", 200): 2, ("GET /queues", 400): 1})
         return Driven(asked, "it answered 500\n" if seed == 7 else "")
 
-    monkeypatch.setattr("tests.support.soak_record.time.monotonic", lambda: next(times))
-    monkeypatch.setattr("tests.support.api_soak.run_round", run_round)
+    monkeypatch.setattr("tests.support.soak.soak_record.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("tests.support.soak.api_soak.run_round", run_round)
     assert main(["--minutes", "3", "--first", "7", "--state", str(tmp_path)]) == 1
     assert rounds == [(7, 120), (8, 80)]
     again = "seed 7 failed: scripts/soak api --minutes 2 --first 7"

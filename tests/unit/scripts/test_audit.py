@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit import CLEAN, UNKNOWN, WEAK, audit, main, verdict
+from tests.support.project.audit import CLEAN, UNKNOWN, WEAK, audit, main, verdict
 
 GOOD = {"name": "lark", "version": "1.3", "vulns": []}
 BAD = {"name": "old", "version": "1.0", "vulns": [{"id": "PYSEC-1"}]}
@@ -43,6 +43,6 @@ def test_the_database_is_asked_again_by_each_call(
     page = tmp_path / "soak.md"
     for status, outcome in ((WEAK, "**1 failed**: It is weak."), (CLEAN, "well")):
         told = (status, "It is weak." if status else "All is well.")
-        monkeypatch.setattr("tests.support.audit.audit", lambda told=told: told)
+        monkeypatch.setattr("tests.support.project.audit.audit", lambda told=told: told)
         assert main(["--state", str(tmp_path), "--page", str(page)]) == status
         assert f"| audit | {outcome} |" in page.read_text("utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.git_repositories import Repository
+from tests.support.project.git_repositories import Repository
 
 BENCHES = Path(__file__).parents[3] / "scripts" / "bench.d"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import spark_versions
-from tests.support.ci_soak import part_of
-from tests.support.lock_file import requirements
+from tests.support.project.lock_file import requirements
+from tests.support.soak import spark_versions
+from tests.support.soak.ci_soak import part_of
 
 ROOT = Path(__file__).parents[3]
 CI = """#!/bin/sh
@@ -54,7 +54,7 @@ class Soak:
         subprocess.run(["git", "-C", self.source, *identity, *words], check=True)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tests.support.soak", "ci", "--source", self.source]
+        command = [sys.executable, "-m", "tests.support.soak.soak", "ci", "--source", self.source]
         command += ["--state", self.place / "state", "--page", self.page, *words]
         settings = {**os.environ, "RPCQM_LIMITS_CONNECTIONS": "7"}
         return subprocess.run(

@@ -7,7 +7,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.lock_file import KEPT_FOR, LOCK, changes, pinned, reminder, requirements, written
+from tests.support.project.lock_file import (
+    KEPT_FOR,
+    LOCK,
+    changes,
+    pinned,
+    reminder,
+    requirements,
+    written,
+)
 
 WANTED = sorted({str(each) for extra in requirements().values() for each in extra})
 

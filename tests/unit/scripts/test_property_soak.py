@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.property_soak import command, main, run_round
+from tests.support.soak.property_soak import command, main, run_round
 
 PROPERTY = """
 from hypothesis import given, strategies as st
@@ -50,8 +50,8 @@ def test_rounds_go_on_until_the_time_is_over_also_in_a_later_call(
         return "it failed\n" if seed == 8 else ""
 
     times = itertools.count(step=40)
-    monkeypatch.setattr("tests.support.soak_record.time.monotonic", lambda: next(times))
-    monkeypatch.setattr("tests.support.property_soak.run_round", ran)
+    monkeypatch.setattr("tests.support.soak.soak_record.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("tests.support.soak.property_soak.run_round", ran)
     words = ["--minutes", "1", "--first", "7", "--state", str(tmp_path), "some"]
     assert main([*words, "--parts", "1"]) == 1
     told = "properties: 1 parts, 0.7 of 1 minutes: 1 rounds; 0.7 minutes of work\n"

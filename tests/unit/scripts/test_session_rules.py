@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.minutes import ALL, ROWS, main, row_of, suite_of
+from tests.support.project.minutes import ALL, ROWS, main, row_of, suite_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import pytest_soak, soak, soak_record
-from tests.support.soak_record import Goal, Part, Record, RunningError, options, run_parts
+from tests.support.soak import pytest_soak, soak, soak_record
+from tests.support.soak.soak_record import Goal, Part, Record, RunningError, options, run_parts
 
 ROOT = Path(__file__).parents[3]
 TEST = "tests/unit/base/test_hresult.py::test_code_of_the_table_is_known_by_number_and_name"
@@ -31,7 +31,7 @@ class Mutations:
     def __init__(self, folder: Path, *mutations: str) -> None:
         self.page = folder / "soak.md"
         (folder / "data.toml").write_text("".join(mutations))
-        self.command = [sys.executable, "-m", "tests.support.soak", "mutations"]
+        self.command = [sys.executable, "-m", "tests.support.soak.soak", "mutations"]
         self.command += ["--directory", str(folder), "--state", str(folder / "state")]
         self.command += ["--page", str(self.page), "--shards", str(len(mutations)), "--jobs", "1"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from rpcqm.codec.bodies.formatters import encode_body
 from rpcqm.codec.bodies.xml_writing import encode_xml
-from tests.support.windows_check import FOLDER, module, table
+from tests.support.project.windows_check import FOLDER, module, table
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = sorted((FOLDER / "windows").glob("*.ps1"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.queue_manager import MEMORY
-from tests.support.srmp_door import Door
+from tests.support.srmp.srmp_door import Door
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from rpcqm.srmp.connection import incoming_streams
-from tests.support.srmp_door import ORDER_QUEUE, PEER, SENDER, SRMP, STREAM, Door, msmq
-from tests.support.srmp_text import Elements, durable, in_stream, message
+from tests.support.srmp.srmp_door import ORDER_QUEUE, PEER, SENDER, SRMP, STREAM, Door, msmq
+from tests.support.srmp.srmp_text import Elements, durable, in_stream, message
 
 FLOODER = "203.0.113.66"
 IDENTIFIERS = count(1000)

@@ -10,7 +10,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.srmp.elements import Envelope, Eod, MessageId, Services, Stream, StreamId
 from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.writing import write_envelope
-from tests.support.srmp_samples import full_envelope, minimal, msmq, posted
+from tests.support.srmp.srmp_samples import full_envelope, minimal, msmq, posted
 
 OTHER = UUID("32221eda-9376-46df-b6ed-783091123831")
 URL = "http://machine/msmq/private$"

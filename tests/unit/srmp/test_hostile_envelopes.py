@@ -8,8 +8,8 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH
 from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.xml import MAXIMUM_ENVELOPE, MAXIMUM_NODES, SOAP, written
-from tests.support.srmp_samples import minimal, msmq, posted
-from tests.support.srmp_signatures import rsa_key, signature
+from tests.support.srmp.srmp_samples import minimal, msmq, posted
+from tests.support.srmp.srmp_signatures import rsa_key, signature
 
 MANY = " ".join(f"a{number}=''" for number in range(20_000))
 PLAIN = minimal(msmq()).decode()

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.srmp.elements import StreamId
-from tests.support.srmp_door import (
+from tests.support.srmp.srmp_door import (
     HERE,
     ORDER_QUEUE,
     PEER,
@@ -18,7 +18,7 @@ from tests.support.srmp_door import (
     Door,
     msmq,
 )
-from tests.support.srmp_text import Elements, durable, in_stream, message
+from tests.support.srmp.srmp_text import Elements, durable, in_stream, message
 
 COALESCING = SRMP.receipt_coalescing
 

@@ -5,7 +5,7 @@ import pytest
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.reading import read_request
-from tests.support.srmp_samples import minimal, msmq, posted
+from tests.support.srmp.srmp_samples import minimal, msmq, posted
 
 ID = "<id>uuid:1@00000000-0000-0000-0000-000000000000</id>"
 DELIVERY = f"<deliveryReceipt><receivedAt>20070719T032454</receivedAt>{ID}</deliveryReceipt>"

@@ -9,7 +9,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.multipart import MAXIMUM_PART_HEADERS, write_request
 from rpcqm.srmp.reading import read_request
-from tests.support.srmp_samples import (
+from tests.support.srmp.srmp_samples import (
     BOUNDARY,
     minimal,
     msmq,

@@ -12,8 +12,8 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.srmp.elements import CommitmentReceiptRequest, Envelope, Eod, MessageId, Msmq, Services
 from rpcqm.srmp.settings import SrmpSettings
-from tests.support.http_network import SETTINGS, http_simulation
-from tests.support.http_sending import NAME, Sending
+from tests.support.srmp.http_network import SETTINGS, http_simulation
+from tests.support.srmp.http_sending import NAME, Sending
 
 NEVER = 0x7FFF_FFFF
 OTHER = UUID("5c1fd6a5-6d2b-4d34-b9f5-2a6cf4d3e2a7")

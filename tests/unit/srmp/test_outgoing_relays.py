@@ -12,10 +12,10 @@ from rpcqm.srmp.elements import Envelope
 from rpcqm.srmp.hops import MAXIMUM_HOPS
 from rpcqm.srmp.reading import read_request
 from rpcqm.srmp.settings import Redirection
-from tests.support.http_network import SETTINGS, Host, HttpNode, http_simulation
-from tests.support.http_sending import NAME
-from tests.support.srmp_door import msmq
-from tests.support.srmp_text import Elements, Post, changed, envelope, message, multipart
+from tests.support.srmp.http_network import SETTINGS, Host, HttpNode, http_simulation
+from tests.support.srmp.http_sending import NAME
+from tests.support.srmp.srmp_door import msmq
+from tests.support.srmp.srmp_text import Elements, Post, changed, envelope, message, multipart
 
 
 class Relaying:

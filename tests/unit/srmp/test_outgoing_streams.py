@@ -16,8 +16,8 @@ from rpcqm.srmp.connection.outgoing_transfer import (
 from rpcqm.srmp.elements import StreamId
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.settings import Redirection
-from tests.support.http_network import SETTINGS, http_simulation
-from tests.support.http_sending import NAME, Sending
+from tests.support.srmp.http_network import SETTINGS, http_simulation
+from tests.support.srmp.http_sending import NAME, Sending
 
 REFUSED = ConnectionRefusedError(111, "refused")
 RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE

@@ -15,9 +15,9 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.srmp.connection.outgoing_transfer import BUNCH, MANY_WAITING, POSTS_AT_ONCE
 from rpcqm.srmp.settings import Redirection
-from tests.support.binary_pair import packets
-from tests.support.http_network import SETTINGS, Host, http_simulation
-from tests.support.http_sending import NAME, Sending
+from tests.support.binary.binary_pair import packets
+from tests.support.srmp.http_network import SETTINGS, Host, http_simulation
+from tests.support.srmp.http_sending import NAME, Sending
 
 REFUSED = ConnectionRefusedError(111, "refused")
 BAD_DESTINATION = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q

@@ -19,9 +19,9 @@ from rpcqm.srmp.elements import Envelope, MessageId, SrmpRequest
 from rpcqm.srmp.incoming import attributes_of, destination_of, packet_like
 from rpcqm.srmp.reading import read_request
 from rpcqm.srmp.settings import Redirection
-from tests.support.srmp_door import ORDERS, SRMP, Door, msmq
-from tests.support.srmp_samples import OWN_GUID, full_envelope, posted
-from tests.support.srmp_text import Elements, Post, durable, message
+from tests.support.srmp.srmp_door import ORDERS, SRMP, Door, msmq
+from tests.support.srmp.srmp_samples import OWN_GUID, full_envelope, posted
+from tests.support.srmp.srmp_text import Elements, Post, durable, message
 
 SECONDS = st.integers(0, 0xFFFF_FFFF)
 NOW = 1_780_000_000

@@ -7,8 +7,8 @@ import pytest
 
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.srmp.elements import MessageId
-from tests.support.srmp_door import HERE, NOW, ORDERS, PEER, RECEIPTS, SENDER, Door, msmq
-from tests.support.srmp_text import NULL, durable
+from tests.support.srmp.srmp_door import HERE, NOW, ORDERS, PEER, RECEIPTS, SENDER, Door, msmq
+from tests.support.srmp.srmp_text import NULL, durable
 
 DONE = f"http://{PEER}/msmq/private$/done"
 DELIVERY = f"<deliveryReceiptRequest><sendTo>{RECEIPTS}</sendTo></deliveryReceiptRequest>"

@@ -14,8 +14,8 @@ from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm.identity_conflicts import COUNTED
 from rpcqm.srmp.connection import receiving
 from rpcqm.srmp.elements import MessageId
-from tests.support.srmp_door import HERE, ORDERS, PEER, RECEIPTS, SENDER, SRMP, Door, msmq
-from tests.support.srmp_text import NULL, SOURCE, Elements, Post, changed, durable, message
+from tests.support.srmp.srmp_door import HERE, ORDERS, PEER, RECEIPTS, SENDER, SRMP, Door, msmq
+from tests.support.srmp.srmp_text import NULL, SOURCE, Elements, Post, changed, durable, message
 
 NEGATIVE = (
     f"<commitmentReceiptRequest><sendTo>{RECEIPTS}</sendTo><negativeOnly/>"

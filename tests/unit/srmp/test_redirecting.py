@@ -11,8 +11,8 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.srmp.settings import Redirection, SrmpSettings
-from tests.support.srmp_door import HERE, NOW, ORDERS, PORT, SENDER, SRMP, STREAM, Door, msmq
-from tests.support.srmp_text import durable, in_stream
+from tests.support.srmp.srmp_door import HERE, NOW, ORDERS, PORT, SENDER, SRMP, STREAM, Door, msmq
+from tests.support.srmp.srmp_text import durable, in_stream
 
 ELSEWHERE = "http://elsewhere.example/msmq/private$/orders"
 RELAY = replace(SRMP, transparent_store_and_forward=True)

@@ -19,7 +19,7 @@ from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.multipart import write_request
 from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.writing import write_envelope
-from tests.support.srmp_samples import DIRECTORY, NAMES, sample
+from tests.support.srmp.srmp_samples import DIRECTORY, NAMES, sample
 
 Mask = Callable[[str], str]
 _STREAM = StreamId(UUID("2744e4e1-2b48-43e8-b441-42745f280d53"), 4839986701558349830)

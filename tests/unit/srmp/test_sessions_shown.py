@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.qm.sessions import OPEN, OPENING, SessionView
-from tests.support.http_network import http_simulation
-from tests.support.http_sending import NAME, Sending
+from tests.support.srmp.http_network import http_simulation
+from tests.support.srmp.http_sending import NAME, Sending
 
 
 @pytest.fixture

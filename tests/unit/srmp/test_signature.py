@@ -20,8 +20,8 @@ from rpcqm.srmp.signature import DSA_METHOD, SignatureResult, check
 from rpcqm.srmp.writing import signed_info, write_envelope
 from rpcqm.srmp.xml import SIGNATURE
 from tests.support.certificates import certificate_for, certificate_of
-from tests.support.srmp_samples import minimal, msmq, posted
-from tests.support.srmp_signatures import Key, sign
+from tests.support.srmp.srmp_samples import minimal, msmq, posted
+from tests.support.srmp.srmp_signatures import Key, sign
 
 BODY, EXTENSION = b"the body", b"the extension"
 QUEUE_MANAGER = UUID("f6a3323c-7c7b-4a5f-b0ed-b3f63a200893")

@@ -19,8 +19,8 @@ from rpcqm.codec.packet.enums import MessageAuthenticationLevel
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.sddl import parse_sddl
 from tests.support.certificates import certificate_of
-from tests.support.srmp_door import HERE, PORT, RECEIPTS, SRMP, STREAM, WITH_HTTP, Door, msmq
-from tests.support.srmp_text import SOURCE, durable, in_stream
+from tests.support.srmp.srmp_door import HERE, PORT, RECEIPTS, SRMP, STREAM, WITH_HTTP, Door, msmq
+from tests.support.srmp.srmp_text import SOURCE, durable, in_stream
 
 ALICE = "S-1-5-21-1-2-3-1001"
 ONLY_ALICE = parse_sddl(f"O:BAD:(A;;0xf003f;;;{ALICE})").encode()

@@ -4,8 +4,8 @@ import pytest
 
 from rpcqm.codec.packet.binary_form import binary_form
 from rpcqm.codec.packet.user_message import UserMessage
-from tests.support.srmp_door import ORDERS, Door
-from tests.support.srmp_text import Elements, attaching
+from tests.support.srmp.srmp_door import ORDERS, Door
+from tests.support.srmp.srmp_text import Elements, attaching
 
 LARGEST = 0x400000
 

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from rpcqm.srmp.connection import stranger_urls
 from rpcqm.srmp.connection.stranger_urls import StrangerUrls, address_of
-from tests.support.srmp_door import PEER, SRMP, Door, msmq
-from tests.support.srmp_text import SOURCE, Elements, durable, in_stream, message
+from tests.support.srmp.srmp_door import PEER, SRMP, Door, msmq
+from tests.support.srmp.srmp_text import SOURCE, Elements, durable, in_stream, message
 
 ORDERS = "http://workstation/msmq/private$/orders"
 

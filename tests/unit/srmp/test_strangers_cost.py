@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.srmp_door import HERE, ORDERS, PEER, STREAM, Door
-from tests.support.srmp_text import Elements, Post, durable, message
+from tests.support.srmp.srmp_door import HERE, ORDERS, PEER, STREAM, Door
+from tests.support.srmp.srmp_text import Elements, Post, durable, message
 from tests.support.work import steps
 
 FREE, PER_OCTET = 2_000, 2

@@ -16,9 +16,9 @@ from rpcqm.fast.formats.envelope_read import LONGEST, EnvelopeTemplates
 from rpcqm.srmp.elements import Envelope, MessageId, Msmq, Stream, StreamId
 from rpcqm.srmp.reading import ReadEnvelope, parse_envelope
 from rpcqm.srmp.writing import write_envelope
-from tests.support.srmp_door import ORDERS, RECEIPTS, SENDER, SRMP, STREAM, Door, msmq
-from tests.support.srmp_samples import NAMES, full_envelope, sample
-from tests.support.srmp_text import Elements, Post, durable, envelope, in_stream, message
+from tests.support.srmp.srmp_door import ORDERS, RECEIPTS, SENDER, SRMP, STREAM, Door, msmq
+from tests.support.srmp.srmp_samples import NAMES, full_envelope, sample
+from tests.support.srmp.srmp_text import Elements, Post, durable, envelope, in_stream, message
 
 FULL = write_envelope(full_envelope())
 _SECONDS = st.integers(0, 0xFFFF_FFFF)

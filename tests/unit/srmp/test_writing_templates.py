@@ -18,8 +18,8 @@ from rpcqm.fast.formats.envelope_write import KEPT, Attached, WritingTemplates
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.outgoing import written
 from rpcqm.srmp.writing import write_envelope
-from tests.support.http_network import SETTINGS, http_simulation
-from tests.support.http_sending import Sending
+from tests.support.srmp.http_network import SETTINGS, http_simulation
+from tests.support.srmp.http_sending import Sending
 
 HERE = UUID("f2b9c2a0-4d3c-4f8e-9d51-000000000001")
 ORDERS = FormatName.parse("DIRECT=HTTP://shop/msmq/private$/orders")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.store.store import Store
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from rpcqm.store.backup import NOTE_NAME, UNFINISHED, restore_backup
 from rpcqm.store.errors import StoreError
 from rpcqm.store.restored import RESTORED_NAME
 from rpcqm.store.store import Store
-from tests.support.store_state import after_restart, state_of
-from tests.support.stores import Turns
+from tests.support.store.store_state import after_restart, state_of
+from tests.support.store.stores import Turns
 
 NOTE = {"queue_manager": "WORKSTATION"}
 

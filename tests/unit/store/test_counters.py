@@ -4,7 +4,7 @@ import pytest
 
 from rpcqm.store.counters import Counter
 from rpcqm.store.store import Store
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 NAMES = ("serial", "lookup_identifier", "message_ordinal", "queue_id")
 

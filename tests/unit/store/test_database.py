@@ -18,7 +18,7 @@ from rpcqm.store.errors import StoreError, StoreFormatError, StoreLockedError
 from rpcqm.store.records import Family
 from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 SECOND_PROCESS = """
 import sys

@@ -6,7 +6,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.store.database import Database
 from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 Q, JOURNAL = 16, 17
 SETTINGS = StoreSettings(reserve=100, space_check_interval=1_000, space_check_bytes=50)

@@ -9,7 +9,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.store.express import SPILL_NAME, ExpressBodies
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 Q = 16
 

@@ -26,7 +26,7 @@ from rpcqm.store.records import (
     Family,
 )
 from rpcqm.store.settings import StoreSettings
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 SYSTEM, Q, JOURNAL, SUBQUEUE = 1, 16, 17, 18
 OPEN = b"t" * 16

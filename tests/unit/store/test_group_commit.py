@@ -17,7 +17,7 @@ from rpcqm.store.records import Family
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 Q = 16
 

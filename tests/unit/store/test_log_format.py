@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from rpcqm.store.log_format import BLOCK, whole_records
 from rpcqm.store.store import Store
-from tests.support.logs import write_records
-from tests.support.stores import Turns
+from tests.support.store.logs import write_records
+from tests.support.store.stores import Turns
 
 sizes = st.one_of(st.integers(0, 50), st.integers(BLOCK - 40, BLOCK + 40), st.just(3 * BLOCK))
 logs = st.lists(sizes.map(lambda size: b"x" * size), max_size=6)

@@ -11,8 +11,8 @@ from rpcqm.store.fsck import check
 from rpcqm.store.log_format import BLOCK, whole_records
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
-from tests.support.logs import write_records
-from tests.support.stores import Turns, copy_of_running
+from tests.support.store.logs import write_records
+from tests.support.store.stores import Turns, copy_of_running
 
 Crash = Callable[[], tuple[Turns, Path]]
 

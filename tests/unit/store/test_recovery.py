@@ -12,8 +12,8 @@ from rpcqm.store.errors import StoreError
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import NEVER, POSITION_KEY, Family, Moves
 from rpcqm.store.settings import StoreSettings
-from tests.support.store_state import after_restart, state_of
-from tests.support.stores import Turns
+from tests.support.store.store_state import after_restart, state_of
+from tests.support.store.stores import Turns
 
 QUEUES = (1, 2, 16, 0xFFFF_FFFF)
 TRANSACTION = b"t" * 16

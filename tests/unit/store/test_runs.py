@@ -21,8 +21,8 @@ from rpcqm.store.runs import cut
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-from tests.support.store_state import state_of
-from tests.support.stores import Turns
+from tests.support.store.store_state import state_of
+from tests.support.store.stores import Turns
 from tests.unit.store.queue_model import small_chunks
 from tests.unit.store.twin import A, B, Half, NewMessage, Twin, any_number_in_columns
 

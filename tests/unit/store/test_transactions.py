@@ -15,8 +15,8 @@ from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import NEVER, QUEUE_ID, Family, Moves
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-from tests.support.store_state import after_restart, state_of
-from tests.support.stores import Turns
+from tests.support.store.store_state import after_restart, state_of
+from tests.support.store.stores import Turns
 
 A, B = 1, 2
 PLAIN, LOCKED, EXPRESS, LOCKED_EXPRESS, LARGE, MOVED = range(1, 7)

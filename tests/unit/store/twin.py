@@ -13,7 +13,7 @@ from rpcqm.store.records import NEVER, POSITION, POSITION_KEY, SERIAL, Family
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-from tests.support.stores import Turns
+from tests.support.store.stores import Turns
 
 any_number_in_columns = mock.patch.object(run_changes, "FEWEST", 1)
 """Makes columns of the shortest runs too."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.impacket_place import Place, served_place
+from tests.support.dcom.impacket_place import Place, served_place
 
 
 @pytest.fixture(scope="package")

@@ -9,10 +9,10 @@ from rpcqm.base.errors import HResult
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
-from tests.support.com_objects import number, octets
-from tests.support.impacket_place import Place
-from tests.support.impacket_sink import ImpacketSink, impacket_sink
-from tests.support.impacket_walker import Held, Walker, Way
+from tests.support.dcom.com_objects import number, octets
+from tests.support.dcom.impacket_place import Place
+from tests.support.dcom.impacket_sink import ImpacketSink, impacket_sink
+from tests.support.dcom.impacket_walker import Held, Walker, Way
 from tests.support.waiting import until
 
 EVENTS = UUID("d7d6e078-dccd-11d0-aa4b-0060970debae")

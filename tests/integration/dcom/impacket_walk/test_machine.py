@@ -15,11 +15,11 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import ManagementMachineProperty, ManagementQueueProperty
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
-from tests.support import clsids
-from tests.support.com_objects import number, octets, text
-from tests.support.directories import OWN_QUEUE, ROUTER, THEIR_QUEUE, WORKSTATION
-from tests.support.impacket_place import ELSEWHERE, Place
-from tests.support.impacket_walker import Held, Walker, Way
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import number, octets, text
+from tests.support.dcom.impacket_place import ELSEWHERE, Place
+from tests.support.dcom.impacket_walker import Held, Walker, Way
+from tests.support.qm.directories import OWN_QUEUE, ROUTER, THEIR_QUEUE, WORKSTATION
 
 APPLICATION = ("IMSMQApplication",)
 DIRECTORY = ("IMSMQQuery", "IMSMQQueueInfos")

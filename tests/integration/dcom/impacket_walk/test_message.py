@@ -14,11 +14,11 @@ from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from tests.support import clsids
-from tests.support.com_objects import YES, number, octets, text
-from tests.support.http_catcher import http_catcher
-from tests.support.impacket_place import ELSEWHERE, Place
-from tests.support.impacket_walker import Held, Walker, Way
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import YES, number, octets, text
+from tests.support.dcom.impacket_place import ELSEWHERE, Place
+from tests.support.dcom.impacket_walker import Held, Walker, Way
+from tests.support.http.http_catcher import http_catcher
 from tests.support.waiting import until
 
 WALKED = ("IMSMQMessage",)

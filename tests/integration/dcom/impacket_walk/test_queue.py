@@ -7,9 +7,9 @@ import pytest
 from rpcqm.base.errors import HResult
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
-from tests.support.com_objects import NO, YES, number, octets, text
-from tests.support.impacket_place import Place
-from tests.support.impacket_walker import Held, Walker, Way
+from tests.support.dcom.com_objects import NO, YES, number, octets, text
+from tests.support.dcom.impacket_place import Place
+from tests.support.dcom.impacket_walker import Held, Walker, Way
 
 WALKED = ("IMSMQQueue",)
 RECEIVE, SEND, PEEK = (

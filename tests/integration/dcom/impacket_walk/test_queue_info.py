@@ -6,10 +6,10 @@ from rpcqm.base.errors import HResult
 from rpcqm.client.queue_settings import QueueProperties
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import VARENUM
-from tests.support.com_objects import NO, YES, number
-from tests.support.directories import OWN_QUEUE, THEIR_QUEUE
-from tests.support.impacket_place import REPORTS, Place, named
-from tests.support.impacket_walker import Held, Walker, Way
+from tests.support.dcom.com_objects import NO, YES, number
+from tests.support.dcom.impacket_place import REPORTS, Place, named
+from tests.support.dcom.impacket_walker import Held, Walker, Way
+from tests.support.qm.directories import OWN_QUEUE, THEIR_QUEUE
 
 WALKED = ("IMSMQQueueInfo",)
 OWN, THEIRS = f"PUBLIC={OWN_QUEUE}", f"PUBLIC={THEIR_QUEUE}"

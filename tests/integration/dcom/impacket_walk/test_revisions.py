@@ -5,12 +5,12 @@ import pytest
 from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.mqac import coclasses
 from tests.integration.dcom.impacket_walk import test_queue
-from tests.support import clsids
-from tests.support.com_objects import NO, YES, number
-from tests.support.dcom_client import ComError
-from tests.support.directories import OWN_QUEUE
-from tests.support.impacket_place import Place
-from tests.support.impacket_walker import Held, Walker, Way, newest_interfaces
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import NO, YES, number
+from tests.support.dcom.dcom_client import ComError
+from tests.support.dcom.impacket_place import Place
+from tests.support.dcom.impacket_walker import Held, Walker, Way, newest_interfaces
+from tests.support.qm.directories import OWN_QUEUE
 
 OLDER = {
     name: each.family

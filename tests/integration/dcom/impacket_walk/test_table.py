@@ -8,8 +8,8 @@ from tests.integration.dcom.impacket_walk import (
     test_queue_info,
     test_transactions,
 )
-from tests.support.impacket_place import ALWAYS_REFUSED, NOT_IMPLEMENTED
-from tests.support.impacket_walker import methods
+from tests.support.dcom.impacket_place import ALWAYS_REFUSED, NOT_IMPLEMENTED
+from tests.support.dcom.impacket_walker import methods
 
 METHODS, ONLY_NAMES = 238, 18
 WALKS = (test_machine, test_message, test_queue, test_queue_info, test_transactions)

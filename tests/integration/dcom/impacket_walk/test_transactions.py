@@ -10,11 +10,11 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.mqac import coclasses
-from tests.support import clsids
-from tests.support.com_objects import YES, number
-from tests.support.directories import OWN_QUEUE
-from tests.support.impacket_place import REPORTS, Place
-from tests.support.impacket_walker import Held, Walker, Way
+from tests.support.dcom import clsids
+from tests.support.dcom.com_objects import YES, number
+from tests.support.dcom.impacket_place import REPORTS, Place
+from tests.support.dcom.impacket_walker import Held, Walker, Way
+from tests.support.qm.directories import OWN_QUEUE
 from tests.support.waiting import until
 
 DESTINATIONS = ("IMSMQDestination", "IMSMQPrivateDestination")

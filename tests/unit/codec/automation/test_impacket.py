@@ -30,7 +30,7 @@ from rpcqm.codec.types.dcom import (
 )
 from rpcqm.codec.types.oaut import DISPPARAMS
 from rpcqm.dcom.activation_properties import pack_reply, unpack_reply
-from tests.support.impacket_dcom import create_instance_reply, props_out, scm_reply
+from tests.support.dcom.impacket_dcom import create_instance_reply, props_out, scm_reply
 
 NDR = TransferSyntax.NDR
 IID = UUID("eba96b21-2168-11d3-898c-00e02c074f6b")

@@ -18,7 +18,7 @@ from rpcqm.codec.automation.values import EMPTY, MISSING, SafeArray, Variant
 from rpcqm.codec.automation.variants import MAXIMUM_DEPTH
 from rpcqm.codec.ndr.compile import Compiler, MessageCodec, Wire
 from rpcqm.codec.types import oautvalues as oa
-from tests.support.variants import (
+from tests.support.dcom.variants import (
     BSTRS,
     arrays,
     bstr_from_plain,

@@ -79,8 +79,6 @@ class Turn:
         self.is_on = True
         self.shadow = Shadow(store, clock) if shadow_wanted() else None
         self.waiting = False
-        store.before_change = self.drain
-        store.gather_with(self.drain)
 
     def add(self, queue: Queue, kind: Kind, message: TemplatedMessage, size: int) -> None:
         """Put a message into a queue when the turn ends; `size` are about its octets."""
@@ -114,18 +112,19 @@ class Turn:
         self._store.metrics.count(READ)
 
     def _wait(self) -> None:
-        if not self.waiting:
-            self.waiting = True
-            self._store.announce()
+        self.waiting = True
+        self._store.put_off(self._carry_out_all)
 
     def drain(self) -> None:
         """Carry out what waits; nothing of it waits any more when this returns."""
-        while self.waiting:
-            self.waiting = False
-            arrivals, self._arrivals = self._arrivals, {}
-            removals, self._removals = self._removals, {}
-            with nullcontext() if self.shadow is None else self.shadow.at_one_time():
-                self._carry_out(arrivals.values(), removals.values())
+        self._store.carry_out_first()
+
+    def _carry_out_all(self) -> None:
+        self.waiting = False
+        arrivals, self._arrivals = self._arrivals, {}
+        removals, self._removals = self._removals, {}
+        with nullcontext() if self.shadow is None else self.shadow.at_one_time():
+            self._carry_out(arrivals.values(), removals.values())
 
     def _carry_out(self, arrivals: Collection[_Arrivals], removals: Collection[_Removals]) -> None:
         for arriving in arrivals:

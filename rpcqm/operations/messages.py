@@ -98,8 +98,6 @@ class MessageOperations:
         names: FormatName | tuple[FormatName, ...],
         access: QueueAccessType,
     ) -> Iterator[OpenQueueDescriptor]:
-        if self._engine.turn.waiting:  # what this turn has brought comes first
-            self._engine.turn.drain()
         descriptor = self._opening.open_queue(names, access, identity=identity)
         try:
             yield descriptor

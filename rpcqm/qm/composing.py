@@ -49,7 +49,7 @@ class Composer:
 
     def new_identifier(self) -> MessageIdentifier:
         """An identifier that no other message has."""
-        ordinal = self._store.counters.message_ordinal.take() & _ORDINAL_MASK
+        ordinal = self._store.next_message_ordinal() & _ORDINAL_MASK
         return MessageIdentifier(self._queue_manager.identifier, ordinal)
 
     def _number_of(self, transaction: Transaction) -> int:
@@ -116,6 +116,7 @@ class Composer:
         identity: Identity | None,
     ) -> Message:
         """A message as `compose` makes it, to be looked at; the next one gets its number."""
+        self._store.carry_out_first()
         ordinals = self._store.counters.message_ordinal
         number = ordinals.next
         try:

@@ -82,9 +82,10 @@ class DeadLetters:
         index = self._store.index(queue.queue_id)
         if not index.unread():
             return
+        arriving = index.arriving()
         last = self._store.counters.lookup_identifier.next - 1
-        index.moved.look(last, index.pending)
-        kept = min((_number(key) - 1 for key in index.pending), default=last)
+        index.moved.look(last, arriving)
+        kept = min((_number(key) - 1 for key in arriving), default=last)
         with self._store.transaction("dead letters looked at") as change:
             change.put(Family.META, _key(queue), COUNTER.pack(kept))
             change.sync = False  # after a crash they count as unread again

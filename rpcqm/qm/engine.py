@@ -139,6 +139,7 @@ class QueueManagerEngine:
             self.positions,
         )
         self.opening = Opening(
+            store,
             machine,
             self.registry,
             self.readers,
@@ -213,7 +214,6 @@ class QueueManagerEngine:
             self.protection,
             self.transactions,
             self.failed_deliveries,
-            self.turn,
         )
         self.first_messages = FirstMessages(store)
         self.transfer = Transfer(
@@ -249,7 +249,6 @@ class QueueManagerEngine:
             self.opening,
             self.positions,
             self.failed_deliveries,
-            self.turn,
         )
         self.sent_keys = SentKeys(self.store, self.clock, self.timers)
         self.program_work = ProgramWork(
@@ -260,7 +259,6 @@ class QueueManagerEngine:
             self.messages,
             self.leases,
             self.sent_keys,
-            self.turn,
         )
         self.repeated_leases = RepeatedLeases(
             self.registry,

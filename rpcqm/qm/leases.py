@@ -25,7 +25,6 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.fast.turn import Turn
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.lease_bounds import (
@@ -183,7 +182,6 @@ class Leases:
         opening: Opening,
         positions: Positions,
         failed_deliveries: FailedDeliveries,
-        turn: Turn,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -193,7 +191,6 @@ class Leases:
         self._opening = opening
         self._positions = positions
         self._failed_deliveries = failed_deliveries
-        self._turn = turn
         self._leases: dict[str, Lease] = {}
         self._of_owner: dict[str, dict[str, Lease]] = {}
         self._deadlines: list[tuple[int, int, Lease]] = []
@@ -209,9 +206,9 @@ class Leases:
         The bearer of a token sees those of queues that it may receive from.
         """
         if identity.is_administrator:
-            return [lease for lease in self._leases.values() if lease.holds]
+            return [lease for lease in list(self._leases.values()) if lease.holds]
         allows, right = self._access.allows, MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE
-        own = self._of_owner.get(identity.sid, {}).values()
+        own = list(self._of_owner.get(identity.sid, {}).values())
         return [each for each in own if each.holds and allows(each.queue, identity, right)]
 
     # Receiving
@@ -241,7 +238,6 @@ class Leases:
             _check_length(lease)
         if not 1 <= most <= MESSAGES_AT_ONCE:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{most} messages at once")
-        self._drain()
         descriptor = self._opening.open_queue(name, _RECEIVE, identity=identity)
         reception = Reception(self, descriptor, identity, lease, most, still, measure)
         reception.outcome = start(self._receive(reception, wait))
@@ -260,7 +256,6 @@ class Leases:
         Raises as `receive` does, and MQ_ERROR_MESSAGE_NOT_FOUND, also for one that is locked.
         """
         _check_length(lease)
-        self._drain()
         descriptor = self._opening.open_queue(name, access, identity=identity)
         try:
             queue = descriptor.queue_reference
@@ -278,7 +273,6 @@ class Leases:
         access: QueueAccessType = QueueAccessType.RECEIVE_ACCESS,
     ) -> Queue:
         """The queue that a caller may receive from; raises as `receive` does."""
-        self._drain()
         descriptor = self._opening.open_queue(name, access, identity=identity)
         queue = descriptor.queue_reference
         self._opening.close_queue(descriptor)
@@ -415,7 +409,6 @@ class Leases:
         Raises LeaseEndedError unless all are the caller's and go on, MQ_ERROR_ACCESS_DENIED if the
         caller, or its token, may not receive from a queue any more.
         """
-        self._drain()
         leases = [self._live(identity, each) for each in dict.fromkeys(identifiers)]
         for queue in {id(lease.queue): lease.queue for lease in leases}.values():
             self._access.check_open(queue, identity, _RECEIVE)
@@ -547,7 +540,6 @@ class Leases:
         """End the leases whose time is over."""
         self._timer = None
         now = self._clock.monotonic()
-        self._drain()
         try:
             for _ in range(_EXPIRED_AT_ONCE):
                 if not self._deadlines or self._deadlines[0][0] > now:
@@ -564,11 +556,6 @@ class Leases:
         self._arm()
         self._leases.clear()
         self._of_owner.clear()
-
-    def _drain(self) -> None:
-        """What templates have put off comes first."""
-        if self._turn.waiting:
-            self._turn.drain()
 
 
 async def _all(outcomes: list[Completion[None]]) -> None:

@@ -25,7 +25,6 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
-from rpcqm.fast.turn import Turn
 from rpcqm.qm import cursors
 from rpcqm.qm.access import READING, RECEIVING
 from rpcqm.qm.composing import Composer
@@ -65,7 +64,6 @@ class MessageEvents:
     _protection: Protection
     _transactions: Transactions
     _failed_deliveries: FailedDeliveries
-    _turn: Turn
 
     # Sending
 
@@ -83,8 +81,6 @@ class MessageEvents:
         Raises EnqueueRefusedError for the statuses 1 to 3, MQ_ERROR_QUEUE_DELETED if the queue is
         gone.
         """
-        if self._turn.waiting:
-            self._turn.drain()
         envelope = self._admit(queue, message)
         if transaction is not None:
             self._transactions.stage_enqueue(transaction, queue, message, envelope)

@@ -23,6 +23,7 @@ from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.sender_rights import takes_own_messages
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
 _SEND = QueueAccessType.SEND_ACCESS
@@ -59,6 +60,7 @@ HTTP_IS_OFF = "messages over HTTP are off; set http_port or https_port"
 class Opening:
     """Open queues by their handles."""
 
+    _store: Store
     _queue_manager: QueueManager
     _registry: QueueRegistry
     _readers: WaitingReaders
@@ -354,8 +356,10 @@ class Opening:
         given back (G37) unless their removal is under way (G61), cursors are closed. Closing
         again does nothing. Source: [MS-MQDMPR] 3.1.7.1.6, G11.
         """
-        if self.descriptors.pop(descriptor.handle, None) is None:
+        if descriptor.handle not in self.descriptors:
             return
+        self._store.carry_out_first()  # what was put off may need the descriptor
+        del self.descriptors[descriptor.handle]
         self._context_values.discard(descriptor.context_value)
         for single in descriptor.open_queue_descriptor_collection:
             self.close_queue(single)

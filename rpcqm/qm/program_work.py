@@ -18,7 +18,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.fast.turn import Turn
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.leases import Lease, Leases
 from rpcqm.qm.messages import MessageEvents
@@ -105,7 +104,6 @@ class ProgramWork:
     _messages: MessageEvents
     _leases: Leases
     _sent_keys: SentKeys
-    _turn: Turn
 
     def perform(
         self,
@@ -124,8 +122,6 @@ class ProgramWork:
         """
         if len(sendings) > MOST_SENT or len(completes) > MOST_SENT:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"more than {MOST_SENT} at once")
-        if self._turn.waiting:  # what this turn has brought comes first
-            self._turn.drain()
         opened: list[_Opened] = []
         try:
             for sending in sendings:

@@ -217,19 +217,20 @@ class QueueEvents:
         if queue.queue_type is QueueType.SYSTEM or queue.is_journal:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, queue.pathname)
         self._access.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE)
-        self._store.before_change()  # what this turn has brought finds the queue
         parts = [*queue.subqueue_collection.values(), queue]
         if queue.journal_queue_reference is not None:
             parts.insert(0, queue.journal_queue_reference)
+        # Asked before it is gone: what was put off finds the queue.
+        arriving = any(part.message_position_list.arriving() for part in parts)
         if not skip_directory:
             self._directory.withdraw(queue)
         for part in parts:
             self._registry.detach(part)
-        return start(self._delete(parts))
+        return start(self._delete(parts, arriving))
 
-    async def _delete(self, parts: list[Queue]) -> None:
+    async def _delete(self, parts: list[Queue], arriving: bool) -> None:
         """Remove all messages of the queues, once no more are being written into them."""
-        if any(self._store.index(part.queue_id).pending for part in parts):
+        if arriving:
             await self._barrier()
         with self._store.transaction("delete queue") as change:
             for part in parts:
@@ -335,12 +336,12 @@ class QueueEvents:
 
     def _change(self, queue: Queue, changes: Mapping[str, object]) -> Completion[None]:
         before = {name: getattr(queue, name) for name in (*changes, "modify_time")}
-        for name, value in changes.items():
-            setattr(queue, name, value)
-        queue.modify_time = self._clock.now() // 1000
         try:
-            self._directory.publish_changes(queue, list(before))
             with self._store.transaction("set properties") as change:
+                for name, value in changes.items():  # what was put off has seen the old ones
+                    setattr(queue, name, value)
+                queue.modify_time = self._clock.now() // 1000
+                self._directory.publish_changes(queue, list(before))
                 self._put(change, queue)
                 return change.committed
         except BaseException:

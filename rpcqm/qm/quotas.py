@@ -43,6 +43,7 @@ class Quotas:
         The queue manager comes first: it is throttled, or its own quota would be exceeded.
         """
         queue_manager = self._queue_manager
+        used = self._store.usage_of(queue.queue_id)
         if queue_manager.throttled:
             self._store.space.look_again()
         of_all = EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
@@ -52,7 +53,7 @@ class Quotas:
             quota = queue_manager.queue_manager_quota
             raise EnqueueRefusedError(of_all, f"the queue manager is at its quota of {quota:,} KB")
         main = queue.parent or queue
-        if main.quota != INFINITE and not self.has_room(queue, main.quota, size):
+        if main.quota != INFINITE and used.bytes + size > main.quota * KILOBYTE:
             detail = f"`{short_name(main.pathname)}` is at its quota of {main.quota:,} KB"
             raise EnqueueRefusedError(EnqueueStatus.QUEUE_QUOTA_EXCEEDED, detail)
 
@@ -60,7 +61,7 @@ class Quotas:
         """Whether `size` more bytes fit into a quota of KB."""
         if quota == INFINITE:
             return True
-        return self._store.index(queue.queue_id).account.bytes + size <= quota * KILOBYTE
+        return self._store.usage_of(queue.queue_id).bytes + size <= quota * KILOBYTE
 
     def keeping_quota(self, queue: Queue) -> int:
         """The quota, in KB, of a journal or dead-letter queue."""

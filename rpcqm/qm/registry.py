@@ -228,7 +228,7 @@ class QueueRegistry:
         ):
             return
         index = self._store.index(queue.queue_id)
-        if index.count or index.pending or (index.account.count and queue.parent is None):
+        if index.count or index.arriving() or (index.account.count and queue.parent is None):
             return
         self.detach(queue)
         with self._store.transaction("drop queue") as change:

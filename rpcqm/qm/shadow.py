@@ -98,7 +98,7 @@ class Shadow:
         """Go the careful way with each request, and take it back."""
         answers: list[bytes] = []
         refusal, store = None, self._store
-        store.before_change()
+        store.carry_out_first()
         metrics = store.metrics.snapshot()
         with self.keeping(), store.rehearsing() as kept:
             try:

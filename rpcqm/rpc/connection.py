@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._server.forget(self)
         undelivered = self._unsettled if error is not None or self._cut_off else []
         self._unsettled = []
-        self._server.dispatcher.before_careful()
+        self._server.dispatcher.before_close()
         self.association.connection_lost()
         for call in undelivered + self.association.deliveries:
             call.notify_undelivered()

@@ -99,8 +99,8 @@ class Dispatcher:
         self.pending = 0
         self.metrics.gauges["rpc.calls"] = lambda: self.calls
         self.metrics.gauges["rpc.pending"] = lambda: self.pending
-        self.before_careful: Callable[[], None] = _nothing
-        """Called before each call that no template has taken: none may overtake those that were."""
+        self.before_close: Callable[[], None] = _nothing
+        """Called before handles end: what was put off may need them."""
         self.limit(limits or Limits())
 
     def limit(self, limits: Limits) -> None:
@@ -136,7 +136,6 @@ class Dispatcher:
         except Exception as error:  # no call may go without an answer
             self._refuse(entry, call, error)
         else:
-            self.before_careful()
             self.run_carefully(call)
 
     def _is_taken(self, shortcut: Shortcut, call: Call) -> bool:
@@ -235,6 +234,8 @@ class Dispatcher:
         self, entry: OperationEntry, call: Call, request: Value, use: _HandleUse
     ) -> None:
         """Run a call when the serialized handles it uses are free; a close never waits."""
+        if use.closing:
+            self.before_close()
         for handle in use.closing:
             handle.closing = True
         if len(use.serialized) == 1 and use.serialized[0].try_acquire():

@@ -250,7 +250,7 @@ class QueueManagerService:
         engine.ended.subscribe(OpenKind.HANDLE, server.end_handles)
         engine.ended.subscribe(OpenKind.ASSOCIATION, server.end_associations)
         store.tell_together(server.gathering)
-        server.dispatcher.before_careful = engine.turn.drain
+        server.dispatcher.before_close = store.carry_out_first
         self._undo.push_async_callback(server.stop)
         self._undo.callback(engine.queue_manager_stopped)
         self._register(server, engine, accounts)

@@ -14,6 +14,7 @@ from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.moves import MovesOfMessages
 from rpcqm.store.priority_index import EMPTY, Neighbours, Place, PriorityIndex
+from rpcqm.store.put_off import PutOff
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 from rpcqm.store.runs import Departure, Run
@@ -39,6 +40,9 @@ class QueueIndex:
     `count` and `bytes` are of all messages that are visible; `available` and `leaving` are how many
     of these are in that state; `entered` counts what has come since the start. `account` is what
     quotas count (G56); a subqueue shares it with its parent. `moved` has what became of messages.
+
+    What was put off to the end of the turn comes before each look that could tell: it makes
+    messages pending, and has locked ones leave. What is available stays so.
     """
 
     __slots__ = (
@@ -47,6 +51,7 @@ class QueueIndex:
         "_loaded",
         "_owners",
         "_priorities",
+        "_put_off",
         "_used",
         "account",
         "available",
@@ -61,8 +66,11 @@ class QueueIndex:
         "total",
     )
 
-    def __init__(self, queue_id: int, heap: ExpiryHeap, total: QueueUsage) -> None:
+    def __init__(
+        self, queue_id: int, heap: ExpiryHeap, total: QueueUsage, put_off: PutOff | None = None
+    ) -> None:
         self.queue_id = queue_id
+        self._put_off = PutOff() if put_off is None else put_off
         self._priorities = [EMPTY] * PRIORITIES
         self._used: list[PriorityIndex] = []
         self._heap = heap
@@ -179,6 +187,8 @@ class QueueIndex:
 
     def state(self, key: int) -> PositionState:
         """The state of a message; DELETED when it is not here."""
+        if self._put_off.waits:
+            self._put_off.carry_out()
         place = self.find(key)
         return PositionState.DELETED if place is None else _STATES[place[2].states[place[3]]]
 
@@ -209,6 +219,8 @@ class QueueIndex:
 
     def arriving(self) -> list[int]:
         """The keys of messages whose commit is on its way, in order."""
+        if self._put_off.waits:
+            self._put_off.carry_out()
         return sorted(self.pending) if self.pending else []
 
     def find(self, key: int) -> Place | None:
@@ -247,6 +259,8 @@ class QueueIndex:
         A message that is leaving stays so (G61), one that is purge pending is its owner's to
         remove.
         """
+        if self._put_off.waits:
+            self._put_off.carry_out()
         place = self.find(key)
         if place is None or place[2].states[place[3]] != _LOCKED:
             return False

@@ -25,6 +25,7 @@ from rpcqm.store.express import ExpressBodies
 from rpcqm.store.group_commit import GroupCommit, StoreEnvironment
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.migration import bring_to_format
+from rpcqm.store.put_off import PutOff
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
 from rpcqm.store.rehearsal import Rehearsed, usage
@@ -41,10 +42,6 @@ EXIT_STATUS = 74
 def exit_unanswered(error: BaseException) -> None:
     """End the process at once, so that no caller gets an outcome that is not certain."""
     os._exit(EXIT_STATUS)
-
-
-def _nothing() -> None:
-    """Nothing waits."""
 
 
 class Store:
@@ -68,8 +65,7 @@ class Store:
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: StoreTransaction | None = None
-        self.before_change: Callable[[], None] = _nothing
-        """Called before each block of changes: what waits for the end of the turn goes first."""
+        self._put_off = PutOff()
         self._rehearsal: list[StoreTransaction] | None = None
         self._closed = False
         self._background_errors = 0
@@ -87,6 +83,7 @@ class Store:
         self._writer = GroupCommit(
             self._database, settings, surroundings, self._before_write, metrics
         )
+        self._writer.gather = self._put_off.carry_out
         self._background = BackgroundWork(surroundings)
         self.counters = Counters(self._writer.reserve)
 
@@ -150,8 +147,8 @@ class Store:
         if self._open_transaction is not None:
             inner, outer = transaction.name, self._open_transaction.name
             raise RuntimeError(f"the transaction {inner} began inside {outer}")
-        if self._rehearsal is None:
-            self.before_change()
+        if self._put_off.waits:
+            self._put_off.carry_out()
         if self.has_stopped:
             raise StoreStoppedError("The store has stopped.")
         self._open_transaction = transaction
@@ -169,7 +166,7 @@ class Store:
 
         What waits for the end of the turn is carried out before.
         """
-        self.before_change()
+        self.carry_out_first()
         kept: list[Rehearsed] = []
         places = self.counters.places()
         committed = self._rehearsal = []
@@ -195,23 +192,40 @@ class Store:
         """
         self._writer.together.append(context)
 
-    def gather_with(self, gather: Callable[[], None]) -> None:
-        """Call `gather` before what was collected is written: it may begin transactions of what
-        was put off to the end of the turn."""
-        self._writer.gather = gather
+    def put_off(self, carry_out: Callable[[], None]) -> None:
+        """Call `carry_out` once, at the end of this turn, and write what it changes.
 
-    def announce(self) -> None:
-        """Something is put off: call `gather` at the end of this turn, and write.
-
-        While a thread writes, it is called when that has ended.
+        While a thread writes, it is called when that has ended. It is called sooner if anybody
+        changes the store, looks at what it may change, or takes a number of messages: nobody can
+        tell that it was put off (G595).
         """
+        self._put_off.add(carry_out)
         self._writer.announce()
+
+    def carry_out_first(self) -> None:
+        """Carry out what was put off to the end of the turn."""
+        if self._put_off.waits:
+            self._put_off.carry_out()
+
+    def next_message_ordinal(self) -> int:
+        """A number for the identifier of a message."""
+        if self._put_off.waits:
+            self._put_off.carry_out()
+        return self.counters.message_ordinal.take()
+
+    def usage_of(self, queue_id: int) -> QueueUsage:
+        """What quotas count for a queue (G56)."""
+        if self._put_off.waits:
+            self._put_off.carry_out()
+        return self.index(queue_id).account
 
     def index(self, queue_id: int) -> QueueIndex:
         """The messages of a queue; an empty index if the queue has had none."""
         index = self._indexes.get(queue_id)
         if index is None:
-            index = self._indexes[queue_id] = QueueIndex(queue_id, self._heap, self.total)
+            index = self._indexes[queue_id] = QueueIndex(
+                queue_id, self._heap, self.total, self._put_off
+            )
         return index
 
     def queue_ids(self) -> list[int]:
@@ -373,7 +387,7 @@ class Store:
     def close(self) -> None:
         """Write the pending changes, and release the directory."""
         if not self._closed:
-            self.before_change()
+            self.carry_out_first()
             self._writer.drain()
             self._closed = True
             if self._background.busy:

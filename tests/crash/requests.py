@@ -80,7 +80,7 @@ class Life:
         self._peer = ScriptedPeer(self.bob)
         servers = served_clients(self.bob), served_remote_read(self.bob)
         for server in servers:
-            server.dispatcher.before_careful = self.bob.engine.turn.drain
+            server.dispatcher.before_close = self.bob.store.carry_out_first
         self._connect(*servers)
         self._numbers = [0] * 4
         self._reads: list[tuple[int, PendingCall]] = []

@@ -40,9 +40,6 @@ STILL_FAST = {
     "binary/connection/arrival_shadow.py",
     "operations/messages.py",
     "qm/engine.py",
-    "qm/leases.py",
-    "qm/messages.py",
-    "qm/program_work.py",
     "srmp/connection/protocol.py",
     "srmp/connection/receiving.py",
 }

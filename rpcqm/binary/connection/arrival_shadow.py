@@ -145,7 +145,7 @@ class ArrivalShadow:
     ) -> CarefulArrivals:
         """Take packets one by one, and take it back."""
         protocol = self._protocol
-        protocol.store.before_change()
+        protocol.store.carry_out_first()
         receiver, tap = RehearsingReceiver(protocol), Tap()
         stage = Stage(receiver, connection, tap)
         before = connection.session, connection.pending, connection._wire

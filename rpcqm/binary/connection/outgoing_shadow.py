@@ -170,7 +170,7 @@ class OutgoingShadow:
     def _removing(
         self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
     ) -> Iterator[Look]:
-        self._protocol.store.before_change()  # what others have put off raises its own events
+        self._protocol.store.carry_out_first()  # what others have put off raises its own events
         positions, unsynced = self._protocol.positions, self._transfer.unsynced
         hooks, peekable = positions.deleted_hooks, set(queue.peekable_when_locked)
         one_by_one: Told = []

@@ -44,24 +44,38 @@ class TemplatedEnd(TemplatedCall):
         super().__init__(call, path)
         self.descriptor = opened.descriptor
         self._opened, self.entry, self.response = opened, entry, response
-        entry.stop_timer()
+        self._end()
 
-    def removing(self) -> None:
-        """The read is over."""
+    def _end(self) -> None:
+        """The read is over for all that come behind this call."""
         self._opened.pending.remove(self.entry)
         self.descriptor.two_phase_reads.discard(self.entry.lookup_identifier)
+
+    def _go_on(self) -> None:
+        """Have the read again, for the careful path to end it."""
+        self._opened.pending.restore(self.entry)
+        self.descriptor.two_phase_reads.add(self.entry.lookup_identifier)
+
+    def removing(self) -> None:
+        """The removal is on its way: what the request has brought is not needed any more."""
+        self.call.stub_data = b""
 
     def removed(self) -> None:
         """Answer the call."""
         self.answer(self.response)
 
     def rehearse(self) -> bytes:
-        """As the careful path does it; the read goes on afterwards."""
+        """As the careful path does it, which ends the read again."""
+        self._go_on()
         try:
             return super().rehearse()
         finally:
-            self._opened.pending.restore(self.entry)
-            self.descriptor.two_phase_reads.add(self.entry.lookup_identifier)
+            self._end()
+
+    def carefully(self) -> None:
+        """Go the careful way."""
+        self._go_on()
+        super().carefully()
 
 
 class EndRecogniser(HandleRecogniser[Opened]):

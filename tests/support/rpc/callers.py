@@ -106,7 +106,7 @@ class CallServer:
         self.interfaces: Mapping[str, Served] = {each.name: each for each in interfaces}
         self.dispatcher = Dispatcher()
         if isinstance(qm, RunningQueueManager):
-            self.dispatcher.before_careful = lambda: qm.engine.turn.drain()
+            self.dispatcher.before_close = lambda: qm.store.carry_out_first()
         self.groups = AssociationGroups(limits or Limits())
         registered = [register(each.interface, each.handlers, each.policy) for each in interfaces]
         self._endpoints = {
@@ -230,7 +230,7 @@ class Caller:
 
     def lose(self, delivered: bool = True) -> None:
         """The connection breaks; what was not taken yet has been `delivered`, or has not."""
-        self.server.dispatcher.before_careful()  # as `rpc.connection` does
+        self.server.dispatcher.before_close()  # as `rpc.connection` does
         deliveries = [] if delivered else self.association.deliveries
         undelivered = [call for call in deliveries if call.call_id in self.pending]
         self.association.connection_lost()

@@ -212,22 +212,19 @@ def test_each_run_is_what_its_messages_are_one_by_one(outgoing: Leaving) -> None
     assert outgoing.shadow.compared > sent + 20
 
 
-def test_what_was_put_off_is_no_part_of_a_removal(
-    outgoing: Leaving, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_put_off_is_no_part_of_a_removal(outgoing: Leaving) -> None:
     node, told = outgoing.half.alice, []
     queue, hooks = node.create("mine"), node.engine.positions.deleted_hooks
     own: Any = lambda *arguments: told.append(arguments[1])  # noqa: E731
     hooks.append(own)
 
     def put_off() -> None:
-        monkeypatch.setattr(node.store, "before_change", lambda: None)
         for hook in node.engine.positions.deleted_hooks:
             if hook is own or hook not in hooks:
                 hook(None, queue, 1, None)  # type: ignore[arg-type]
 
     outgoing.do("send", leaving.ORDERS, 10, {})
-    monkeypatch.setattr(node.store, "before_change", put_off)
+    node.store.put_off(put_off)
     outgoing.acknowledge()
     assert told.count(queue) == 1
     assert outgoing.differences == []

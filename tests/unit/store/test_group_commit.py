@@ -100,11 +100,10 @@ class PutOff:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._keys: list[int] = []
-        store.gather_with(self._gather)
 
     def put_off(self, *keys: int) -> None:
         self._keys += keys
-        self._store.announce()
+        self._store.put_off(self._gather)
 
     def _gather(self) -> None:
         keys, self._keys = self._keys, []
@@ -144,8 +143,8 @@ def test_what_was_put_off_by_several_waits_one_more_turn_for_others(
 
 
 def test_putting_off_that_fails_stops_no_write(store: Store, turns: Turns) -> None:
-    store.gather_with(lambda: 1 // 0)  # type: ignore[arg-type]
     insert(store, 1)
+    store.put_off(lambda: 1 // 0)  # type: ignore[arg-type]
     turns.end()
     assert store.index(Q).count == 1
 

@@ -1,22 +1,18 @@
 """From an HTTP request to an operation, and from its outcome to an answer."""
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from rpcqm.api import metrics, openapi, page, reading, routes
 from rpcqm.api.asked import Asked, Reply
-from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of, show_token
+from rpcqm.api.logging_on import Accounts, log_on, log_on_again, origin_of
 from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusal_of
-from rpcqm.base.clock import SystemClock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
-from rpcqm.fast.doors.api_quick import known_of
-from rpcqm.fast.doors.api_requests import Again, RepeatedRequests
-from rpcqm.fast.formats.received_json import ReceivedTexts
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import LONGEST_REMEMBERED, REMEMBERED, is_local_name
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin
@@ -62,52 +58,28 @@ class Api:
         is_ready: Callable[[], bool],
     ) -> None:
         self._operations = operations
-        self._accounts = accounts
+        self.accounts = accounts
         self.settings = settings
-        self._texts = ReceivedTexts(SystemClock())
         self._version = version
-        self._is_ready = is_ready
+        self.is_ready = is_ready
         self._openapi = self._shown = b""
         """The description, for programs and for people, as octets once somebody has asked."""
 
-    def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+    async def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer to a request, whatever is wrong with it."""
-        if self._operations.messages.repeats and self._is_ready():
-            again = self._repeated.find(request)
-            if again is not None:
-                return self._answer_again(request, again)
-        return self._answer(request)
-
-    async def _answer(self, request: HttpRequest) -> HttpResponse:
         told: list[tuple[str, str]] = []
         try:
-            return _response(await self._reply(request, told), told)
+            return response_of(await self._reply(request, told), told)
         except Exception as error:
-            return self._failure(error, told)
+            return self.failure(error, told)
 
-    async def _answer_again(self, request: HttpRequest, again: Again) -> HttpResponse:
-        """The same for a request like one before, of which little has to be read."""
-        known = again.known
-        try:
-            identity = show_token(request, again.token, self._accounts, self.settings)
-            ORIGIN.set(_remembered_origin(request.peer))
-            if known.quick is not None:
-                octets = await known.quick(identity, request.body, again.lease)
-                if octets is not None:
-                    return _quick_response(known.status, octets)
-            names = {"lease": again.lease} if again.lease else known.names
-            parts = (names, known.parameters, None, known.headers)
-            return _response(await known.route.function(self._asked(request, identity, *parts)), ())
-        except Exception as error:
-            return self._failure(error, ())
-
-    def _failure(self, error: Exception, told: Sequence[tuple[str, str]]) -> HttpResponse:
-        """What is answered instead of what was asked for."""
+    def failure(self, error: Exception, told: Sequence[tuple[str, str]] = ()) -> HttpResponse:
+        """What is answered instead of what was asked for; raises what is a fault of ours."""
         if isinstance(error, MQError):
             error = refusal_of(error)
         if isinstance(error, Refusal):
             return _refused(error, told)
-        if self._is_ready():
+        if self.is_ready():
             raise error
         # The disk has failed, or the queue manager has stopped, while this was done.
         status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -115,36 +87,26 @@ class Api:
 
     async def _reply(self, request: HttpRequest, told: list[tuple[str, str]]) -> Reply:
         """What is asked for; `told` gets the headers of every answer to who asks."""
-        repeated = self._repeated
         self._check_host(request)
         target, _, query = request.target.partition("?")
         if target in _OPEN:
             return _only(request, "GET", self._open(target))
-        if not self._is_ready():
+        if not self.is_ready():
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, _UNAVAILABLE, _NOT_READY)
         if target == _ICON:
             return _only(request, "GET", _icon())
         if target == metrics.PATH and self.settings.metrics is not None:
             return await self._metrics(request, self.settings.metrics, told)
-        route, names = _route(request.method, target)
+        route, names = find_route(request.method, target)
         identity = self._log_on(request, told)
         address, _ = origin_of(request, self.settings.trusted_proxy)
         ORIGIN.set(Origin(address, HTTP))
-        parameters: Any = reading.read_texts(route.parameters, _query(query))
+        parameters: Any = reading.read_texts(route.parameters, query_of(query))
         content = None if route.content is None else _content(route, request)
-        parts = (names, parameters, content, _headers(request))
-        asked = self._asked(request, identity, *parts)
-        reply = await route.function(asked)
-        if self._may_come_again(route):
-            repeated.note(request, functools.partial(known_of, asked, route, self._texts))
-        return reply
+        parts = (names, parameters, content, fields_of(request))
+        return await route.function(self.asked(request, identity, *parts))
 
-    def _may_come_again(self, route: routes.Route) -> bool:
-        """Whether requests for a route follow from their heads, as far as they are no one's own."""
-        repeats = self._operations.messages.repeats
-        return repeats and route.content is None and not self.settings.trusted_proxy
-
-    def _asked(
+    def asked(
         self,
         request: HttpRequest,
         identity: Identity,
@@ -153,7 +115,8 @@ class Api:
         content: object,
         headers: Mapping[str, str],
     ) -> Asked:
-        again = functools.partial(log_on_again, request, self._accounts, self.settings, identity)
+        """A request with what was read of it, as the function of its route sees it."""
+        again = functools.partial(log_on_again, request, self.accounts, self.settings, identity)
         wait = self.settings.longest_wait
         return Asked(
             self._operations,
@@ -166,15 +129,6 @@ class Api:
             again,
             headers,
         )
-
-    @property
-    def settings(self) -> ApiSettings:
-        """How requests are judged; others count from the next request on."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: ApiSettings) -> None:
-        self._settings, self._repeated = settings, RepeatedRequests()
 
     async def _metrics(
         self, request: HttpRequest, settings: MetricsSettings, told: list[tuple[str, str]]
@@ -189,7 +143,7 @@ class Api:
     def _log_on(self, request: HttpRequest, told: list[tuple[str, str]]) -> Identity:
         if request.twice and not _KINDS_ONCE.isdisjoint(request.twice):
             raise bad_request("a header is there twice")
-        logged_on = log_on(request, self._accounts, self.settings)
+        logged_on = log_on(request, self.accounts, self.settings)
         told.extend(logged_on.headers)
         return logged_on.identity
 
@@ -203,7 +157,7 @@ class Api:
 
     def _health(self, ready: bool) -> Reply:
         """That the process answers, or whether it does its work; everybody may ask."""
-        if ready and not self._is_ready():
+        if ready and not self.is_ready():
             status = HTTPStatus.SERVICE_UNAVAILABLE
             return Reply(status, octets=b"not ready\n", content_type="text/plain")
         return Reply(octets=b"ok\n", content_type="text/plain")
@@ -281,8 +235,8 @@ def _not_allowed(methods: str) -> Refusal:
     return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, code, f"only {methods}", allow)
 
 
-def _route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
-    """The route of a request with the names in its path; programs ask for few, again and again."""
+def find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:
+    """The route of a request with the names in its path; raises Refusal. Programs use few."""
     short = len(target) <= LONGEST_REMEMBERED
     return (_remembered_route if short else _find_route)(method, target)
 
@@ -326,7 +280,7 @@ def _decoded(text: str) -> str:
         raise bad_request("the path or the query is not percent-encoded UTF-8") from None
 
 
-def _query(text: str) -> dict[str, str]:
+def query_of(text: str) -> dict[str, str]:
     """The parameters of a query, each at most once."""
     given: dict[str, str] = {}
     if not text:
@@ -350,7 +304,7 @@ def _content(route: routes.Route, request: HttpRequest) -> object:
     return reading.read_json(route.content, request.body)
 
 
-def _headers(request: HttpRequest) -> Mapping[str, str]:
+def fields_of(request: HttpRequest) -> Mapping[str, str]:
     """Headers by their names in lower case, each at most once where we look at it.
 
     A second `traceparent` makes both none (G328).
@@ -369,7 +323,8 @@ def _body(reply: Reply) -> bytes:
     return reading.write_json(reply.value) if reply.octets is None else reply.octets
 
 
-def _response(reply: Reply, told: Sequence[tuple[str, str]]) -> HttpResponse:
+def response_of(reply: Reply, told: Sequence[tuple[str, str]] = ()) -> HttpResponse:
+    """A reply as it is sent, with headers that are told beside it."""
     headers = () if reply.status == HTTPStatus.NO_CONTENT else _typed(reply.content_type)
     if reply.headers or told:
         headers = (*headers, *reply.headers, *told)
@@ -379,21 +334,9 @@ def _response(reply: Reply, told: Sequence[tuple[str, str]]) -> HttpResponse:
     return HttpResponse(reply.status, body, headers)
 
 
-def _quick_response(status: int, octets: bytes) -> HttpResponse:
-    return HttpResponse(status, octets, _JSON if octets else (), None, True)
-
-
-@functools.lru_cache(REMEMBERED)
-def _remembered_origin(address: str) -> Origin:
-    return Origin(address, HTTP)
-
-
 @functools.cache
 def _typed(content_type: str) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", content_type),)
-
-
-_JSON = _typed("application/json")
 
 
 def _refused(refusal: Refusal, told: Iterable[tuple[str, str]]) -> HttpResponse:

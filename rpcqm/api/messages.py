@@ -23,7 +23,6 @@ from rpcqm.operations.messages import (
     LONGEST_KEY,
     LeasedMessage,
     Message,
-    RepeatedSend,
     RequestKey,
 )
 from rpcqm.operations.shapes import delivery, described_lease, shown
@@ -33,8 +32,8 @@ PREFIX = "rpcqm-"
 
 async def send_message(asked: Asked) -> Reply:
     """Send the request's body, with the properties in `Rpcqm-…` headers."""
-    properties = reading.read_texts(models.MessageProperties, _properties(asked.headers))
-    draft = _draft(asked, properties, asked.body)
+    properties = properties_of(asked)
+    draft = draft_of(asked, properties, asked.body)
     sent = asked.operations.messages.send(
         asked.identity, asked.destinations, [draft], _key(asked, properties)
     )
@@ -47,17 +46,10 @@ def told_identifier(identifier: MessageIdentifier) -> bytes:
     return b'{"id":%b}' % reading.write_json(str(identifier))
 
 
-def repeated_send(asked: Asked) -> RepeatedSend | None:
-    """What is sent by requests like one, apart from their bodies; None if it always goes alone."""
-    properties = reading.read_texts(models.MessageProperties, _properties(asked.headers))
-    draft = _draft(asked, properties, b"")
-    return asked.operations.messages.repeated(asked.destinations, draft)
-
-
 async def send_messages(asked: Asked) -> Reply:
     """Send several messages to one queue, all or none."""
     wanted: models.MessagesDraft = asked.content
-    drafts = [_draft(asked, each, _decoded(each.body_base64)) for each in wanted.messages]
+    drafts = [draft_of(asked, each, _decoded(each.body_base64)) for each in wanted.messages]
     sent = asked.operations.messages.send(asked.identity, asked.destinations, drafts, _key(asked))
     return Reply(201, {"ids": [str(identifier) for identifier in await settled(sent)]})
 
@@ -66,7 +58,7 @@ async def work(asked: Asked) -> Reply:
     """Complete leases and send messages in one commit, all or none."""
     wanted: models.TransactionDraft = asked.content
     sendings = [
-        (format_names(each.queue, HERE), _draft(asked, each, _decoded(each.body_base64)))
+        (format_names(each.queue, HERE), draft_of(asked, each, _decoded(each.body_base64)))
         for each in wanted.send
     ]
     done = asked.operations.messages.work(asked.identity, sendings, wanted.complete, _key(asked))
@@ -237,7 +229,7 @@ _values = attrgetter(*(each.name for each in fields(Draft)[1:-1]))
 """What a draft has between its body and its context, which properties have under the same names."""
 
 
-def _draft(asked: Asked, properties: models.MessageProperties, body: bytes) -> Draft:
+def draft_of(asked: Asked, properties: models.MessageProperties, body: bytes) -> Draft:
     """What is asked for; the header `traceparent` of W3C counts for all messages of a request."""
     draft = Draft(body, *_values(properties))
     draft.acknowledgements = tuple(properties.acknowledgements)
@@ -250,6 +242,11 @@ def _decoded(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise bad_request("body_base64 is no Base64") from None
+
+
+def properties_of(asked: Asked) -> models.MessageProperties:
+    """The properties of the message of a request."""
+    return reading.read_texts(models.MessageProperties, _properties(asked.headers))
 
 
 def _properties(headers: Mapping[str, str]) -> dict[str, object]:

@@ -6,6 +6,7 @@ attribute that is None, or a callable. Careful code works the same when none of 
 """
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.fast.arrival_runs import ArrivalRuns
@@ -18,6 +19,10 @@ from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.interface_registry import InterfacePolicy
+
+if TYPE_CHECKING:
+    from rpcqm.api.application import Api
+    from rpcqm.fast.doors.api import RepeatedApi
 
 
 class Installation:
@@ -53,3 +58,10 @@ class Installation:
         else:
             shortcut = rpc_shortcuts.of_qmcomm2(self.turn, self.engine, handlers.handles)
         return replace(policy, shortcut=shortcut)
+
+    def repeated_api(self, api: "Api") -> "RepeatedApi":
+        """What answers programs in the place of an `Api`, and asks it where it has to."""
+        # Only now, because the interface for programs is loaded when somebody asks it.
+        from rpcqm.fast.doors.api import RepeatedApi
+
+        return RepeatedApi(api, self)

@@ -16,10 +16,8 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.fast.doors.api_leases import RepeatedReceive, TakenMessage
-from rpcqm.fast.doors.api_sends import RepeatedSend
 from rpcqm.operations.audit import note, note_look, ordered, refusals, start_ordered
-from rpcqm.operations.drafts import Draft, attributes_of, check_size
+from rpcqm.operations.drafts import Draft, attributes_of
 from rpcqm.operations.queue_changes import QueueOrders, name_of
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.qm.access import require_administrator
@@ -36,10 +34,7 @@ __all__ = [
     "Message",
     "MessageOperations",
     "Page",
-    "RepeatedReceive",
-    "RepeatedSend",
     "RequestKey",
-    "TakenMessage",
 ]
 
 PAGE_BYTES = 8 << 20
@@ -159,22 +154,6 @@ class MessageOperations:
         """The same for messages to one destination."""
         return self.work(identity, [(names, draft) for draft in drafts], (), key)
 
-    def repeated(self, names: tuple[FormatName, ...], draft: Draft) -> RepeatedSend | None:
-        """What is sent again and again, apart from its body; None for what always goes alone.
-
-        Raises MQError as `send` does for what a message cannot have.
-        """
-        if draft.transactional or draft.dead_letter_queue is not None:
-            return None
-        return RepeatedSend.of(names, attributes_of(draft))
-
-    def send_again(
-        self, identity: Identity, again: RepeatedSend, body: bytes
-    ) -> Completion[Identifiers]:
-        """Do what `send` does with one message, if possible together with others of the turn."""
-        check_size(body, again.extension)
-        return self._engine.repeated_sends.send(identity, again, body)
-
     def send_by_hand(
         self, identity: Identity, name: FormatName, draft: Draft
     ) -> Completion[Identifiers]:
@@ -273,20 +252,6 @@ class MessageOperations:
         """The answer that tells of a lease leaves: its time begins."""
         self._engine.leases.answered(lease)
 
-    def receive_again(self, identity: Identity, again: RepeatedReceive) -> TakenMessage | None:
-        """Do what `receive` does with the first message, if it is there; None for `receive`."""
-        return self._engine.repeated_leases.receive(identity, again)
-
-    def compare_answer(self, careful: Callable[[], bytes], told: bytes) -> None:
-        """Compare what a receive is answered with, where tests ask for that."""
-        if self._engine.turn.shadow is not None:
-            self._engine.turn.shadow.compare_answer(careful(), told)
-
-    @property
-    def repeats(self) -> bool:
-        """Whether requests like ones before may be carried out in fewer steps."""
-        return self._engine.turn.is_on
-
     def leases(self, identity: Identity) -> list[Lease]:
         """The leases of the caller, or those of all for administrators."""
         return self._engine.leases.visible_to(identity)
@@ -298,10 +263,6 @@ class MessageOperations:
     def complete(self, identity: Identity, leases: Sequence[str]) -> Completion[None]:
         """Remove the messages of leases."""
         return self._engine.leases.complete(identity, leases)
-
-    def complete_one(self, identity: Identity, lease: str) -> Completion[None]:
-        """Do what `complete` does with one, if possible together with others of the turn."""
-        return self._engine.repeated_leases.complete(identity, lease)
 
     def release(self, identity: Identity, leases: Sequence[str]) -> Completion[None]:
         """Give back the messages of leases."""

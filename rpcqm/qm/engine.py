@@ -11,8 +11,6 @@ from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
 from rpcqm.fast.arrival_runs import ArrivalRuns
-from rpcqm.fast.doors.api_leases import RepeatedLeases
-from rpcqm.fast.doors.api_sends import RepeatedSends
 from rpcqm.fast.first_messages import FirstMessages
 from rpcqm.fast.turn import Turn
 from rpcqm.qm.access import AccessControl
@@ -260,24 +258,6 @@ class QueueManagerEngine:
             self.leases,
             self.sent_keys,
         )
-        self.repeated_leases = RepeatedLeases(
-            self.registry,
-            self.opening,
-            self.access,
-            self.first_messages,
-            self.leases,
-            self.turn,
-        )
-        self.repeated_sends = RepeatedSends(
-            self.queue_manager,
-            self.clock,
-            self.registry,
-            self.opening,
-            self.composer,
-            self.program_work,
-            self.turn,
-        )
-
         self._end_with_accounts()
 
     def _end_with_accounts(self) -> None:

@@ -23,6 +23,7 @@ from rpcqm.config import Configuration
 from rpcqm.config.console_files import read_console_files
 from rpcqm.operations.operations import Operations
 from rpcqm.service.accounts import Accounts
+from rpcqm.service.speed import Speed
 from rpcqm.service.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class ConsoleParts:
     configuration: Configuration
     instance: str
     is_ready: Callable[[], bool]
+    speed: Speed = None
     context: "ssl.SSLContext | None" = None
 
 

@@ -60,6 +60,9 @@ class ConsoleServer:
             version("rpcqm"),
             parts.is_ready,
         )
+        self._of_programs = (
+            self._api if parts.speed is None else parts.speed.repeated_api(self._api)
+        ).answer
         self._server = HttpServer(
             self._answer,
             parts.clock,
@@ -78,11 +81,11 @@ class ConsoleServer:
 
     def _answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
         if request.target.startswith(_BELOW_API):
-            return self._api.answer(request)
+            return self._of_programs(request)
         path = request.target.partition("?")[0]
         if _is_page(path) and self._parts.is_ready():
             return self._page(request)
-        return self._api.answer(request)
+        return self._of_programs(request)
 
     async def _page(self, request: HttpRequest) -> HttpResponse:
         return await (await self._pages()).answer(request)

@@ -357,6 +357,7 @@ class QueueManagerService:
             configuration,
             instance_name(machine.computer_name, machine.identifier),
             lambda: self._started and not self._engine.store.has_stopped,
+            self._speed,
         )
         self._console = ConsoleDoor(parts)
         self._undo.push_async_callback(self._console.stop)

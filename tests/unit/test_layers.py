@@ -36,9 +36,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client"}
 STILL_FAST = {
-    "api/application.py",
     "binary/connection/arrival_shadow.py",
-    "operations/messages.py",
     "qm/engine.py",
     "srmp/connection/protocol.py",
     "srmp/connection/receiving.py",

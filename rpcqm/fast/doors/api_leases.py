@@ -6,7 +6,6 @@ which nothing follows (docs/request-templates.md).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,10 +18,10 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.fast.first_messages import FirstMessage, FirstMessages
 from rpcqm.fast.turn import Turn, gives_as_usual
-from rpcqm.qm.access import AccessControl
+from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import LONGEST_LEASE, SHORTEST_LEASE, Lease, LeasedMessage, Leases
-from rpcqm.qm.opening import Opening, is_name_for
-from rpcqm.qm.registry import QueueRegistry, RepeatedName
+from rpcqm.qm.opening import is_name_for
+from rpcqm.qm.registry import RepeatedName
 
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 
@@ -92,16 +91,14 @@ class LeaseEnd:
         return self.response
 
 
-@dataclass(eq=False, repr=False)
 class RepeatedLeases:
     """Begins and ends leases."""
 
-    _registry: QueueRegistry
-    _opening: Opening
-    _access: AccessControl
-    _first_messages: FirstMessages
-    _leases: Leases
-    _turn: Turn
+    def __init__(
+        self, engine: QueueManagerEngine, first_messages: FirstMessages, turn: Turn
+    ) -> None:
+        self._registry, self._opening, self._access = engine.registry, engine.opening, engine.access
+        self._leases, self._first_messages, self._turn = engine.leases, first_messages, turn
 
     def receive(self, identity: Identity, again: RepeatedReceive) -> TakenMessage | None:
         """The first message of a queue under a lease; None for the careful path.

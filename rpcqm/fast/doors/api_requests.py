@@ -7,22 +7,19 @@ tickets, nor anything that an operator can change (docs/request-templates.md).
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.api.routes import BASE, Route
 from rpcqm.base.identity import Identity
+from rpcqm.fast.learned import Learned
 from rpcqm.http.exchange import HttpRequest
 
 HEADS, OF_HEAD = 256, 64
 """Headers that are remembered, and targets with each of them."""
 LONGEST_HEAD, LONGEST_TARGET = 2048, 300
 """Characters of headers and of targets that are remembered."""
-PATIENCE, LOOKED_AT = 64, 16
-"""After so many requests in a row that were like none before, one of so many is looked at."""
-
 _LEASES, _COMPLETE = f"{BASE}/leases/", "/complete"
 _LEASE = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 """One that is written in the path as it is."""
@@ -33,18 +30,18 @@ OWN = frozenset({"authorization", "content-length"})
 _NEVER = OWN | {"cookie", "idempotency-key", "origin", "proxy-authorization", "traceparent"}
 """Headers with which none are: secrets, those that are looked at, and others each time."""
 
-Quick = Callable[[Identity, bytes, str], Awaitable[bytes | None]]
-"""Who asks, the body, and the lease that the target names → the octets of a success; None for what
-is done as for other requests."""
+Shortcut = Callable[[Identity, bytes, str], Awaitable[bytes | None]]
+"""The caller, the body, and the lease that the target names → the octets of a success; None for
+what the function of the route has to do."""
 
 _Head = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
-class Known:
+class CachedRequest:
     """What follows from a request's method, target and headers.
 
-    `quick` does what the route's function would do, where that is one of those that come often;
+    `shortcut` does what the route's function would do, where that is one of those that come often;
     its success has such a `status`.
     """
 
@@ -52,67 +49,56 @@ class Known:
     names: Mapping[str, str]
     parameters: Any
     headers: Mapping[str, str]
-    quick: Quick | None = None
+    shortcut: Shortcut | None = None
     status: int = 200
 
 
 @dataclass(slots=True)
-class Again:
-    """A request like one before: what is known of it, and what is its own."""
+class Recognised:
+    """A request like one before: what is cached of it, and what is its own."""
 
-    known: Known
+    cached: CachedRequest
     token: str
     lease: str
 
 
 class RepeatedRequests:
-    """Those of all programs, as long as settings stay the same."""
+    """The requests of all programs, as long as settings stay the same."""
 
     def __init__(self) -> None:
-        self._heads: OrderedDict[_Head, dict[str, Known]] = OrderedDict()
-        self._in_vain = 0
+        self.by_head: Learned[_Head, dict[str, CachedRequest]] = Learned(HEADS)
 
     def __len__(self) -> int:
-        return len(self._heads)
+        return len(self.by_head)
 
-    def find(self, request: HttpRequest) -> Again | None:
-        """What is known of a request whose like was noted."""
-        if self._in_vain >= PATIENCE:
-            self._in_vain += 1
-            if self._in_vain % LOOKED_AT:
-                return None
+    def find(self, request: HttpRequest) -> Recognised | None:
+        """What is cached of a request whose like was noted."""
         given, token = _split(request)
-        of_head = self._heads.get(tuple(given.items()))
-        if of_head and token.startswith(_BEARER):
-            target, lease = request.target, ""
-            known = of_head.get(target)
-            if known is None:
-                target, lease = _without_lease(target)
-                known = of_head.get(target)
-            if known is not None and known.route.method == request.method:
-                self._in_vain = 0
-                return Again(known, token[_BEHIND_BEARER:].strip(), lease)
-        self._in_vain += 1
-        return None
+        of_head = self.by_head.find(tuple(given.items()))
+        if not of_head or not token.startswith(_BEARER):
+            return None
+        target, lease = request.target, ""
+        cached = of_head.get(target)
+        if cached is None:
+            target, lease = _without_lease(target)
+            cached = of_head.get(target)
+        if cached is None or cached.route.method != request.method:
+            return None
+        return Recognised(cached, token[_BEHIND_BEARER:].strip(), lease)
 
-    def note(self, request: HttpRequest, learn: Callable[[], Known | None]) -> None:
-        """Note a request that was found well; when its head comes again, `learn` what is known."""
-        if self._in_vain > PATIENCE and self._in_vain % LOOKED_AT:
-            return
+    def note(self, request: HttpRequest, learn: Callable[[], CachedRequest | None]) -> None:
+        """Note a request that was answered well; when its head comes again, `learn` of it."""
         given, token = _split(request)
         head, target = tuple(given.items()), _without_lease(request.target)[0]
         if not token.startswith(_BEARER) or not _may_be_kept(request, given, target):
             return
-        known = self._heads.get(head)
-        if known is None:
-            self._heads[head] = {}
-            if len(self._heads) > HEADS:
-                self._heads.popitem(last=False)
+        of_head = self.by_head.find(head)
+        if of_head is None:
+            self.by_head.keep(head, {})
         elif (learned := learn()) is not None:
-            if len(known) >= OF_HEAD:
-                known.clear()
-            known[target] = learned
-            self._heads.move_to_end(head)
+            if len(of_head) >= OF_HEAD:
+                of_head.clear()
+            of_head[target] = learned
 
 
 def _split(request: HttpRequest) -> tuple[dict[str, str], str]:

@@ -5,9 +5,8 @@ like others in all but few values is filled into the packet that was composed fo
 that may have changed has been asked again (docs/request-templates.md).
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,8 +14,6 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import ON_ARRIVAL
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.buckets import TokenBuckets
-from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, Identity
@@ -25,12 +22,13 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
+from rpcqm.fast.learned import Budget, Learned, Near
 from rpcqm.fast.requests import Composed, Kind, composed_each
 from rpcqm.fast.turn import Turn, takes_as_usual
-from rpcqm.qm.composing import Composer
-from rpcqm.qm.opening import Opening, is_name_for
-from rpcqm.qm.program_work import ProgramWork, Sending
-from rpcqm.qm.registry import QueueRegistry, RepeatedName
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.opening import is_name_for
+from rpcqm.qm.program_work import Sending
+from rpcqm.qm.registry import RepeatedName
 from rpcqm.qm.sent_keys import Identifiers
 from rpcqm.qm.timers import expiry_at
 
@@ -86,7 +84,7 @@ class RepeatedSend:
             attributes.extension,
             attributes.negative_journaling_requested,
         )
-        self.of_sender: dict[str, _Template | None] = {}
+        self.of_sender: Near[str, _Template] = Near(OF_SENDING)
 
     @classmethod
     def of(
@@ -218,21 +216,15 @@ def _gone() -> Completion[Identifiers]:
     raise RuntimeError("the message is on its way")
 
 
-@dataclass(eq=False, repr=False)
 class RepeatedSends:
     """Sends them, and remembers packets: those of all programs."""
 
-    _queue_manager: QueueManager
-    _clock: Clock
-    _registry: QueueRegistry
-    _opening: Opening
-    _composer: Composer
-    _work: ProgramWork
-    _turn: Turn
-
-    def __post_init__(self) -> None:
-        self._learned: OrderedDict[_Key, _Template | None] = OrderedDict()
-        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+    def __init__(self, engine: QueueManagerEngine, turn: Turn) -> None:
+        self._queue_manager, self._registry = engine.queue_manager, engine.registry
+        self._opening, self._composer = engine.opening, engine.composer
+        self._work, self._turn = engine.program_work, turn
+        self._learned: Learned[_Key, _Template] = Learned(TEMPLATES)
+        self._budget = Budget(engine.clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)
 
     def __len__(self) -> int:
         return len(self._learned)
@@ -260,22 +252,13 @@ class RepeatedSends:
         return self._work.perform(identity, [again.sending(body)])
 
     def _template(self, identity: Identity, again: RepeatedSend, queue: Queue) -> _Template | None:
-        known = again.of_sender
-        if identity.sid in known:
-            return known[identity.sid]
+        near = again.of_sender
+        if identity.sid in near:
+            return near[identity.sid]
         key = (str(again.name.name), identity.sid, again.constant)
-        if key in self._learned:
-            self._learned.move_to_end(key)
-        elif self._learning.take(None, self._clock.monotonic()) is None:
-            return None
-        else:
-            self._learned[key] = self._learn(identity, again, queue)
-            if len(self._learned) > TEMPLATES:
-                self._learned.popitem(last=False)
-        if len(known) >= OF_SENDING:
-            known.clear()
-        template = known[identity.sid] = self._learned[key]
-        return template
+        learn = partial(self._learn, identity, again, queue)
+        template = self._learned.find_or_learn(key, self._budget, learn)
+        return near.keep(identity.sid, template) if key in self._learned else None
 
     def _learn(self, identity: Identity, again: RepeatedSend, queue: Queue) -> _Template | None:
         """Go the careful way up to the packet, which is sent to nobody."""

@@ -7,20 +7,20 @@ times and bodies.
 
 import binascii
 import functools
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
 from rpcqm.api.reading import write_json
-from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_value
 from rpcqm.codec.bodies.kinds import BYTES, may_be_document, read_body
+from rpcqm.fast.doors.api_leases import TakenMessage
 from rpcqm.fast.formats.packet_form import Contents, PacketForm, Values
-from rpcqm.operations.messages import Lease, Message, TakenMessage
+from rpcqm.fast.learned import Budget, Learned
+from rpcqm.operations.messages import Lease, Message
 from rpcqm.operations.shapes import delivery, shown
 
 TEXTS, FORMS = 256, 4
@@ -59,10 +59,9 @@ class ReceivedTexts:
     """The texts of messages that were told, without what is their own."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
         self._forms: list[PacketForm] = []
-        self._texts: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
-        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+        self._texts: Learned[tuple[object, ...], bytes] = Learned(TEXTS)
+        self._budget = Budget(clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)
         self._random = Random()
 
     def __len__(self) -> int:
@@ -77,11 +76,10 @@ class ReceivedTexts:
                 continue
             contents = form.contents(stored)
             key = _key(values, contents)
-            text = self._texts.get(key)
+            text = self._texts.find(key)
             if text is not None:
-                self._texts.move_to_end(key)
                 return _filled(text, taken, values, contents, answered)
-        if self._learning.take(None, self._clock.monotonic()) is not None:
+        if self._budget.take():
             self._learn(taken.received.message)
         return told_carefully(taken, answered)
 
@@ -98,9 +96,7 @@ class ReceivedTexts:
         told = shown(message)
         if "soap_envelope" in told:
             return
-        self._texts[_key(values, contents)] = _pattern(told)
-        if len(self._texts) > TEXTS:
-            self._texts.popitem(last=False)
+        self._texts.keep(_key(values, contents), _pattern(told))
 
 
 def _key(values: Values, contents: Contents) -> tuple[object, ...]:

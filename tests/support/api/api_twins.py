@@ -48,7 +48,8 @@ class ApiHalf:
         self.operations = Operations(self.qm.engine, self.accounts, backups.make, self.tokens)
         log_ons = LogOns(self.accounts, self.operations, self.qm.store.metrics)
         self.ready = True
-        self.api = Api(self.operations, log_ons, ApiSettings(), "1", lambda: self.ready)
+        self.careful = Api(self.operations, log_ons, ApiSettings(), "1", lambda: self.ready)
+        self.api = self.qm.speed.repeated_api(self.careful)
         self.token = self.other = ""
         self._leases = itertools.count()
 

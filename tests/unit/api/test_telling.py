@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -17,10 +18,9 @@ from rpcqm.api.telling import VALUE_OCTETS
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.codec.names.written import format_name
-from rpcqm.fast.doors import api_quick as quick
-from rpcqm.fast.formats.received_json import ReceivedTexts
+from rpcqm.fast.doors.api_leases import RepeatedReceive
 from rpcqm.operations.drafts import Draft
-from rpcqm.operations.messages import PAGE_BYTES, RepeatedReceive
+from rpcqm.operations.messages import PAGE_BYTES
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.lease_bounds import BYTES_AT_ONCE
 from rpcqm.service.accounts import Accounts
@@ -151,14 +151,13 @@ def test_a_lease_of_a_repeated_receive_begins_when_its_answer_leaves(
     send(qm, operations, b"[1]".ljust(10_000), 2)
     again = RepeatedReceive.of(ORDERS, LEASE)
     assert again is not None
-    texts = ReceivedTexts(qm.clock)
+    careful: Any = SimpleNamespace(settings=None)
+    api = qm.speed.repeated_api(careful)
     told_body = "rpcqm.fast.formats.received_json.described_value"
     for patched in (slow(qm), mock.patch(told_body, _advancing(qm, told_body))):
         before = qm.clock.now()
         with patched:
-            answer = asyncio.run(
-                quick._receive(operations.messages, texts, again, ADMINISTRATOR, b"", "")
-            )
+            answer = asyncio.run(api._receive(again, ADMINISTRATOR, b"", ""))
         assert answer is not None
         (told_lease,) = (each["lease"] for each in json.loads(answer)["messages"])
         leases = operations.messages.leases(ADMINISTRATOR)

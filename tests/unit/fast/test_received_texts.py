@@ -15,6 +15,7 @@ from rpcqm.codec.bodies.described import described_body
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.fast.doors.api_leases import TakenMessage
 from rpcqm.fast.first_messages import FirstMessage
 from rpcqm.fast.formats.received_json import (
     LONGEST_VALUES,
@@ -23,7 +24,6 @@ from rpcqm.fast.formats.received_json import (
     told_body,
     told_carefully,
 )
-from rpcqm.operations.messages import TakenMessage
 from tests.support.clock import SimulatedClock
 
 MACHINE = UUID(int=7)

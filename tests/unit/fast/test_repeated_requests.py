@@ -317,20 +317,22 @@ def test_secrets_are_not_remembered(twins: ApiTwins) -> None:
         for _ in range(4):
             twins.ask(("POST", MESSAGES, b"x", more))
     half = twins.halves[0]
-    repeated = half.api._repeated
+    repeated = half.api.requests
     assert len(repeated) == 1
-    kept = repr([(head, list(of.values())) for head, of in repeated._heads.items()])
+    kept = repr(
+        [(head, list((of or {}).values())) for head, of in repeated.by_head._by_key.items()]
+    )
     assert half.token not in kept
     assert "secret" not in kept
 
 
 def test_other_settings_count_at_once(twins: ApiTwins) -> None:
     host: Asked = ("POST", MESSAGES, b"x", {"Host": "mail.example.org"})
-    settings = twins.halves[0].api.settings
+    settings = twins.halves[0].careful.settings
 
     def allow(names: frozenset[str]) -> Between:
         def adjust(half: ApiHalf) -> None:
-            half.api.settings = type(settings)(hosts=names)
+            half.careful.settings = type(settings)(hosts=names)
 
         return adjust
 
@@ -367,19 +369,19 @@ def test_a_shadow_looks_at_each(twins: ApiTwins) -> None:
 @pytest.mark.bound("program.repeated_heads", "program.repeated_targets")
 def test_what_is_remembered_is_bounded(twins: ApiTwins) -> None:
     half = twins.halves[0]
-    repeated = half.api._repeated
+    repeated = half.api.requests
 
     def ask(path: str, **more: str) -> None:
         request = half.request(("GET", path, b"", more))
         for _ in range(3):
-            repeated._in_vain = 0
+            half.api._patience.found()
             half.ask([request])
 
     ask(MESSAGES, Accept="x" * LONGEST_HEAD)
     assert len(repeated) == 0
     for number in range(OF_HEAD + 2):
         ask(f"/queues/orders/messages?limit={number + 1}")
-    assert [len(each) for each in repeated._heads.values()] == [2]
+    assert [len(each or ()) for each in repeated.by_head._by_key.values()] == [2]
     for number in range(HEADS + 2):
         ask(MESSAGES, Accept=f"{number}")
     assert len(repeated) == HEADS
@@ -389,7 +391,7 @@ def test_who_never_repeats_is_seldom_looked_at(twins: ApiTwins) -> None:
     half = twins.halves[0]
     for number in range(200):
         half.ask([half.request(("GET", MESSAGES, b"", {"Accept": f"{number}"}))])
-    assert len(half.api._repeated) < 100
+    assert len(half.api.requests) < 100
 
 
 def test_answers_are_valid_whatever_the_body(twins: ApiTwins) -> None:

@@ -1,5 +1,8 @@
 """Messages that programs send again and again: what is remembered of them is bounded."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from rpcqm.adm.queue import Queue
@@ -9,12 +12,25 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.fast.doors.api_sends import LEARNED_AT_ONCE, LONGEST_BODY, TEMPLATES, RepeatedSend
+from rpcqm.fast.doors.api_sends import (
+    LEARNED_AT_ONCE,
+    LONGEST_BODY,
+    TEMPLATES,
+    RepeatedSend,
+    RepeatedSends,
+)
 from rpcqm.qm.access import LET_IN_AT_MOST, PREPARED_OCTETS
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ALICE
 
 SECOND = 1000
+
+
+@pytest.fixture
+def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
+    running = RunningQueueManager(tmp_path)
+    yield running
+    running.stop()
 
 
 @pytest.fixture
@@ -37,7 +53,7 @@ def sent(qm: RunningQueueManager) -> int:
 
 @pytest.mark.bound("program.sent_templates", "program.sent_templates_learned_at_once")
 def test_templates_are_bounded_and_so_is_learning(qm: RunningQueueManager, queue: Queue) -> None:
-    sends = qm.engine.repeated_sends
+    sends = RepeatedSends(qm.engine, qm.speed.turn)
     for kind in range(LEARNED_AT_ONCE + 10):
         qm.done(sends.send(ALICE, again(qm, queue, kind), b"x"))
     assert len(sends) == sent(qm) == LEARNED_AT_ONCE
@@ -48,7 +64,7 @@ def test_templates_are_bounded_and_so_is_learning(qm: RunningQueueManager, queue
 
 
 def test_long_bodies_go_alone_and_spoil_no_run(qm: RunningQueueManager, queue: Queue) -> None:
-    sends, one = qm.engine.repeated_sends, again(qm, queue)
+    sends, one = RepeatedSends(qm.engine, qm.speed.turn), again(qm, queue)
     outcomes = [
         sends.send(ALICE, one, bytes(size)) for size in (1, LONGEST_BODY, LONGEST_BODY + 1, 2)
     ]
@@ -61,7 +77,7 @@ def test_long_bodies_go_alone_and_spoil_no_run(qm: RunningQueueManager, queue: Q
 def test_messages_that_find_no_room_together_are_refused_one_by_one(
     qm: RunningQueueManager, queue: Queue
 ) -> None:
-    sends, one = qm.engine.repeated_sends, again(qm, queue)
+    sends, one = RepeatedSends(qm.engine, qm.speed.turn), again(qm, queue)
     qm.done(sends.send(ALICE, one, b"x"))
     queue.quota = 1
     outcomes = [sends.send(ALICE, one, bytes(300)) for _ in range(5)]

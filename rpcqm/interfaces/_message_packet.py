@@ -9,12 +9,10 @@ import ipaddress
 import socket
 from functools import lru_cache
 
-from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message, split_stored
+from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import TransactionalOperation
-from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.message import PacketMessage
-from rpcqm.codec.packet.plain_packet import PlainPackets
 from rpcqm.codec.packet.remote_read import (
     DeadLetterHeader,
     ExtendedAddressHeader,
@@ -26,7 +24,7 @@ from rpcqm.codec.packet.remote_read import (
     plain_extension,
 )
 from rpcqm.codec.packet.srmp import locate_compound
-from rpcqm.codec.packet.user_message import HeadersBefore, class_of, is_srmp, locate_body
+from rpcqm.codec.packet.user_message import class_of, locate_body
 from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 from rpcqm.qm.acknowledgements import Acknowledgements
 
@@ -71,7 +69,6 @@ class MessagePackets:
         self._queue_manager = queue_manager
         self._acknowledgements = acknowledgements
         self._local = own_address(addresses)
-        self._headers, self._alike = HeadersBefore(), PlainPackets()
 
     def sections(
         self, message: Message, maximum_body_size: int, maximum_compound_size: int
@@ -82,7 +79,7 @@ class MessagePackets:
         message that came by HTTP. Raises DecodeError for a damaged packet.
         """
         packet = message.attributes
-        octets = self._message_packet(message, class_of(packet.buffer))
+        octets = self.message_packet(message, class_of(packet.buffer))
         if packet.is_srmp:
             start = packet.layout.compound
             size = locate_compound(packet.buffer, start)[1] - start
@@ -101,37 +98,9 @@ class MessagePackets:
         beginning.SectionSizeAlloc = end
         return [beginning, _section(second, octets[end:])]
 
-    def whole(self, message: Message, maximum_body_size: int) -> bytes | None:
-        """The packet of a binary message whose body is no longer than asked for.
-
-        None for others, which `sections` may have to split. Raises DecodeError as it does.
-        """
-        kind = self._class_of_whole(message.packet, maximum_body_size)
-        return None if kind is None else self._message_packet(message, kind)
-
-    def whole_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
-        """`whole` of a message as it is stored, to which nothing has happened since it came."""
-        made = self._alike.packet(stored, maximum_body_size)
-        if made is not None:
-            return made
-        packet, source = split_stored(stored)
-        if self._class_of_whole(packet, maximum_body_size) != 0:
-            return None
-        host = self._source(source)
-        extension = plain_extension(host)
-        properties, behind = self._headers.properties, stored[len(packet) :]
-        self._alike.learn(packet, properties, behind, host, extension)
-        return message_packet(packet, extension, host)
-
-    def _class_of_whole(self, packet: Buffer, maximum_body_size: int) -> int | None:
-        """The class of a binary message whose body is no longer than asked for; None otherwise."""
-        if is_srmp(packet):
-            return None
-        kind, size = self._headers.class_and_body_size(packet)
-        return kind if maximum_body_size >= size else None
-
-    def _message_packet(self, message: Message, kind: int) -> bytes:
-        host = self._source(message.source_address)
+    def message_packet(self, message: Message, kind: int) -> bytes:
+        """The whole MessagePacketStructure of a message of a class ([MS-MQRR] 2.2.5)."""
+        host = self.source(message.source_address)
         plain = not (
             message.abort_count
             or message.move_count
@@ -146,7 +115,7 @@ class MessagePackets:
             extension = self._extension(message, message.attributes, host)
         return message_packet(message.packet, extension, host)
 
-    def _source(self, address: str) -> HostAddress:
+    def source(self, address: str) -> HostAddress:
         """The host that a message was received from ([MS-MQRR] 2.2.5.1, G125)."""
         return host_of(address) if address else self._local
 

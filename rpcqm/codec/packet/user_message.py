@@ -30,7 +30,6 @@ from rpcqm.codec.packet.fields import (
 from rpcqm.codec.packet.multi_queue import MultiQueueFormatHeader, locate_multi_queue
 from rpcqm.codec.packet.properties import (
     DebugHeader,
-    class_and_size,
     locate_properties,
     validate_properties,
 )
@@ -70,12 +69,6 @@ _SRMP_AT, _SRMP = UserFlags.AH.octet(USER_FLAGS)
 _CONNECTOR = TransactionFlags.CG.bits
 _BASE_FLAGS_AT, _BASE_FLAGS_HIGH = range(BASE_FLAGS.start, BASE_FLAGS.stop)
 _CLASS_AT, _CLASS_HIGH = range(CLASS.start, CLASS.stop)
-_FLAGS_AT = USER_FLAGS.start
-LONGEST_HEADERS = 4096
-"""Where the properties start at most in packets whose headers are compared with the last.
-
-Bound `packet.remembered_headers` [octets]: where its properties start is found each time.
-"""
 
 
 class PacketLayout(NamedTuple):
@@ -310,13 +303,20 @@ def _validate_flags(flags: int) -> None:
     validate_flags(UserFlags(flags))
 
 
+def properties_start(buffer: Buffer) -> int:
+    """Where MessagePropertiesHeader starts, without the rest of the layout.
+
+    Raises DecodeError where the bytes are not a packet.
+    """
+    return _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
+
+
 def locate_body(buffer: Buffer) -> tuple[int, int]:
     """Where the body of a packet starts, and its size, without the rest of the layout.
 
     Raises DecodeError where the bytes are not a packet.
     """
-    properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
-    return locate_properties(buffer, properties)[2:4]
+    return locate_properties(buffer, properties_start(buffer))[2:4]
 
 
 def is_srmp(buffer: Buffer) -> bool:
@@ -329,37 +329,9 @@ def class_of(buffer: Buffer) -> int:
 
     Raises DecodeError where the bytes are not a packet.
     """
-    properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
+    properties = properties_start(buffer)
     require(buffer, properties, CLASS.stop, "MessagePropertiesHeader")
     return buffer[properties + _CLASS_AT] | buffer[properties + _CLASS_HIGH] << 8
-
-
-class HeadersBefore:
-    """Where the properties start in packets of one sender, which mostly have the same headers.
-
-    The octets from the flags on say where; with those of the last packet they are where they were.
-    """
-
-    __slots__ = ("_end", "_octets", "properties")
-
-    def __init__(self) -> None:
-        self._octets: bytes | None = None
-        self._end = 0
-        self.properties = 0
-        """Where they start in the packet that was asked about last."""
-
-    def class_and_body_size(self, buffer: Buffer) -> tuple[int, int]:
-        """What `class_of` and `locate_body` tell, found in one; raises DecodeError as they do."""
-        properties = self._end
-        if buffer[_FLAGS_AT:properties] != self._octets:
-            properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
-            self._remember(buffer, properties)
-        self.properties = properties
-        return class_and_size(buffer, properties)
-
-    def _remember(self, buffer: Buffer, properties: int) -> None:
-        if properties <= LONGEST_HEADERS:
-            self._octets, self._end = bytes(buffer[_FLAGS_AT:properties]), properties
 
 
 def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:

@@ -9,6 +9,7 @@ from rpcqm.fast.doors.rpc_receive_answers import ReceiveTemplates
 from rpcqm.fast.doors.rpc_send import SendRecogniser, SendTemplates
 from rpcqm.fast.doors.rpc_start import StartRecogniser
 from rpcqm.fast.first_messages import FirstMessages
+from rpcqm.fast.formats.whole_packet import WholePackets
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._starting_reads import StartingReads
@@ -19,12 +20,13 @@ from rpcqm.rpc.interface_registry import ServedOperation, Shortcut, ShortcutOf
 
 
 def of_remote_read(turn: Turn, firsts: FirstMessages, reads: StartingReads) -> ShortcutOf:
-    """Those of reads that begin and end."""
+    """Those of reads that begin and end; both syntaxes learn together."""
+    packets = WholePackets(reads.packets)
 
     def shortcut(operation: ServedOperation, syntax: TransferSyntax) -> Shortcut | None:
         assert isinstance(operation, Operation)
         if operation.name == RemoteRead.R_StartReceive.__name__:
-            return StartRecogniser(turn, firsts, reads, operation, syntax)
+            return StartRecogniser(turn, firsts, reads, packets, operation, syntax)
         if operation.name == RemoteRead.R_EndReceive.__name__:
             return EndRecogniser(turn, operation, syntax)
         return None

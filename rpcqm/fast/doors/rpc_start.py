@@ -13,9 +13,10 @@ from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.fast.doors.rpc_recognition import HandleRecogniser
-from rpcqm.fast.first_messages import FirstMessage, FirstMessages
+from rpcqm.fast.first_messages import FirstMessages
 from rpcqm.fast.formats.read_response import ReadResponse
 from rpcqm.fast.formats.stub_shapes import Holes
+from rpcqm.fast.formats.whole_packet import WholePackets
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._receive_actions import RECEIVE, check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_at, times_of
@@ -49,11 +50,12 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         turn: Turn,
         firsts: FirstMessages,
         reads: StartingReads,
+        packets: WholePackets,
         operation: Operation,
         syntax: TransferSyntax,
     ) -> None:
         super().__init__(turn, operation, syntax, HOLES)
-        self._turn, self._firsts, self._reads = turn, firsts, reads
+        self._turn, self._firsts, self._reads, self._packets = turn, firsts, reads, packets
         self._encode = operation.codec(syntax).response.encode
         self._template: ReadResponse | None = None
         self._learned = False
@@ -107,7 +109,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
     def _seen(self, opened: OpenedQueue, identifier: int, sizes: tuple[int, int]) -> bytes:
         """The answer with a message that is just shown; empty if anything is unusual."""
         found = self._firsts.find_to_peek(opened.descriptor, identifier)
-        packet = None if found is None else self._whole_stored(found, sizes[0])
+        packet = None if found is None else self._packets.of_stored(found.stored, sizes[0])
         if found is None or packet is None or self._template is None:
             return b""
         return self._template.filled(*times_at(found.arrival, found.key), packet)
@@ -117,7 +119,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
     ) -> bytes:
         """The answer to a receive of the first message, locked; empty if anything is unusual."""
         first = self._firsts.find(opened.descriptor)
-        packet = None if first is None else self._whole_stored(first, sizes[0])
+        packet = None if first is None else self._packets.of_stored(first.stored, sizes[0])
         if first is None or packet is None or self._template is None:
             return b""
         careful = self._rehearsed(opened, request_id, sizes)
@@ -128,10 +130,6 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         if self._turn.shadow is not None:
             self._turn.shadow.compare_answer(careful, stub)
         return stub
-
-    def _whole_stored(self, first: FirstMessage, maximum_body_size: int) -> bytes | None:
-        """The packet of a message that goes in one section, and was not locked; or None."""
-        return self._reads.packets.whole_stored(first.stored, maximum_body_size)
 
     def _rehearsed(self, opened: OpenedQueue, request_id: int, sizes: tuple[int, int]) -> bytes:
         """What the careful path would answer, for a comparison; the message is given back."""
@@ -166,7 +164,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
 
     def _answer(self, message: Message, sizes: tuple[int, int]) -> bytes:
         """The octets of the answer: filled in, or encoded where the message does not go whole."""
-        packet = self._reads.packets.whole(message, sizes[0])
+        packet = self._packets.of(message, sizes[0])
         if not self._learned:
             self._learned = True
             self._template = ReadResponse.learn(self._encode)

@@ -43,11 +43,8 @@ from rpcqm.codec.packet.patch import (
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.packet.user import QueueFormatType
 from rpcqm.codec.packet.user_message import (
-    LONGEST_HEADERS,
-    HeadersBefore,
     UserMessage,
     class_of,
-    locate_body,
 )
 
 SOURCE = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
@@ -565,43 +562,6 @@ def test_the_class_of_a_message_is_found_without_its_other_fields(
     for size in range(76, properties + 4):
         with pytest.raises(DecodeError):
             class_of(packet[:size])
-
-
-def test_class_and_size_are_found_whatever_headers_the_last_packet_had() -> None:
-    before = HeadersBefore()
-    packets = [build_user_message(replace(each, body=bytes(9))) for each in OF_A_CLASS]
-    for first in packets:
-        for second in packets:
-            for packet in (first, second, second):
-                expected = class_of(packet), locate_body(packet)[1]
-                assert before.class_and_body_size(packet) == expected
-
-
-@pytest.mark.parametrize("message", OF_A_CLASS)
-def test_a_packet_that_ends_too_early_is_damaged_also_behind_one_like_it(
-    message: MessageAttributes,
-) -> None:
-    before, packet = HeadersBefore(), build_user_message(replace(message, body=b""))
-    before.class_and_body_size(packet)
-    for size in range(76, PacketMessage(packet).layout.properties_end - 3):
-        with pytest.raises(DecodeError):
-            before.class_and_body_size(packet[:size])
-
-
-@pytest.mark.bound("packet.remembered_headers")
-def test_long_headers_are_not_remembered() -> None:
-    def remembered(start: int) -> bool:
-        """With a certificate of the length that lets the properties start there."""
-        plain = build_user_message(replace(PLAIN, sender_certificate=bytes(4)))
-        more = start - PacketMessage(plain).layout.properties
-        packet = build_user_message(replace(PLAIN, sender_certificate=bytes(4 + more)))
-        assert PacketMessage(packet).layout.properties == start
-        before = HeadersBefore()
-        before.class_and_body_size(packet)
-        return before._octets is not None
-
-    assert remembered(LONGEST_HEADERS)
-    assert not remembered(LONGEST_HEADERS + 4)
 
 
 def test_the_body_of_a_message_that_came_by_http_is_in_its_packet_once() -> None:

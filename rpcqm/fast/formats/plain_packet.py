@@ -4,9 +4,14 @@
 have the same headers and came from the same host; what these give is kept from one to the next.
 """
 
+from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.fields import QUEUE_MANAGER_ADDRESS, USER_FLAGS
 from rpcqm.codec.packet.patch import absolute_time_to_reach_queue
-from rpcqm.codec.packet.properties import PROPERTIES_HEADER_SIZE, class_and_lengths
+from rpcqm.codec.packet.properties import (
+    PROPERTIES_HEADER_SIZE,
+    class_and_lengths,
+    class_and_size,
+)
 from rpcqm.codec.packet.remote_read import (
     HEAD,
     SESSION_HEADER_FLAG,
@@ -14,9 +19,42 @@ from rpcqm.codec.packet.remote_read import (
     joined,
     reader_address,
 )
-from rpcqm.codec.packet.user_message import LONGEST_HEADERS
+from rpcqm.codec.packet.user_message import properties_start
 
 _FLAGS_AT = USER_FLAGS.start
+LONGEST_HEADERS = 4096
+"""Where the properties start at most in packets whose headers are compared with the last.
+
+Bound `packet.remembered_headers` [octets]: where its properties start is found each time.
+"""
+
+
+class HeadersBefore:
+    """Where the properties start in packets of one sender, which mostly have the same headers.
+
+    The octets from the flags on say where; with those of the last packet they are where they were.
+    """
+
+    __slots__ = ("_end", "_octets", "properties")
+
+    def __init__(self) -> None:
+        self._octets: bytes | None = None
+        self._end = 0
+        self.properties = 0
+        """Where they start in the packet that was asked about last."""
+
+    def class_and_body_size(self, buffer: Buffer) -> tuple[int, int]:
+        """What `class_of` and `locate_body` tell, found in one; raises DecodeError as they do."""
+        properties = self._end
+        if buffer[_FLAGS_AT:properties] != self._octets:
+            properties = properties_start(buffer)
+            self._remember(buffer, properties)
+        self.properties = properties
+        return class_and_size(buffer, properties)
+
+    def _remember(self, buffer: Buffer, properties: int) -> None:
+        if properties <= LONGEST_HEADERS:
+            self._octets, self._end = bytes(buffer[_FLAGS_AT:properties]), properties
 
 
 class PlainPackets:

@@ -44,7 +44,7 @@ from tests.support.rpc.remote_reader import (
     body_of,
     served_remote_read,
 )
-from tests.unit.interfaces.test_request_templates import OTHERS, SENDS, Story, messages
+from tests.unit.fast.test_rpc_sends import OTHERS, SENDS, Story, messages
 
 LOOKUPS = (
     LOOKUP_PEEK_CURRENT,

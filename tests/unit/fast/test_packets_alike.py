@@ -15,10 +15,10 @@ from rpcqm.codec.packet.builder import build_user_message
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import SESSION_HEADER
 from rpcqm.codec.packet.message import PacketMessage
-from rpcqm.codec.packet.plain_packet import PlainPackets
 from rpcqm.codec.packet.properties import MessagePropertiesStart
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.codec.packet.user_message import LONGEST_HEADERS
+from rpcqm.fast.formats.plain_packet import LONGEST_HEADERS, PlainPackets
+from rpcqm.fast.formats.whole_packet import WholePackets
 from rpcqm.interfaces._message_packet import MessagePackets
 
 DIRECT = MessageAttributes(
@@ -46,17 +46,17 @@ SOURCES = [b"", b"192.0.2.9", b"2001:db8::7"]
 SIZES = [0, 9, 10, 299, 300, 2**32 - 1]
 
 
-def packets() -> MessagePackets:
-    return MessagePackets(cast(Any, None), cast(Any, None), ("192.0.2.1",))
+def packets() -> WholePackets:
+    return WholePackets(MessagePackets(cast(Any, None), cast(Any, None), ("192.0.2.1",)))
 
 
 def stored(message: MessageAttributes, source: bytes = b"") -> bytes:
     return build_user_message(message) + source
 
 
-def outcome(made: MessagePackets, octets: bytes, size: int) -> bytes | str | None:
+def outcome(made: WholePackets, octets: bytes, size: int) -> bytes | str | None:
     try:
-        return made.whole_stored(octets, size)
+        return made.of_stored(octets, size)
     except (DecodeError, ValueError) as error:  # what is behind a packet need not be an address
         return str(error)
 
@@ -93,7 +93,7 @@ def test_a_packet_that_is_cut_anywhere_is_made_as_the_careful_path_makes_it() ->
     whole = stored(DIRECT)
     for end in range(150, len(whole)):
         made = packets()
-        made.whole_stored(whole, 2**32 - 1)
+        made.of_stored(whole, 2**32 - 1)
         cut = whole[:end]
         assert outcome(made, cut, 2**32 - 1) == outcome(packets(), cut, 2**32 - 1)
 
@@ -103,14 +103,14 @@ def test_a_body_that_is_longer_than_its_packet_is_damaged() -> None:
     properties = PacketMessage(bytes(octets)).layout.properties
     octets[MessagePropertiesStart.place("message_size", properties)] = (99).to_bytes(4, "little")
     made = packets()
-    made.whole_stored(stored(DIRECT), 2**32 - 1)
+    made.of_stored(stored(DIRECT), 2**32 - 1)
     assert outcome(made, bytes(octets), 2**32 - 1) == outcome(packets(), bytes(octets), 2**32 - 1)
     assert made._alike.packet(bytes(octets), 2**32 - 1) is None
 
 
 def test_a_packet_whose_session_header_is_announced_is_not_made_in_few_steps() -> None:
     made = packets()
-    made.whole_stored(stored(DIRECT), 2**32 - 1)
+    made.of_stored(stored(DIRECT), 2**32 - 1)
     octets = bytearray(stored(DIRECT))
     octets[SESSION_HEADER[0]] |= SESSION_HEADER[1]
     assert outcome(made, bytes(octets), 2**32 - 1) == outcome(packets(), bytes(octets), 2**32 - 1)
@@ -120,9 +120,9 @@ def test_a_packet_whose_session_header_is_announced_is_not_made_in_few_steps() -
 def test_messages_alike_are_made_in_few_steps() -> None:
     """Without this the comparisons above would prove nothing."""
     made = packets()
-    made.whole_stored(stored(DIRECT), 2**32 - 1)
+    made.of_stored(stored(DIRECT), 2**32 - 1)
     few = [made._alike.packet(stored(each), 2**32 - 1) for each in ALIKE]
-    assert few[:3] == [packets().whole_stored(stored(each), 2**32 - 1) for each in ALIKE[:3]]
+    assert few[:3] == [packets().of_stored(stored(each), 2**32 - 1) for each in ALIKE[:3]]
     assert few[3] is None
     assert None not in few[:3]
 
@@ -131,6 +131,6 @@ def test_messages_alike_are_made_in_few_steps() -> None:
 def test_long_headers_are_not_kept_for_the_next_packet() -> None:
     long = stored(replace(DIRECT, sender_certificate=bytes(LONGEST_HEADERS)))
     made = packets()
-    assert made.whole_stored(long, 2**32 - 1) == packets().whole_stored(long, 2**32 - 1)
+    assert made.of_stored(long, 2**32 - 1) == packets().of_stored(long, 2**32 - 1)
     assert made._alike.packet(long, 2**32 - 1) is None
     assert PlainPackets().packet(long, 2**32 - 1) is None

@@ -41,7 +41,7 @@ from tests.support.rpc.dependent_client import (
     served_clients,
 )
 from tests.support.rpc.remote_reader import PEEK_CURRENT, Reader, body_of, served_remote_read
-from tests.unit.interfaces.test_request_templates import OTHERS, SENDS, Story, messages
+from tests.unit.fast.test_rpc_sends import OTHERS, SENDS, Story, messages
 
 NULL_GUID = UUID(int=0)
 RECEIVE, PEEK_NEXT = 0, 0x8000_0001

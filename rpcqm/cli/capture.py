@@ -30,7 +30,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = commands.add_parser(
         "capture",
         help="look at recorded traffic",
-        description="Look at recorded traffic: pcap and pcapng files, plain, gzip or zstd.",
+        description="Look at recorded traffic: pcap, pcapng, Network Monitor 2, also gzip or zstd.",
     )
     # It uses what is here.
     from rpcqm.cli import replay

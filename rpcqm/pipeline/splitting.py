@@ -17,10 +17,11 @@ import numpy as np
 from rpcqm.capture.columnar.record_batch import BLOCK, Piece, RecordBatch, pieces
 from rpcqm.capture.columnar.segments import tcp_headers
 from rpcqm.capture.file import pcap, pcapng
+from rpcqm.capture.file.netmon import NetmonReader
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, Reader, reader_of
 from rpcqm.capture.file.record import Record
-from rpcqm.capture.file.source import is_compressed
+from rpcqm.capture.file.source import head_of
 from rpcqm.capture.file.window import Run
 from rpcqm.capture.frames.ends import Fragment, Segment
 from rpcqm.capture.frames.octets import Octets
@@ -29,6 +30,8 @@ from rpcqm.capture.frames.walking import end_of_frame
 DEFAULT_SPLIT = 64 << 20
 FRAGMENTS = "fragments"
 """Stands for the flow of fragments, which is not known before they are put together."""
+_SPLIT = pcap.MAGICS | {pcapng.MAGIC}
+"""How files begin in which records can be found from anywhere."""
 _HEAD = 1 << 16
 """Octets of a file's beginning that are read for its format and its first interfaces."""
 _LEAST_BLOCK = 1 << 16
@@ -105,11 +108,11 @@ class RangeClaim:
 
 
 def splits(file: Path, size: int = DEFAULT_SPLIT) -> list[Split]:
-    """Ranges of about `size` octets; files that are compressed, small or unreadable are whole."""
+    """Ranges of about `size` octets; files that are compressed, small or of one part are whole."""
     try:
         found = file.stat()
         more = found.st_size, found.st_mtime_ns
-        whole = more[0] <= size or is_compressed(file)
+        whole = more[0] <= size or head_of(file) not in _SPLIT
     except OSError:
         more, whole = (0, 0), True
     if whole:
@@ -211,6 +214,8 @@ class RangeReading:
             return RangeClaim(split, None, None, False, (), split.length)
         runs = tuple(reader.taken)
         length = split.length if split.end >= 0 else max(split.length, reader.end)
+        if isinstance(reader, NetmonReader):
+            return RangeClaim(split, self._begin, RecordPlace(reader.end), False, runs, length)
         if isinstance(reader, pcap.PcapReader):
             end = RecordPlace(reader.offset, near=reader.near)
             return RangeClaim(split, self._begin, end, False, runs, length)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rpcqm.capture.file import pcap, pcapng
+from rpcqm.capture.file import netmon, pcap, pcapng
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import Reader, reader_of
 from rpcqm.capture.file.record import MAXIMUM_RECORD, Record
@@ -80,6 +80,8 @@ def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
 
 def pieces(reader: Reader) -> Iterator[Piece]:
     """As `records` of the reader, with rows of ordinary packets as batches."""
+    if isinstance(reader, netmon.NetmonReader):
+        return reader.records()
     if isinstance(reader, pcap.PcapReader):
         return reader.pieces(lambda: _pcap_records(reader))
     return reader.pieces(lambda: _packet_blocks(reader))
@@ -205,23 +207,22 @@ def _checked(reader: pcapng.PcapngReader, buffer: bytes, starts: Array) -> Recor
 def _times(section: pcapng.Section, words: Array) -> tuple[Array, Array]:
     """Nanoseconds and link types of packets, by their interfaces."""
     ticks = words[:, 2] << 32 | words[:, 3]
-    time, link = np.zeros(len(words), np.int64), np.zeros(len(words), np.int32)
-    for number in distinct(words[:, 1]):
-        mine = words[:, 1] == number
-        interface = section.interfaces[number]
-        link[mine] = interface.link_type
-        time[mine] = _nanoseconds(interface, ticks[mine])
+    numbers, row = np.unique(words[:, 1], return_inverse=True)
+    interfaces = [section.interfaces[number] for number in numbers.tolist()]
+    link = np.array([each.link_type for each in interfaces], np.int32)[row]
+    factor = np.array([_factor(each) for each in interfaces], np.int64)[row]
+    # The product must not overflow 64 bits; numbers that large are computed one by one.
+    slow = (factor == 0) | (ticks < 0) | (ticks >= (1 << 62) // np.maximum(factor, 1))
+    time = ticks * np.where(slow, 0, factor)
+    for index in np.flatnonzero(slow).tolist():
+        time[index] = interfaces[row[index]].nanoseconds(int(ticks[index]) & (1 << 64) - 1)
     return time, link
 
 
-def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
-    if _SECOND % interface.resolution == 0 and not interface.offset_seconds:
-        factor = _SECOND // interface.resolution
-        # The product must not overflow 64 bits; numbers that large are computed one by one.
-        if not len(ticks) or 0 <= int(ticks.min()) <= int(ticks.max()) < (1 << 62) // factor:
-            return ticks * factor
-    exact = [interface.nanoseconds(each & (1 << 64) - 1) for each in ticks.tolist()]
-    return np.array(exact, np.int64)
+def _factor(interface: pcapng.CapturedInterface) -> int:
+    """Nanoseconds of a tick; 0 where they are not whole, or not from 1970 on."""
+    whole = _SECOND % interface.resolution == 0 and not interface.offset_seconds
+    return _SECOND // interface.resolution if whole else 0
 
 
 def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:

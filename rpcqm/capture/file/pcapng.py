@@ -28,6 +28,8 @@ _SECOND = 1_000_000_000
 _LATEST = (1 << 63) - 1
 MAXIMUM_BLOCK = MAXIMUM_RECORD + 4096
 LEAST_BLOCK = 12
+MOST_INTERFACES = 1 << 17
+"""Interfaces of one section, each of which costs memory."""
 SEARCHED_BLOCK = 1 << 18
 """Behind damage, blocks of up to this size are looked for."""
 CHAIN = 4
@@ -59,6 +61,7 @@ class Section:
 
     def __init__(self, order: str = "<") -> None:
         self.interfaces: list[CapturedInterface] = []
+        self._known: dict[CapturedInterface, CapturedInterface] = {}
         self._set_order(order)
 
     def _set_order(self, order: str) -> None:
@@ -78,6 +81,11 @@ class Section:
         self._set_order(order)
         return True
 
+    def forget(self) -> None:
+        """What was described is of no account for what comes."""
+        self.interfaces.clear()
+        self._known.clear()
+
     def describe(self, body: bytes) -> None:
         """Take an Interface Description Block's body."""
         link_type, _, snap_length = self.description(body, 0)
@@ -88,7 +96,9 @@ class Section:
                 resolution = 2**exponent if value[0] & 0x80 else 10**exponent
             elif code == _IF_TSOFFSET and len(value) == 8:
                 offset = struct.unpack(self.order + "q", value)[0]
-        self.interfaces.append(CapturedInterface(link_type, snap_length, resolution, offset))
+        described = CapturedInterface(link_type, snap_length, resolution, offset)
+        # Nearly all are alike, and one of them stands for all.
+        self.interfaces.append(self._known.setdefault(described, described))
 
     def _options(self, body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
         while at + 4 <= len(body):
@@ -275,11 +285,14 @@ class PcapngReader(Window):
 
     def _other(self, kind: int, body: bytes, at: int) -> Record | None:
         if kind == SECTION_HEADER:
-            self.section.interfaces.clear()
+            self.section.forget()
             self.is_renewed = True
         elif kind == INTERFACE_DESCRIPTION:
             if len(body) < 8:
                 self._refuse(at, "an interface block without its fixed fields")
+                return None
+            if len(self.section.interfaces) >= MOST_INTERFACES:
+                self._refuse(at, f"more than {MOST_INTERFACES:,} interfaces in a section")
                 return None
             self.section.describe(body)
         elif kind == SIMPLE_PACKET:

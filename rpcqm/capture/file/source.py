@@ -44,9 +44,14 @@ def blocks(path: Path, problems: Problems, size: int = BLOCK) -> Iterator[bytes]
 
 def is_compressed(path: Path) -> bool:
     """Whether offsets of a file are not those of its capture."""
-    with path.open("rb") as file:
-        head = file.read(4)
+    head = head_of(path)
     return head[:2] == GZIP or head == ZSTD
+
+
+def head_of(path: Path) -> bytes:
+    """The first four octets of a file, which tell its format."""
+    with path.open("rb") as file:
+        return file.read(4)
 
 
 def _plain(file: IO[bytes], size: int) -> Iterator[bytes]:

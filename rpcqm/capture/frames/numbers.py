@@ -80,7 +80,23 @@ UNREAD_PPP: Mapping[int, str] = {
     0x0053: "encrypted PPP",
     0x00FD: "compressed PPP",
 }
+NETMON_LINKS: Mapping[int, int] = {
+    0: LinkType.ETHERNET,
+    1: LinkType.ETHERNET,
+    2: 6,
+    3: 10,
+    6: 105,
+    7: LinkType.RAW,
+    8: LinkType.RAW,
+    9: LinkType.RAW,
+}
+"""The link types of what Windows' Network Monitor calls networks: Ethernet, token rings, FDDI,
+Wi-Fi, tunnels, wireless networks of providers, IP."""
+NETMON_NETWORKS = 1 << 16
+"""From here on link types are numbers of networks of Network Monitor that have none."""
 UNREAD_LINKS: Mapping[int, str] = {
+    6: "token ring",
+    10: "FDDI",
     105: "Wi-Fi",
     119: "Wi-Fi",
     127: "Wi-Fi",

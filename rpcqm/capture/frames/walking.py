@@ -17,9 +17,15 @@ def end_of_frame(link: int, frame: Octets) -> End:
     """What a frame of a link type holds."""
     first = step_to("link", link)
     if first is None:
-        name = numbers.UNREAD_LINKS.get(link)
-        return Unread(f"{name} (link type {link})" if name else f"link type {link}")
+        return Unread(_name_of_link(link))
     return _walked(frame, (first, 0))
+
+
+def _name_of_link(link: int) -> str:
+    if link >= numbers.NETMON_NETWORKS:
+        return f"a network of type {link - numbers.NETMON_NETWORKS} of Network Monitor"
+    name = numbers.UNREAD_LINKS.get(link)
+    return f"{name} (link type {link})" if name else f"link type {link}"
 
 
 def end_of_payload(frame: Octets, protocol: int, addresses: bytes) -> End:

@@ -1,5 +1,6 @@
 """Files that are cut, damaged or read in the smallest blocks: in columns and one by one alike."""
 
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -146,3 +147,20 @@ def test_flows_that_are_hard_to_follow_are_the_same_in_columns(
         patch.setattr(consecutive, "SHORTEST_RUN", 2)
         patch.setattr(template, "LEAST_ROWS", 2)
         compare(path)
+
+
+def test_a_hundred_thousand_interfaces_cost_no_more_than_their_blocks(tmp_path: Path) -> None:
+    """Each with a packet, half of them with a time of its own; beyond the bound they are told."""
+    path, count = tmp_path / "capture", 100_000
+    offsets = (struct.pack("<HHqHH", 14, 8, n // 2 * 2, 0, 0) for n in range(count))
+    described = (block(1, struct.pack("<HHI", 1, 0, 0) + option) for option in offsets)
+    packets = (enhanced(b"x" * 14, n, interface=n) for n in range(count))
+    path.write_bytes(pcapng_head(()) + b"".join((*described, *packets)))
+    found = one_by_one(path)
+    assert len(found[0]) == count
+    assert in_columns(path) == found
+    more = block(1, struct.pack("<HHI", 1, 0, 0)) * (blocks.MOST_INTERFACES + 2)
+    path.write_bytes(pcapng_head(()) + more + enhanced(FRAMES[3], interface=5))
+    records, problems, _ = one_by_one(path)
+    assert len(records) == 1
+    assert len(problems) == 2

@@ -17,7 +17,17 @@ from rpcqm.capture.frames.octets import Octets
 from rpcqm.capture.frames.walking import MOST_LAYERS, end_of_frame
 from rpcqm.cli.main import main
 from tests.support.capture.analysed import calls_of
-from tests.support.capture.captures import CLIENT, SERVER, Collected, ipv4, ipv6, tcp
+from tests.support.capture.captures import (
+    CLIENT,
+    SERVER,
+    TIME,
+    Collected,
+    enhanced,
+    ipv4,
+    ipv6,
+    pcapng_head,
+    tcp,
+)
 from tests.support.capture.traffic import traffic
 from tests.support.capture.tunnels import (
     LINKS,
@@ -219,3 +229,27 @@ def test_show_tells_of_tunnels_and_of_what_it_does_not_read(
         assert out == plain_list or more
         assert f"{len(FRAMES)} frames hold Teredo, which is not read\n" in told
         assert f"{len(FRAMES)} problems: {len(FRAMES)} not read." in told
+
+
+def test_packets_that_pktmon_saw_at_several_layers_are_one_packet(
+    tmp_path: Path, expected: list[Any]
+) -> None:
+    """With its tag, without Ethernet, and in a tunnel; what was sent again in earnest counts."""
+    layers = [(0, WRAPS["plain"]), (0, WRAPS["VLAN"]), (1, LINKS["raw"][1]), (0, WRAPS["VXLAN"])]
+    out, late = [pcapng_head((1, 101))], list[bytes]()
+    rng = random.Random(8)
+    for number, frame in enumerate(FRAMES):
+        packets = [frame[14:]]
+        if rng.random() < 0.2:
+            # It got lost behind the first layers, and comes again when others have come.
+            late.append(frame[14:])
+        elif late and rng.random() < 0.5:
+            packets.append(late.pop(0))
+        for packet in packets:
+            for copy, (interface, wrap) in enumerate(layers):
+                time = TIME + number * 1_000_000 + copy
+                out.append(enhanced(wrap(packet), time, interface))
+    path = tmp_path / "capture"
+    path.write_bytes(b"".join(out))
+    assert told(path) == (expected, [])
+    assert in_columns(path)[:2] == (expected, [])

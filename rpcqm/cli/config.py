@@ -7,7 +7,7 @@ from pathlib import Path
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.output import counted
 from rpcqm.cli.parser import Parser, add_command, add_commands
-from rpcqm.config import ConfigurationError, check_file
+from rpcqm.config import ConfigurationError
 from rpcqm.config.explained import explained_maps
 
 
@@ -43,6 +43,9 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Tell each mistake on a line of its own, and what the maps of a good file do."""
+    # Only here: it reads directories too, which takes time to load.
+    from rpcqm.config.checking import check_file
+
     try:
         configuration = check_file(arguments.file)
     except ConfigurationError as error:

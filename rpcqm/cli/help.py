@@ -26,8 +26,8 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the help; UsageMistake if there is no such command."""
     # Only now, because that module loads this one.
-    from rpcqm.cli.main import build_parser
+    from rpcqm.cli.main import parser_for
 
     with contextlib.suppress(SystemExit):  # how argparse ends once it has printed help
-        build_parser(arguments.words).parse_args([*arguments.words, "--help"])
+        parser_for(arguments.words).parse_args([*arguments.words, "--help"])
     return ExitStatus.OK

@@ -1,5 +1,6 @@
 """The `rpcqm` command."""
 
+import argparse
 import codecs
 import contextlib
 import errno
@@ -9,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
+from typing import NoReturn
 
 from rpcqm.base.text import json_escapes, visible
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
@@ -21,6 +22,8 @@ CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 COMPLETION_VARIABLE = "_ARGCOMPLETE"
 """Set by the shell when the user presses Tab."""
 DEBUG_VARIABLE = "RPCQM_DEBUG"
+ALONE = frozenset({"-h", "--help", "--version"})
+"""Options that print something and end, whatever comes after them."""
 LINES = "\n"
 """Several mistakes stand on lines of their own; nothing else moves the cursor of a terminal."""
 DESCRIPTION = "An MSMQ-compatible queue manager, and the commands to use it."
@@ -34,55 +37,101 @@ exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue mana
   4 no message came in time"""
 
 COMMANDS = {
-    "serve": "serve",
-    "queue": "queue",
-    "machine": "machine",
-    "user": "user",
-    "token": "token",
-    "send": "send",
-    "receive": "receive",
-    "peek": "receive",
-    "move": "move",
-    "purge": "purge",
-    "dead-letter": "dead_letter",
-    "explain": "explain",
-    "trace": "explain",
-    "network": "network",
-    "migrate": "migrate",
-    "status": "status",
-    "top": "top",
-    "doctor": "doctor",
-    "identity": "identity",
-    "fsck": "fsck",
-    "backup": "backup",
-    "restore": "backup",
-    "compact": "compact",
-    "config": "config",
-    "console": "console",
-    "service": "service",
-    "capture": "capture",
-    "pipeline": "pipeline",
-    "completion": "completion",
-    "help": "help",
+    "serve": ("serve", "run a queue manager"),
+    "queue": ("queue", "create, list, show, set and delete queues"),
+    "machine": ("machine", "show and change who may do what with the queue manager itself"),
+    "user": ("user", "add, list and remove accounts for callers over the network"),
+    "token": ("token", "make, list and delete tokens, which programs show instead of a password"),
+    "send": ("send", "send messages to a queue"),
+    "receive": ("receive", "take messages out of a queue"),
+    "peek": ("receive", "look at messages and leave them in their queue"),
+    "move": ("move", "move messages between a queue and its subqueues"),
+    "purge": ("purge", "delete all messages of a queue"),
+    "dead-letter": ("dead_letter", "list, inspect and resend dead letters"),
+    "explain": (
+        "explain",
+        "explain a code, what became of a message, or what is on its way to a queue elsewhere",
+    ),
+    "trace": (
+        "explain",
+        "tell what became of a message, or what is on its way to a queue elsewhere",
+    ),
+    "network": ("network", "let messages to other queue managers go, or hold them back"),
+    "migrate": ("migrate", "make the queues of a Windows computer here"),
+    "status": (
+        "status",
+        "show what the queues do: messages in and out, the oldest message, waiting readers",
+    ),
+    "top": (
+        "top",
+        "watch the queue manager in the terminal: what needs attention, and the busiest queues",
+    ),
+    "doctor": ("doctor", "check whether a queue manager can do its work here"),
+    "identity": ("identity", "say what a data directory is that was copied or moved"),
+    "fsck": ("fsck", "check the data directory of a queue manager that does not run"),
+    "backup": (
+        "backup",
+        "copy everything that is durable to a directory, while the queue manager runs",
+    ),
+    "restore": ("backup", "make a data directory from a backup"),
+    "compact": ("compact", "give the disk space of removed messages back"),
+    "config": ("config", "check configuration and directory files"),
+    "console": ("console", "open the operator's pages in a browser, logged on without a password"),
+    "service": ("service", "install the system's service"),
+    "capture": ("capture", "look at recorded traffic"),
+    "pipeline": ("pipeline", "jobs on Spark over captures and queues"),
+    "completion": ("completion", "print the script that makes Tab complete commands in a shell"),
+    "help": ("help", "explain a command, as its --help does"),
 }
-"""Every command and the module that adds it."""
+"""Every command: the module that adds it, and what it does, as that says it too."""
+
+
+class _Version(argparse._VersionAction):
+    """Tells the version; it reads the metadata only when it is asked, for that takes time."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        metadata = import_module("importlib.metadata")
+        print(f"rpcqm {metadata.version('rpcqm')}")
+        parser.exit()
 
 
 def build_parser(words: Sequence[str] = ()) -> Parser:
     """A parser for the command in `words`, or for every command if `words` names no command."""
-    parser = Parser(prog="rpcqm", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"rpcqm {version('rpcqm')}")
-    commands = add_commands(parser)
+    parser, commands = _empty_parser()
     for module in _modules(words):
         import_module(f"rpcqm.cli.{module}").add(commands)
     return parser
 
 
+def outline() -> Parser:
+    """A parser that knows what the commands are, and nothing of their arguments.
+
+    It does for the list of commands and for a word that is none: to load all would take longest.
+    """
+    parser, commands = _empty_parser()
+    for name, (_, summary) in COMMANDS.items():
+        commands.add_parser(name, help=summary)
+    return parser
+
+
+def parser_for(words: Sequence[str]) -> Parser:
+    """A parser that understands these words, which loads no more than they need."""
+    if words and (words[0] in COMMANDS or (words[0].startswith("-") and words[0] not in ALONE)):
+        return build_parser(words)
+    return outline()
+
+
+def _empty_parser() -> "tuple[Parser, argparse._SubParsersAction[Parser]]":
+    parser = Parser(prog="rpcqm", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action=_Version, help="show program's version number and exit")
+    return parser, add_commands(parser)
+
+
 def _modules(words: Sequence[str]) -> list[str]:
     """The modules to import: one command does not need the others."""
     if words and words[0] in COMMANDS:
-        return [COMMANDS[words[0]]]
-    return list(dict.fromkeys(COMMANDS.values()))
+        return [COMMANDS[words[0]][0]]
+    return list(dict.fromkeys(module for module, _ in COMMANDS.values()))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -151,8 +200,8 @@ def _forget_output() -> None:
 def _run(words: list[str]) -> int:
     if COMPLETION_VARIABLE in os.environ:
         completion = import_module("rpcqm.cli.completion")  # only now: no other run needs it
-        completion.answer(build_parser(completion.typed_words()))
-    parser = build_parser(words)
+        completion.answer(parser_for(completion.typed_words()))
+    parser = parser_for(words)
     if not words:
         parser.print_help()
         return ExitStatus.WRONG_USAGE

@@ -25,7 +25,6 @@ from rpcqm.client.names import HERE, shown_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import QueueKind
 from rpcqm.codec.packet.export_file import ExportReader, ExportWriter
-from rpcqm.codec.packet.user_message import UserMessage
 
 if TYPE_CHECKING:
     from rpcqm.cli.parser import Parser
@@ -197,6 +196,9 @@ def _check(reader: ExportReader) -> None:
 
     Raises DecodeError if one is not a message, or not of the same kind as the others.
     """
+    # Only here: the other commands for queues need no packets, which take time to load.
+    from rpcqm.codec.packet.user_message import UserMessage
+
     first: bool | None = None
     for number, (packet, _) in enumerate(reader, 1):
         try:

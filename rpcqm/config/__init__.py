@@ -1,6 +1,10 @@
-"""What an operator can set: names, defaults, checks, and where a value came from."""
+"""What an operator can set: names, defaults, checks, and where a value came from.
 
-from rpcqm.config.check import check_file
+Every command reads its configuration, so this face has what that takes and no more. The check of
+the files that a configuration names, and of directories, is in `rpcqm.config.checking`, a
+configuration as the text of a file in `rpcqm.config.written`.
+"""
+
 from rpcqm.config.limits_section import LimitsSection
 from rpcqm.config.load import check, load
 from rpcqm.config.schema import (
@@ -12,7 +16,6 @@ from rpcqm.config.schema import (
 )
 from rpcqm.config.srmp_section import SrmpSection
 from rpcqm.config.values import ConfigurationError
-from rpcqm.config.written import named_files, written
 
 __all__ = [
     "Configuration",
@@ -24,8 +27,5 @@ __all__ = [
     "SrmpSection",
     "StorageSection",
     "check",
-    "check_file",
     "load",
-    "named_files",
-    "written",
 ]

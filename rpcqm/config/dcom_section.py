@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rpcqm.base.errors import MQError
-from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.config.about import About
 from rpcqm.config.urls import check_host
 
@@ -13,6 +12,9 @@ _MOST = 1 << 20
 
 def check_sddl(text: str) -> None:
     """A security descriptor; raises ValueError."""
+    # Only here: every command reads its configuration, and few have a descriptor in it.
+    from rpcqm.codec.security.sddl import parse_sddl
+
     try:
         parse_sddl(text)
     except MQError as error:

@@ -9,7 +9,8 @@ import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args, get_origin, get_type_hints
 
@@ -432,11 +433,11 @@ def tables() -> dict[str, type["DataclassInstance"]]:
     }
 
 
-def settings() -> Iterator[Setting]:
+@cache
+def settings() -> tuple[Setting, ...]:
     """Every setting, in the order of the documentation."""
-    yield from _settings_of(Configuration)
-    for name, table in tables().items():
-        yield from _settings_of(table, name)
+    sections = (_settings_of(table, name) for name, table in tables().items())
+    return (*_settings_of(Configuration), *chain.from_iterable(sections))
 
 
 def _settings_of(table: type["DataclassInstance"], *above: str) -> Iterator[Setting]:

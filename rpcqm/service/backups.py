@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.log import get_logger
-from rpcqm.config import Configuration, named_files, written
+from rpcqm.config import Configuration
+from rpcqm.config.written import named_files, written
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.store.backup import CONFIGURATION_FILE
 from rpcqm.store.errors import StoreError

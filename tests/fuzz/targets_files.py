@@ -29,7 +29,8 @@ from rpcqm.codec.packet.export_file import ExportReader, ExportWriter
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid
-from rpcqm.config import ConfigurationError, check_file
+from rpcqm.config import ConfigurationError
+from rpcqm.config.checking import check_file
 from rpcqm.fast.formats.received_json import told_body
 from rpcqm.store.backup import NOTE_NAME, read_note
 from rpcqm.store.errors import StoreError

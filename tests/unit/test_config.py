@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.config import Configuration, ConfigurationError, check, check_file, load
+from rpcqm.config import Configuration, ConfigurationError, check, load
+from rpcqm.config.checking import check_file
 from rpcqm.config.lists import MAXIMUM_ITEMS
 from rpcqm.config.positions import key_lines
 from rpcqm.config.schema import Setting, settings, tables

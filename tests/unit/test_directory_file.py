@@ -8,7 +8,8 @@ import pytest
 
 from rpcqm.adm.directory import DirectoryUnavailableError
 from rpcqm.adm.enums import QueueType
-from rpcqm.config import ConfigurationError, check_file
+from rpcqm.config import ConfigurationError
+from rpcqm.config.checking import check_file
 from rpcqm.config.directory import DirectoryFile, load_directory
 from rpcqm.config.directory_schema import TABLES
 from tests.support.qm.directories import (

@@ -1,7 +1,7 @@
 """Type specifiers, declarators and their attributes → types of the tree."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from typing import TypeVar
@@ -153,9 +153,9 @@ class Scope:
         if isinstance(made, Enumeration):
             made.v1 = made.v1 or "v1_enum" in marks
         if isinstance(made, Integer) and "unsigned" in marks:
-            return replace(made, signed=False)
+            return made.changed(signed=False)
         if isinstance(made, Integer) and "truth" in marks:
-            return replace(made, truth=True)
+            return made.changed(truth=True)
         return made
 
     def _context_handle(self, name: str, declaration: Declaration) -> ContextHandleType:
@@ -327,7 +327,7 @@ class Scope:
             return
         if not isinstance(tag, Integer | Enumeration):
             raise self.error(line, "a union's tag is an integer or an enumeration")
-        union.tag = replace(tag, limits=None) if isinstance(tag, Integer) else tag
+        union.tag = tag.changed(limits=None) if isinstance(tag, Integer) else tag
 
     def _switch_type(self, attribute: AttributeNode) -> Resolved:
         match attribute.arguments:
@@ -469,7 +469,7 @@ _REACHING = {"length_is", "max_is", "ptr", "ref", "size_is", "string", "unique"}
 def _within(made: Type, limits: tuple[int, int], otherwise: IdlError) -> Type:
     match made:
         case Integer() | Array() | String():
-            return replace(made, limits=limits)
+            return made.changed(limits=limits)
         case Pointer(kind, to):
             return Pointer(kind, _within(to, limits, otherwise))
     raise otherwise

@@ -8,13 +8,12 @@ wire and are not in the tree: a parameter has the type that the pointer points t
 import enum
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from rpcqm.codec.idl.nodes import Expression
+from rpcqm.codec.idl.nodes import Expression, Node
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Node):
     """An integer of `size` octets; of 0: as wide as a pointer (`__int3264`).
 
     `octet` marks the one-octet types of which arrays are bytes, `character` wchar_t and
@@ -31,11 +30,10 @@ class Integer:
     truth: bool = False
 
     def within(self, low: int, high: int) -> "Integer":
-        return replace(self, limits=(low, high))
+        return self.changed(limits=(low, high))
 
 
-@dataclass(frozen=True, slots=True)
-class Float:
+class Float(Node):
     name: str
     size: int
 
@@ -50,29 +48,25 @@ class Enumeration:
     aliases: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Guid:
+class Guid(Node):
     """A UUID: 16 octets in fields of 4, 2, 2 and 8, taken as one value."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextHandleType:
+class ContextHandleType(Node):
     """A context handle type; `serialize` is None where no annotation says it."""
 
     name: str
     serialize: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InterfacePointer:
+class InterfacePointer(Node):
     """A pointer to an interface: on the wire an OBJREF in a counted array of octets."""
 
     name: str
     iid_is: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WireMarshal:
+class WireMarshal(Node):
     """BSTR, VARIANT or SAFEARRAY: a pointer to a structure that functions of its own read and
     write, `codec.automation`.
     """
@@ -86,14 +80,12 @@ class PointerKind(enum.Enum):
     FULL = "ptr"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Node):
     kind: PointerKind
     to: "Type"
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Node):
     """An array.
 
     `count` is its fixed number of elements; None: it is conformant, and `size` gives the
@@ -116,8 +108,7 @@ class Array:
         return self.length is not None
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(Node):
     """A varying array of characters that ends with NUL; conformant unless `count`."""
 
     character: Integer
@@ -130,8 +121,7 @@ class String:
         return self.count is None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Node):
     """A member of a structure; `switch` is a union's [switch_is]."""
 
     name: str
@@ -150,8 +140,7 @@ class StructureType:
     aliases: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class UnionArm:
+class UnionArm(Node):
     """The arm of `labels`; `type` of None: an empty arm, that carries nothing."""
 
     labels: tuple[int, ...]
@@ -192,8 +181,7 @@ Type = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node):
     """`declared` is the type as written, as "IMSMQQueue4**"; `attributes` too, by name."""
 
     name: str
@@ -206,8 +194,7 @@ class Parameter:
     declared: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OperationDeclaration:
+class OperationDeclaration(Node):
     """A method; `result` is None for void; `attributes` as written, by name.
 
     A property's is called as in memory: get_X, put_X, putref_X.  `owner` is the interface that
@@ -230,8 +217,7 @@ class OperationDeclaration:
         return f"{self.owner}_{self.name}" if self.owner else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceDeclaration:
+class InterfaceDeclaration(Node):
     """An interface; `operations` has None for each opnum not used on the wire."""
 
     name: str
@@ -266,8 +252,7 @@ class InterfaceDeclaration:
         return tuple(o for o in self.operations[inherited:] if o is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Dispinterface:
+class Dispinterface(Node):
     """An interface that is only called by IDispatch: methods with member numbers."""
 
     name: str
@@ -275,8 +260,7 @@ class Dispinterface:
     operations: tuple[OperationDeclaration, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Coclass:
+class Coclass(Node):
     """A class of objects: the interfaces that they have, and those that they call (`sources`)."""
 
     name: str

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
@@ -36,10 +37,30 @@ Buffer = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class MessageCodec:
-    """The compiled codec of one request or response."""
+    """The codec of one request or response."""
 
     decode: Callable[[Buffer], Any]
     encode: Callable[[Value], bytes]
+
+
+class CompiledCodec(MessageCodec):
+    """A codec whose functions are each compiled when they are first asked for.
+
+    A client writes requests and reads responses, a server does the opposite: the other half of
+    the source would only take time at the start.
+    """
+
+    __slots__ = ("_compile",)
+
+    def __init__(self, compile_function: Callable[[str], Callable[[Any], Any]]) -> None:
+        object.__setattr__(self, "_compile", compile_function)
+
+    def __getattr__(self, name: str) -> Callable[[Any], Any]:
+        if name not in ("decode", "encode"):
+            raise AttributeError(name)
+        made: Callable[[Any], Any] = self._compile(name)
+        object.__setattr__(self, name, made)
+        return made
 
 
 def _alias(
@@ -174,21 +195,25 @@ class Compiler:
         """The codec of the request or the response of an operation."""
         made = message(operation, response)
         if made.name not in self._codecs:
-            self._codecs[made.name] = self._compiled(made)
+            self._codecs[made.name] = CompiledCodec(partial(self._compiled, made))
         return self._codecs[made.name]
 
     def source(self, operation: OperationDeclaration, response: bool) -> str:
         """The source generated for a message that was not compiled before, for reading."""
         made = message(operation, response)
-        self._generate(made)
+        self._generate(made, "decode")
+        self._generate(made, "encode")
         return self.module.take()
 
-    def _generate(self, made: OperationMessage) -> None:
-        add_decoder(self.module, self._readers, made, f"decode_{made.name}")
-        _encoder(self.module, self._writers, made, f"encode_{made.name}")
+    def _generate(self, made: OperationMessage, function: str) -> None:
+        """Add the source of one of a codec's functions, "decode" or "encode"."""
+        if function == "decode":
+            add_decoder(self.module, self._readers, made, f"decode_{made.name}")
+        else:
+            _encoder(self.module, self._writers, made, f"encode_{made.name}")
 
-    def _compiled(self, made: OperationMessage) -> MessageCodec:
-        self._generate(made)
+    def _compiled(self, made: OperationMessage, function: str) -> Callable[[Any], Any]:
+        self._generate(made, function)
         names: dict[str, Any] = self.module.namespace
         text = self.module.take()
         if "read_BSTR" not in names and _MARSHALLED.search(text):
@@ -197,5 +222,5 @@ class Compiler:
 
             names.update(functions(self.module.wire.ndr64, self.module.wire.big_endian))
         exec(compile(text, f"<ndr {made.name}>", "exec"), names)
-        decode, encode = names[f"decode_{made.name}"], names[f"encode_{made.name}"]
-        return MessageCodec(decode, encode)
+        compiled: Callable[[Any], Any] = names[f"{function}_{made.name}"]
+        return compiled

@@ -19,7 +19,6 @@ right: tests/unit/codec/test_impacket_departures.py shows each.
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from types import ModuleType
 
 from impacket.dcerpc.v5 import dtypes, ndr
@@ -136,7 +135,7 @@ class _Builder:
     def type(self, made: Type) -> _Class:
         """The class of a type, made once."""
         if isinstance(made, Array):
-            made = replace(made, size=None, length=Number(0) if made.varying else None)
+            made = made.changed(size=None, length=Number(0) if made.varying else None)
         if made not in self._made:
             self._make(made)
         return self._made[made]

@@ -6,7 +6,7 @@ import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, dataclass_transform
 
 from rpcqm.codec.idl.tree import OperationDeclaration
 
@@ -81,9 +81,19 @@ def union_class(name: str) -> type[Value]:
 
 
 def _make(name: str, slots: tuple[str, ...], source: str, base: type[Value] = Value) -> type[Value]:
-    members: dict[str, object] = {"__slots__": slots}
-    exec(compile(source, f"<{name}>", "exec"), {}, members)
-    return type(name, (base,), members)
+    """A class whose constructor is compiled when it is first called.
+
+    Of the hundreds of classes a process makes objects of a few; decoders call no constructor.
+    """
+
+    def construct(value: Value, /, *positional: object, **named: object) -> None:
+        members: dict[str, Any] = {}
+        exec(compile(source, f"<{name}>", "exec"), {}, members)
+        made.__init__ = members["__init__"]  # type: ignore[method-assign]
+        made.__init__(value, *positional, **named)
+
+    made: type[Value] = type(name, (base,), {"__slots__": slots, "__init__": construct})
+    return made
 
 
 @functools.lru_cache(maxsize=4096)

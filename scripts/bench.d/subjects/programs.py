@@ -1,4 +1,4 @@
-"""The interface for programs, and metrics."""
+"""The interface for programs, metrics, and commands."""
 
 from subjects.row import Table, least, most, rows_of_bench, table
 
@@ -35,4 +35,15 @@ WATCHING = rows_of_bench(
     ),
 )
 
-TABLES: tuple[Table, ...] = (table("programs", API, SCRAPING, WATCHING),)
+COMMANDS = rows_of_bench(
+    "commands",
+    *(
+        most(f"`{command}` from its start to its end", 0.2, "s CPU")
+        for command in ("rpcqm --help", "rpcqm queue list", "rpcqm send", "rpcqm peek")
+    ),
+)
+
+TABLES: tuple[Table, ...] = (
+    table("programs", API, SCRAPING, WATCHING),
+    table("commands", COMMANDS),
+)

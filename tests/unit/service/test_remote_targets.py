@@ -6,7 +6,8 @@ import pytest
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.target import RemoteServer
-from rpcqm.config import ConfigurationError, RemoteSection, check_file
+from rpcqm.config import ConfigurationError, RemoteSection
+from rpcqm.config.checking import check_file
 from rpcqm.config.remote_accounts import RemoteAccount, load_remote_accounts
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials

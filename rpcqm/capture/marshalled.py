@@ -1,7 +1,6 @@
 """What BSTR, VARIANT and SAFEARRAY are on the wire, for those who read stubs field by field."""
 
 import functools
-from dataclasses import replace
 
 from rpcqm.codec.idl.load import load_idl
 from rpcqm.codec.idl.tree import (
@@ -37,5 +36,5 @@ def _as_text(blob: StructureType) -> StructureType:
     """The same structure with characters for its words: a BSTR is a text."""
     *counts, data = blob.fields
     assert isinstance(data.type, Array)
-    text = replace(data, type=replace(data.type, element=_CHARACTER))
+    text = data.changed(type=data.type.changed(element=_CHARACTER))
     return StructureType(blob.name, [*counts, text])

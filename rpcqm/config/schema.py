@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, reduce
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_args, get_origin
 
 from rpcqm.codec.names.path_name import COMPUTER_NAME
 from rpcqm.config.about import PORTS, About
@@ -441,10 +441,9 @@ def settings() -> tuple[Setting, ...]:
 
 
 def _settings_of(table: type["DataclassInstance"], *above: str) -> Iterator[Setting]:
-    hints = get_type_hints(table, include_extras=True)
     for entry in dataclasses.fields(table):
-        if get_args(hints[entry.name]):
-            declared, about = get_args(hints[entry.name])
+        if get_args(entry.type):
+            declared, about = get_args(entry.type)
             kind = next(iter(get_args(declared)), declared)  # X of X | None, or of tuple[X, ...]
             default = about.default or str(entry.default)
             if kind is bool:

@@ -3,7 +3,7 @@
 import functools
 import uuid
 from collections.abc import Callable
-from importlib import resources
+from importlib import import_module
 from pathlib import Path, PurePath
 
 from rpcqm.codec.idl.cache import kept
@@ -40,6 +40,7 @@ from rpcqm.codec.idl.tree import (
 
 __all__ = ["IdlError", "idl_names", "load_idl", "read_idl"]
 
+_DIRECTORY = Path(next(iter(import_module("rpcqm.idl").__path__)))
 _UNUSED = "NotUsedOnWire"
 _PROPERTIES = {"propget": "get", "propput": "put", "propputref": "putref"}
 _PARSER = ("syntax.py", "nodes.py")
@@ -47,8 +48,7 @@ _PARSER = ("syntax.py", "nodes.py")
 
 def idl_names() -> list[str]:
     """The names of the files in idl/, without their suffix."""
-    names = (entry.name for entry in resources.files("rpcqm.idl").iterdir())
-    return sorted(name.removesuffix(".idl") for name in names if name.endswith(".idl"))
+    return sorted(path.stem for path in _DIRECTORY.glob("*.idl"))
 
 
 @functools.cache
@@ -57,12 +57,12 @@ def load_idl(name: str) -> IdlFile:
 
     Raises IdlError if the file does not exist or is not understood.
     """
-    path = resources.files("rpcqm.idl").joinpath(f"{name}.idl")
+    path = _DIRECTORY / f"{name}.idl"
     if not path.is_file():
         raise IdlError(f"{name}.idl", 0, "there is no such file")
     text = path.read_bytes()
     statements = kept(
-        Path(str(path)).parent,
+        _DIRECTORY,
         name,
         [text, *_parser_sources()],
         lambda: _parse(text.decode(), f"{name}.idl"),

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.support.network.namespace import Namespace
@@ -60,12 +59,7 @@ class ServedQueueManager:
                 raise AssertionError(f"rpcqm serve did not start:\n{self.log}")
             time.sleep(0.02)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         try:
             code = self._process.wait(PATIENCE)

@@ -62,12 +62,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Objects]:
         yield objects
 
 
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
-
-
 def refusal(objects: Objects, reference: Reference, operation: str, *arguments: object) -> object:
     with pytest.raises(ComError) as refused:
         objects.com.call(reference, operation, *arguments)

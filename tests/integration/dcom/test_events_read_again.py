@@ -13,7 +13,7 @@ from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.oautvalues import VT_I4
 from rpcqm.mqac.coclasses import MSMQ_EVENT
 from rpcqm.rpc.server import RpcServer
-from tests.support.dcom.com_objects import Objects, number, served_objects, text
+from tests.support.dcom.com_objects import Objects, number, text
 from tests.support.dcom.com_sink import ComSink, PrivateEvent
 from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
 from tests.support.loop_thread import LoopThread
@@ -24,18 +24,6 @@ PEEK = QueueAccessType.PEEK_ACCESS
 POINT = pytest.mark.conformance("MQAC-IMSMQQueue4-15-EnableNotification")
 HELD = 2
 """Interfaces of a sink that a reference is given back of: what was handed over, and events."""
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Objects]:
-    with served_objects() as found:
-        yield found
-
-
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
 
 
 class Program:

@@ -18,22 +18,13 @@ from tests.support.dcom.dcom_client import ENABLED, DcomClient, served
 from tests.support.dcom.dcom_impacket import connected
 from tests.support.dcom.impacket_walker import Walker, Way
 from tests.support.rpc.impacket_spnego import sent_trailers
-from tests.support.rpc.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import HOST, REALM, SERVICE, Kdc
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 NEWEST = "IMSMQMessage4"
 NTLM, SPNEGO, KERBEROS = 10, 9, 16
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    require_kdc()
-    with Kdc(tmp_path_factory.mktemp("kdc")) as made, pytest.MonkeyPatch.context() as patch:
-        for name, value in made.environment.items():
-            patch.setenv(name, value)
-        yield made
 
 
 @pytest.fixture(scope="module")

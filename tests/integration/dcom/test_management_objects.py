@@ -51,12 +51,6 @@ def served() -> Iterator[Objects]:
         yield objects
 
 
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
-
-
 def management(objects: Objects, interface: str = "IMSMQManagement") -> Reference:
     clsid = {
         "IMSMQManagement": clsids.MSMQ_MANAGEMENT,

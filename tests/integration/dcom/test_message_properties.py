@@ -1,6 +1,5 @@
 """Every property of a message through an object, against what RemoteRead tells of the message."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
@@ -20,7 +19,7 @@ from rpcqm.codec.types.mqacvalues import (
     MQMSGTRACE,
 )
 from rpcqm.codec.types.mqvalues import VARENUM
-from tests.support.dcom.com_objects import Objects, octets, served_objects
+from tests.support.dcom.com_objects import Objects, octets
 from tests.support.dcom.dcom_client import ComError, Reference
 
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
@@ -107,18 +106,6 @@ PROPERTIES = [
     ),
     Property("MsgClass", 71, 72, 0x4000, 0, {"message_class": 0x4000}, True),
 ]
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Objects]:
-    with served_objects() as objects:
-        yield objects
-
-
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
 
 
 def marked(each: Property) -> object:

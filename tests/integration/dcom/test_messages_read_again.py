@@ -1,7 +1,5 @@
 """What a second reading of [MC-MQAC] 3.17 asked of messages, through the door."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from rpcqm.base.errors import HResult
@@ -20,7 +18,6 @@ from tests.support.dcom.com_objects import (
     create_queue,
     number,
     octets,
-    served_objects,
     text,
 )
 from tests.support.dcom.dcom_client import ComError, Reference
@@ -30,18 +27,6 @@ ENHANCED = "Microsoft Enhanced Cryptographic Provider, v1.0"
 SEND = "MQAC-IMSMQMessage4-54-Send"
 DIRECT = "DIRECT=OS:" + QUEUE
 REVISIONS = ("IMSMQMessage", "IMSMQMessage2", "IMSMQMessage3", "IMSMQMessage4")
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Objects]:
-    with served_objects() as objects:
-        yield objects
-
-
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
 
 
 def refusal(objects: Objects, message: Reference, target: Reference, *more: object) -> object:

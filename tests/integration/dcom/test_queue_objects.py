@@ -1,6 +1,5 @@
 """MSMQQueue through the door, against what RemoteRead sees of the same queue ([MC-MQAC] 3.11)."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
@@ -38,18 +37,6 @@ RECEIVE, SEND, PEEK = (
 )
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
 MANUAL = ENABLED.replace("enabled = true", "enabled = true\nempty_is_nothing = true")
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Objects]:
-    with served_objects() as objects:
-        yield objects
-
-
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
 
 
 def point(*numbers: str) -> pytest.MarkDecorator:

@@ -49,12 +49,6 @@ def served() -> Iterator[Objects]:
         yield objects
 
 
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
-
-
 def named(path: str = QUEUE) -> FormatName:
     return FormatName.of_path(PathName.parse(path))
 

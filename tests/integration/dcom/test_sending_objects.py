@@ -1,7 +1,6 @@
 """Send by objects, branch by branch ([MC-MQAC] 3.17.4.1.48), and what a message tells after it."""
 
 import time
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -22,7 +21,6 @@ from tests.support.dcom.com_objects import (
     create_queue,
     number,
     octets,
-    served_objects,
 )
 from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
 from tests.support.waiting import until
@@ -31,18 +29,6 @@ CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
 SHORT = r".\private$\short"
 RESPONSE = r"DIRECT=OS:elsewhere\private$\answers"
 ADMIN = r"DIRECT=TCP:192.0.2.9\private$\acks"
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Objects]:
-    with served_objects() as objects:
-        yield objects
-
-
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
 
 
 def refusal(objects: Objects, reference: Reference, operation: str, *arguments: object) -> object:

@@ -29,12 +29,6 @@ def served() -> Iterator[Objects]:
         yield objects
 
 
-@pytest.fixture
-def objects(served: Objects) -> Objects:
-    served.empty()
-    return served
-
-
 def begin(objects: Objects, queue: Reference) -> "Future[Any]":
     return objects.com.start(queue, "Receive", MISSING, MISSING, MISSING, INFINITE, MISSING)
 

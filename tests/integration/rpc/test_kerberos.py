@@ -30,7 +30,7 @@ from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.rpc import secured
 from tests.support.rpc.impacket_probe import impacket_with_ticket
-from tests.support.rpc.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import HOST, REALM, SERVICE, Kdc
 from tests.support.rpc.probe import ProbeHandlers, ProbeInterface, ProbeRequest, Rig
 from tests.support.rpc.rpc_server import RunningServer, serving
 
@@ -38,15 +38,6 @@ kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportErr
 
 PROBE: Any = ProbeInterface()
 LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    require_kdc()
-    with Kdc(tmp_path_factory.mktemp("kdc")) as made, pytest.MonkeyPatch.context() as patch:
-        for name, value in made.environment.items():
-            patch.setenv(name, value)
-        yield made
 
 
 @pytest.fixture

@@ -7,19 +7,10 @@ import pytest
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
 from tests.support.rpc.callers import Fault
-from tests.support.rpc.kdc import SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import SERVICE, Kdc
 from tests.support.rpc.network_caller import NetworkCaller
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    require_kdc()
-    with Kdc(tmp_path_factory.mktemp("kdc")) as made, pytest.MonkeyPatch.context() as patch:
-        for name, value in made.environment.items():
-            patch.setenv(name, value)
-        yield made
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Somebody recorded a Kerberos log-on and sends it again; and the file of keys lies open."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +8,9 @@ import pytest
 from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError
 from rpcqm.rpc.security.providers import security_providers
 from tests.support.accounts import TestAccounts
-from tests.support.rpc.kdc import SERVICE, Kdc, require_kdc
+from tests.support.rpc.kdc import SERVICE, Kdc
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    require_kdc()
-    with Kdc(tmp_path_factory.mktemp("kdc")) as made, pytest.MonkeyPatch.context() as patch:
-        for name, value in made.environment.items():
-            patch.setenv(name, value)
-        yield made
 
 
 def request(kdc: Kdc) -> tuple[Any, bytes]:

@@ -6,7 +6,6 @@ packet. What it has sent before a message that has arrived has been dealt with.
 
 import socket
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
@@ -57,12 +56,7 @@ class Stranger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

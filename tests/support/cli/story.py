@@ -10,7 +10,6 @@ import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rpcqm.testing import PrivateQueueManager
@@ -56,12 +55,7 @@ class Story:
             self._running[name].start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def _machine(self, name: str) -> PrivateQueueManager:

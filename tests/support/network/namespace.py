@@ -3,7 +3,6 @@
 import os
 import subprocess
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 _HOLD = "ip link set lo up && echo ready && exec cat"
@@ -42,12 +41,7 @@ class Namespace:
         self._enter = (*enter, "--target", str(self._holder.pid))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._holder.communicate()
 
     def argv(self, command: Sequence[object]) -> list[str]:

@@ -5,7 +5,6 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pytest
@@ -116,12 +115,7 @@ class Kdc:
         (self.directory / "krb5.conf").write_text(_CLIENT.format(**values))
         (self.directory / "kdc.conf").write_text(_SERVER.format(**values))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._kdc.terminate()
         self._kdc.wait()
 

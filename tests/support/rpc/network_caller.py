@@ -5,7 +5,6 @@ It has the calls of `Caller`, so that `Reader`, `Qm2QmReader` and `Client` speak
 
 import socket
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Self, cast
 
 from rpcqm.codec.interface import Interface, Operation, TransferSyntax, load
@@ -64,12 +63,7 @@ class NetworkCaller:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.plain.close()
 
     @property

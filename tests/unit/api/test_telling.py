@@ -23,10 +23,8 @@ from rpcqm.operations.drafts import Draft
 from rpcqm.operations.messages import PAGE_BYTES
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.lease_bounds import BYTES_AT_ONCE
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
 from tests.support.codec.costly_bodies import COSTLY
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR
 
@@ -45,10 +43,7 @@ def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
 
 @pytest.fixture
 def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    (tmp_path / "accounts").mkdir()
-    accounts = Accounts(qm.store, tmp_path / "accounts", clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
+    return operations_of(qm, tmp_path)
 
 
 def send(qm: RunningQueueManager, operations: Operations, body: bytes, count: int = 1) -> None:

@@ -2,10 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import UUID
-
-import pytest
 
 from rpcqm.codec.automation.type_library import describe
 from rpcqm.dcom.com_object import ComObject
@@ -15,13 +12,6 @@ from tests.support.queue_manager import RunningQueueManager
 
 _OUT_ONLY = 2
 """PARAMFLAG_FOUT without PARAMFLAG_FIN."""
-
-
-@pytest.fixture
-def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
-    running = RunningQueueManager(tmp_path)
-    yield running
-    running.stop()
 
 
 def lacking(made: ComObject) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """MSMQManagement by itself: what its state decides ([MC-MQAC] 3.3 to 3.5)."""
 
-from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -23,13 +22,6 @@ T = TypeVar("T")
 CALL = call_of(ADMINISTRATOR)
 HERE = r"DIRECT=OS:.\private$\orders"
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
-
-
-@pytest.fixture
-def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
-    running = RunningQueueManager(tmp_path)
-    yield running
-    running.stop()
 
 
 @pytest.fixture

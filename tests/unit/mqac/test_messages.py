@@ -1,8 +1,6 @@
 """MSMQMessage by itself: what it takes, keeps and tells ([MC-MQAC] 3.17)."""
 
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -26,13 +24,6 @@ from tests.support.rpc.callers import ALICE, BOB
 
 CALL = call_of()
 NAME = r"DIRECT=OS:.\private$\orders"
-
-
-@pytest.fixture
-def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
-    running = RunningQueueManager(tmp_path)
-    yield running
-    running.stop()
 
 
 @pytest.fixture

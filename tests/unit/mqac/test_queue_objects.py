@@ -1,7 +1,6 @@
 """MSMQQueueInfo and MSMQQueue by themselves ([MC-MQAC] 3.10, 3.11)."""
 
-from collections.abc import Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -30,13 +29,6 @@ NAME = r".\private$\objects"
 FULL_NAME = r"WORKSTATION\private$\objects"
 NOW = Variant(VARENUM.VT_I4, 0)
 RECEIVE, SEND, PEEK = 1, 2, 32
-
-
-@pytest.fixture
-def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
-    running = RunningQueueManager(tmp_path)
-    yield running
-    running.stop()
 
 
 class Objects:

@@ -1,15 +1,14 @@
-"""A queue manager to operate on, for every test."""
+"""What operators and programs do, for every test."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rpcqm.operations.operations import Operations
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 
 
 @pytest.fixture
-def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
-    running = RunningQueueManager(tmp_path)
-    yield running
-    running.stop()
+def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
+    return operations_of(qm, tmp_path)

@@ -12,28 +12,13 @@ from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 ORDERS = format_name("orders")
 DEAD = format_name(r".\DeadLetter$")
 DEAD_TRANSACTIONAL = format_name(r".\XactDeadLetter$")
-
-
-@pytest.fixture
-def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    return made(qm, tmp_path)
-
-
-def made(qm: RunningQueueManager, path: Path) -> Operations:
-    directory = path / "accounts"
-    directory.mkdir(exist_ok=True)
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 def purged(qm: RunningQueueManager, operations: Operations, count: int) -> None:
@@ -56,7 +41,7 @@ def test_a_dead_letter_is_never_in_two_queues_nor_lost(
     qm.crash()
     assert not sent.done
     assert counted(qm) == (1, 0)
-    again = made(qm, tmp_path).dead_letters.resend_all(ADMINISTRATOR, DEAD)
+    again = operations_of(qm, tmp_path).dead_letters.resend_all(ADMINISTRATOR, DEAD)
     assert qm.done(again).messages == 1
     assert counted(qm) == (0, 1)
     qm.crash()

@@ -20,28 +20,13 @@ from rpcqm.operations.events import (
 )
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.trail import EVENTS_KEPT, Event, EventKind
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
 from rpcqm.store.records import Family
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE, NOBODY
 
 ORDERS = format_name("orders")
 ELSEWHERE = format_name(r"DIRECT=OS:other\private$\orders")
-
-
-@pytest.fixture
-def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    return made(qm, tmp_path)
-
-
-def made(qm: RunningQueueManager, path: Path) -> Operations:
-    directory = path / "accounts"
-    directory.mkdir(exist_ok=True)
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 @pytest.fixture
@@ -254,7 +239,7 @@ def test_what_operators_changed_outlives_a_restart(
     before = operations.events.latest(ADMINISTRATOR, 0, None, 100)
     assert [event.kind for event in before].count(EventKind.DEAD_LETTER) == 1
     qm.restart()
-    again = made(qm, tmp_path)
+    again = operations_of(qm, tmp_path)
     kept = again.events.latest(ADMINISTRATOR, 0, None, 100)
     assert [event.told["action"] for event in kept] == ["set properties", "purge"]
     assert [
@@ -274,11 +259,11 @@ def test_so_many_acts_of_operators_are_kept_over_restarts(
 ) -> None:
     qm.create()
     monkeypatch.setattr("rpcqm.operations.events.EVENTS_KEPT", 3)
-    again = made(qm, tmp_path)
+    again = operations_of(qm, tmp_path)
     for number in range(5):
         qm.done(again.queues.set_properties(ADMINISTRATOR, ORDERS, {"label": str(number)}))
     again.events.stop()
     operations.events.stop()
     assert len(list(qm.store.records(Family.HISTORY, b"o"))) == 3
     qm.restart()
-    assert len(made(qm, tmp_path).events.latest(ADMINISTRATOR, 0, None, 100)) == 3
+    assert len(operations_of(qm, tmp_path).events.latest(ADMINISTRATOR, 0, None, 100)) == 3

@@ -13,9 +13,7 @@ from rpcqm.codec.packet.export_file import ExportReader
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.exports import EXPORTS_OF_ACCOUNT, MOST_EXPORTS, PIECE_MESSAGES, Export
 from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
@@ -25,11 +23,7 @@ ORDERS = format_name("orders")
 @pytest.fixture
 def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
     qm.create()
-    directory = tmp_path / "accounts"
-    directory.mkdir()
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
+    return operations_of(qm, tmp_path)
 
 
 def send(qm: RunningQueueManager, operations: Operations, count: int) -> None:

@@ -1,6 +1,5 @@
 """Who holds leases and transactions, for administrators, within bounds."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,22 +10,10 @@ from rpcqm.operations import flight
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 ORDERS = format_name("orders")
-
-
-@pytest.fixture
-def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    directory = tmp_path / "accounts"
-    directory.mkdir()
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 def test_who_holds_what_is_for_administrators(operations: Operations) -> None:

@@ -1,7 +1,5 @@
 """What metrics tell, to whom, and in which pieces."""
 
-from pathlib import Path
-
 import pytest
 
 from rpcqm.base.errors import MQError
@@ -9,22 +7,10 @@ from rpcqm.base.identity import Identity, TokenRight, TokenScope
 from rpcqm.operations.exposition import Writer
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE, NOBODY
 
 PEEK = frozenset({TokenRight.PEEK})
-
-
-@pytest.fixture
-def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    directory = tmp_path / "accounts"
-    directory.mkdir()
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 def told(

@@ -1,7 +1,6 @@
 """What operators and programs do, and what they may not."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,23 +15,11 @@ from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE, NOBODY
 
 ORDERS = format_name("orders")
 ELSEWHERE = FormatName.parse(r"DIRECT=OS:other\private$\orders")
-
-
-@pytest.fixture
-def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    directory = tmp_path / "accounts"
-    directory.mkdir()
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 def send(qm: RunningQueueManager, operations: Operations, *labels: str) -> None:

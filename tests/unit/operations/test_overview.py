@@ -20,9 +20,7 @@ from rpcqm.operations.operations import Operations
 from rpcqm.operations.overview import Overview, described_overview
 from rpcqm.qm import totals
 from rpcqm.qm.identity_conflicts import BOTH_ALIVE
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
@@ -37,17 +35,6 @@ def admission() -> Admission:
 @pytest.fixture
 def operations(qm: RunningQueueManager, tmp_path: Path, admission: Admission) -> Operations:
     return operations_of(qm, tmp_path, admission)
-
-
-def operations_of(
-    qm: RunningQueueManager, tmp_path: Path, admission: Admission | None = None
-) -> Operations:
-    directory = tmp_path / "accounts"
-    directory.mkdir(exist_ok=True)
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    tokens = tokens_of(qm.engine, accounts)
-    return Operations(qm.engine, accounts, backups.make, tokens, admission)
 
 
 def look(qm: RunningQueueManager, operations: Operations) -> Overview:

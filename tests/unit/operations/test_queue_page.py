@@ -1,7 +1,5 @@
 """The list of queues is told in pieces, while queues come and go."""
 
-from pathlib import Path
-
 import pytest
 
 from rpcqm.adm.queue import Queue
@@ -9,9 +7,6 @@ from rpcqm.api import queues as api_queues
 from rpcqm.base.errors import MQError
 from rpcqm.operations import queue_order, queues
 from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.backups import Backups
-from rpcqm.service.tokens import tokens_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
@@ -22,15 +17,6 @@ NAMES = [f"q{number:02}" for number in range(10)]
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_order, "PIECE", 3)
     monkeypatch.setattr(queues, "_PIECE", 3)
-
-
-@pytest.fixture
-def operations(qm: RunningQueueManager, tmp_path: Path) -> Operations:
-    directory = tmp_path / "accounts"
-    directory.mkdir()
-    accounts = Accounts(qm.store, directory, clock=qm.clock)
-    backups = Backups(qm.engine, accounts.user_file)
-    return Operations(qm.engine, accounts, backups.make, tokens_of(qm.engine, accounts))
 
 
 @pytest.fixture

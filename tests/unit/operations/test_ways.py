@@ -13,9 +13,9 @@ from rpcqm.operations.journeys import Journey, Knowledge, Role, journey
 from rpcqm.operations.ways import Known, Part, put_together
 from rpcqm.qm.message_lookup import LocationState, MessageLocation, MessageOrigin
 from rpcqm.qm.trail import TrailEvent, TrailEventType
+from tests.support.qm.operators import operations_of as made_operations
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
-from tests.unit.operations.test_dead_letters import made as made_operations
 from tests.unit.operations.test_journeys import destination, event
 
 OWN, OTHER, THIRD = UUID(int=1), UUID(int=2), UUID(int=3)

@@ -1,4 +1,4 @@
-"""A queue manager for every test."""
+"""A queue manager for every test that asks for one."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -14,7 +14,12 @@ from rpcqm.base.retry import delay_after
 from rpcqm.binary.connection.peer_connection import NextHop
 
 PLACES = 4096
-"""How many places are remembered; places that nobody waits for are forgotten first."""
+"""Addresses and ports whose failed attempts to connect are remembered.
+
+Places that nobody waits for are forgotten first.
+
+Bound `binary.places` [places]: the one that was tried longest ago is forgotten.
+"""
 
 
 class ConnectionRequester(Protocol):

@@ -24,12 +24,23 @@ CONNECT_SECONDS = 20
 BACK_OFF = 5_000
 """Milliseconds for which an address that sent bad packets may not connect again."""
 VIOLATIONS = 3
+"""Connections of one address that break the rules within a minute.
+
+Bound `binary.violations` [connections]: the address is not let in for 5 seconds.
+"""
 VIOLATIONS_WITHIN = 60_000
 """How often an address may send bad packets in so many milliseconds before it is kept out."""
 CONNECTIONS = 4096
 UNSENT_BYTES = 64 << 20
+"""What one connection has not taken of what was sent to it.
+
+Bound `binary.unsent_bytes` [octets]: the connection is closed.
+"""
 HELD_BYTES = 256 << 20
-"""Bytes of unfinished packets on all connections, beyond which those with most are given up."""
+"""Unfinished packets on all connections.
+
+Bound `binary.held_bytes` [octets]: the connections that hold most are closed.
+"""
 FLUSH_SECONDS = 10
 """For how long a connection that is closed may still take what was sent before."""
 

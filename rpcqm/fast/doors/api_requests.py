@@ -16,8 +16,16 @@ from rpcqm.base.identity import Identity
 from rpcqm.fast.learned import Learned
 from rpcqm.http.exchange import HttpRequest
 
-HEADS, OF_HEAD = 256, 64
-"""Headers that are remembered, and targets with each of them."""
+HEADS = 256
+"""Headers of requests of programs that are known again when they come again.
+
+Bound `program.repeated_heads` [heads]: the one that was used longest ago is forgotten.
+"""
+OF_HEAD = 64
+"""Targets that are known again with the same headers.
+
+Bound `program.repeated_targets` [targets]: all of them are forgotten, and found again.
+"""
 LONGEST_HEAD, LONGEST_TARGET = 2048, 300
 """Characters of headers and of targets that are remembered."""
 _LEASES, _COMPLETE = f"{BASE}/leases/", "/complete"

@@ -33,10 +33,20 @@ from rpcqm.qm.sent_keys import Identifiers
 from rpcqm.qm.timers import expiry_at
 
 TEMPLATES = 512
-"""Packets that are kept; each has about two kilobytes."""
+"""Templates of messages that programs send, of all of them.
+
+Each has about two kilobytes.
+
+Bound `program.sent_templates` [templates]: the one that was used longest ago is forgotten.
+"""
 OF_SENDING = 8
 """Senders whose packets are remembered with what they send, without looking among all."""
-LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
+LEARNED_AT_ONCE = 64
+"""Templates of these that are made in one moment.
+
+Bound `program.sent_templates_learned_at_once` [templates]: messages are sent one by one.
+"""
+LEARNED_PER_SECOND = 32
 """Learning costs as much as some twenty sends: who sends ever new kinds gets nothing by it."""
 LONGEST_BODY = 1 << 20
 """Longer ones go alone: whose packet is too large spoils no run."""

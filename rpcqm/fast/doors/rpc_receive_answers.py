@@ -31,11 +31,32 @@ from rpcqm.fast.formats.received_response import (
 from rpcqm.interfaces._received_buffer import fill
 
 MOST_FORMS = 8
-"""Forms that a packet is tried with: those of the messages that are read are few."""
+"""Forms of packets that those which clients receive are tried with.
+
+The forms of the messages that are read are few.
+
+Bound `rpc.receive_template_forms` [forms]: the oldest is forgotten, and such messages are answered
+with one by one.
+"""
 MOST_KINDS = 64
-"""Kinds of messages whose answers to one shape of requests are kept; each takes a kilobyte."""
-LEARNED_AT_ONCE, LEARNED_PER_SECOND = 32, 4
-"""Learning costs as much as some twenty requests: who never repeats gets little of it."""
+"""Kinds of messages whose answers to one shape of requests are known.
+
+Each takes about a kilobyte.
+
+Bound `rpc.receive_templates` [templates]: the one that was used longest ago is forgotten.
+"""
+LEARNED_AT_ONCE = 32
+"""Templates of answers that are made in one moment.
+
+Bound `rpc.receive_templates_learned_at_once` [templates]: requests are carried out one by one.
+"""
+LEARNED_PER_SECOND = 4
+"""Templates of answers that are made in a second.
+
+Learning costs as much as some twenty requests, and requests that never repeat gain little by it.
+
+Bound `rpc.receive_templates_learned` [templates]: requests are carried out one by one.
+"""
 
 _Kind = tuple[Constants, int]
 """What messages have in common whose answers one template fills in; the last is of the label."""

@@ -37,9 +37,24 @@ from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
 
 TEMPLATES = 512
-"""Templates that are kept; each has about two kilobytes."""
-LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
-"""Learning costs as much as some twenty requests: who sends ever new shapes gets nothing by it."""
+"""Templates of messages that clients send, of all of them.
+
+Each has about two kilobytes.
+
+Bound `rpc.request_templates` [templates]: the one that was used longest ago is forgotten.
+"""
+LEARNED_AT_ONCE = 64
+"""Templates that are made in one moment.
+
+Bound `rpc.request_templates_learned_at_once` [templates]: requests are carried out one by one.
+"""
+LEARNED_PER_SECOND = 32
+"""Templates that are made in a second.
+
+Learning costs as much as some twenty requests, and ever new shapes gain nothing by it.
+
+Bound `rpc.request_templates_learned` [templates]: requests are carried out one by one.
+"""
 _MARK = 0x5AA5_C33C
 """Stands for the number of a message in a response; few other octets are like it."""
 

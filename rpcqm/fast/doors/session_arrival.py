@@ -18,8 +18,18 @@ from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.qm.timers import expiry_at
 from rpcqm.store.records import NEVER
 
-MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
-"""A batch that is as long is carried out: one write stays short, and takes little memory."""
+MOST_MESSAGES = 1024
+"""Messages of one read that are taken in one commit.
+
+Bound `binary.messages_taken_together` [messages]: the others are taken in another commit.
+"""
+MOST_BYTES = 4 << 20
+"""Octets of packets of one read that are taken in one commit.
+
+One write stays short, and takes little memory.
+
+Bound `binary.octets_taken_together` [octets]: the others are taken in another commit.
+"""
 
 
 class ArrivingSequence:

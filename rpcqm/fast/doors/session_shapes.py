@@ -29,13 +29,34 @@ from rpcqm.codec.packet.properties import MessagePropertiesStart
 from rpcqm.fast.formats.packet_form import Constants, PacketForm, Values
 
 MOST_FORMS = 4
-"""Forms that each packet is tried with: those of a queue manager's peers are few."""
+"""Forms, which say where values lie in packets, that each packet is tried with.
+
+Those of a queue manager's peers are few.
+
+Bound `binary.known_forms` [forms]: the one that was learned longest ago is forgotten, and packets
+of it come one by one.
+"""
 MOST_SHAPES = 256
-"""Shapes that are remembered, of all connections; each takes about a kilobyte."""
+"""Shapes of packets that are remembered, for each direction of all sessions.
+
+Each takes about a kilobyte.
+
+Bound `binary.known_shapes` [shapes]: the one that was used longest ago is forgotten.
+"""
 LEARN_EVERY = 256
-"""Unknown packets between two that are learned, which costs as much as handling a few of them."""
+"""Unknown packets between two shapes that are learned.
+
+Learning one costs as much as handling a few of them.
+
+Bound `binary.packets_between_shapes` [packets]: packets are taken one by one.
+"""
 LEARN_AT_ONCE = 16
-"""How many may be learned one after the other, as when several peers begin to send."""
+"""Shapes that are learned one after the other.
+
+As when several peers begin to send.
+
+Bound `binary.shapes_learned_at_once` [shapes]: packets are taken one by one.
+"""
 _SIMILAR = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 """What two packets must have in common for the second one to be learned."""
 _TELLING = {int(each): each for each in MessageClass}

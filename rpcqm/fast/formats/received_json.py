@@ -23,7 +23,12 @@ from rpcqm.fast.learned import Budget, Learned
 from rpcqm.operations.messages import Lease, Message
 from rpcqm.operations.shapes import delivery, shown
 
-TEXTS, FORMS = 256, 4
+TEXTS = 256
+"""Kinds of messages that programs are told of without reading all of them.
+
+Bound `program.received_texts` [texts]: the one that was used longest ago is forgotten.
+"""
+FORMS = 4
 """What is kept: about two kilobytes for each text."""
 LONGEST_VALUES = 1024
 """Octets of label and extension that are kept; longer ones are seldom the same."""

@@ -38,7 +38,12 @@ Fields = tuple[Any, ...]
 Values = tuple[Any, ...]
 
 MOST_CONSTANT = 8_192
-"""Octets that a shape keeps; of the stubs of MSMQ's own clients some hundreds are constant."""
+"""What is the same in all requests of one shape.
+
+Of the stubs of MSMQ's own clients some hundreds are constant.
+
+Bound `rpc.request_shape_constants` [octets]: it has no shape, and is decoded each time.
+"""
 
 
 class Head:

@@ -15,19 +15,41 @@ __all__ = ["Holes", "StubShape", "StubShapes"]
 Values = tuple[Any, ...]
 
 MOST = 32
-"""Shapes that are kept: applications send few kinds of messages, each with few of its options."""
+"""Shapes of one operation's requests that are known again without decoding them.
+
+Applications send few kinds of messages, each with few of its options.
+
+Bound `rpc.request_shapes` [shapes]: one that was not found lately is forgotten, and such requests
+are decoded again.
+"""
 MOST_ALIKE = 8
-"""Shapes with one head, which are tried in turn; the delivery and the acknowledgements of messages
-stand behind the head, and applications vary them little."""
+"""Shapes that differ only behind the part of fixed size.
+
+The delivery and the acknowledgements of messages stand behind it, and applications vary them
+little.
+
+Bound `rpc.alike_request_shapes` [shapes]: one that was not found lately is forgotten, and such
+requests are decoded again.
+"""
 LONGEST = 1 << 18
-"""Octets of a stub that is learned from; longer ones are found all the same."""
+"""Longest stub that a shape is learned from.
+
+Longer ones are found all the same.
+
+Bound `rpc.request_shape_stub` [octets]: nothing is learned from it, and others of its shape are
+decoded until one is shorter.
+"""
 _MOST_SEEN = 64
 """Heads that are counted before they are learned."""
 _MISSES_PER_LESSON = 16_384
 """Learning takes as long as some hundred calls: beyond the first MOST, one of so many misses is
 learned from, so that nobody makes it their work."""
 MOST_SIZES = 32
-"""Lengths of stubs that are known as a whole."""
+"""Lengths of one operation's stubs whose values are taken out in one step.
+
+Bound `rpc.request_shape_sizes` [lengths]: the first that was learned is forgotten, and such stubs
+take a few more steps.
+"""
 _FOUND_PER_SIZE = 4_096
 """Beyond the first MOST_SIZES, one length is learned for so many stubs that were found."""
 _COUNTED = 7

@@ -38,9 +38,18 @@ _REJECTED_PREFIX = b"srmp rejected:"
 _REJECTED = struct.Struct("<IQ")
 _GUID_SIZE = 16
 STREAMS = 10_000
-"""Streams that are kept; beyond, whoever has begun most of them loses the oldest (G184)."""
+"""Streams of transactional messages by HTTP of which it is known how far they have come.
+
+Whoever has begun most of them loses the oldest (G184).
+
+Bound `srmp.streams` [streams]: of the address from which most have come, the one that was used
+longest ago is forgotten.
+"""
 LONGEST_URL = 2_048
-"""Characters of the URLs that are kept of a stream: that of its destination, and for receipts."""
+"""Characters of the URLs of a stream, that of its queue and that for receipts.
+
+Bound `srmp.stream_url` [characters]: the request is answered with 400.
+"""
 
 
 class StreamReceiver:

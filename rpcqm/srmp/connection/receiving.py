@@ -53,7 +53,11 @@ if TYPE_CHECKING:
 
 HISTORY_PREFIX = b"srmp history:"
 MOST_RECENT = 4096
-"""Messages whose contents are remembered, to compare those that come again with them."""
+"""Messages over HTTP of which a digest is remembered, to compare those that come again with them.
+
+Bound `identity.recent_over_http` [messages]: the one that came longest ago is not compared any
+more.
+"""
 
 _TAKEN = 200
 _BAD_REQUEST = 400

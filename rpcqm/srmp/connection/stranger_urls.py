@@ -19,7 +19,13 @@ from rpcqm.srmp.connection.network import MayConnect
 from rpcqm.srmp.settings import SrmpSettings
 
 HOSTS = 1024
-"""Hosts whose addresses are remembered; of others the first address counts again."""
+"""Hosts of URLs in strangers' messages whose addresses are remembered.
+
+Of others the first address counts again.
+
+Bound `srmp.hosts_of_strangers` [hosts]: the addresses of the host that was used longest ago are
+forgotten.
+"""
 _ADDRESSES = 16
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -42,6 +42,8 @@ class Overview:
     queues: int
     messages: int
     bytes: int
+    quota_bytes: int
+    queues_nearly_full: int
     in_per_second: float
     out_per_second: float
     oldest: str | None

@@ -8,8 +8,14 @@ from rpcqm.store.directory_mark import Standing, look_at
 from rpcqm.store.errors import StoreError
 
 _SUBJECT = "identity"
-_SHOWN = frozenset({"identity_shared", "queue_unusable"})
-"""What needs attention and is no matter of load."""
+_SHOWN = {
+    "identity_shared": Level.PROBLEM,
+    "queue_unusable": Level.PROBLEM,
+    "quota_full": Level.PROBLEM,
+    "quota_low": Level.WARNING,
+    "copies_lost": Level.WARNING,
+}
+"""What needs attention, is no matter of load, and how bad it is."""
 _SAID = {
     Standing.OWN: (Level.GOOD, "{path} is where its mark was written, and no copy."),
     Standing.UNKNOWN: (
@@ -43,7 +49,7 @@ def check_mark(patient: CheckedMachine) -> Iterator[CheckResult]:
 
 
 def check_attention(patient: CheckedMachine) -> Iterator[CheckResult]:
-    """Identities that two queue managers have, and queues that cannot be used."""
+    """Identities of two queue managers, queues that cannot be used, and quotas that are."""
     if patient.running is None:
         return
     try:
@@ -54,7 +60,7 @@ def check_attention(patient: CheckedMachine) -> Iterator[CheckResult]:
         return
     for each in found:
         if each["code"] in _SHOWN:
-            yield CheckResult("attention", Level.PROBLEM, str(each["text"]))
+            yield CheckResult("attention", _SHOWN[each["code"]], str(each["text"]))
 
 
 IDENTITY_CHECKS: tuple[Check, ...] = (check_mark, check_attention)

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
+from rpcqm.cli.full import why_full
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay
 from rpcqm.cli.parser import Parser, add_command, amount_in, one_of, whole_number
@@ -267,13 +269,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageMistake("--ack needs --admin-queue, where the acknowledgements go.")
     message = _message(arguments)
 
-    async def work(client: "QueueManagerClient") -> None:
+    async def send(client: "QueueManagerClient") -> None:
         async with client.open_sender(*names) as sender:
             if arguments.transactional:
                 identifiers = await _in_transaction(client, sender, message, arguments.count)
                 print("\n".join(map(str, identifiers)))
             else:
                 await _send_many(sender.send, message, arguments.count, print)
+
+    async def work(client: "QueueManagerClient") -> None:
+        try:
+            await send(client)
+        except MQError as error:
+            full = error.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES and not error.detail
+            if full and (why := await why_full(client, arguments)):
+                raise MQError(error.status, why) from error
+            raise
 
     return with_server(arguments, f"send to `{arguments.queue}`", work)
 

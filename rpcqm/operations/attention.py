@@ -6,9 +6,21 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.enums import OutgoingQueueState, QueueType
+from rpcqm.adm.queue import Queue
 from rpcqm.base.units import duration_text
+from rpcqm.codec.names.written import short_name
 from rpcqm.qm.identity_conflicts import IdentityConflict
+from rpcqm.qm.lost_copies import LostCopies
+from rpcqm.qm.quota_use import (
+    ALMOST_FULL,
+    NEARLY_FULL,
+    QuotaUse,
+    QuotaUses,
+    name_for_people,
+    named_largest,
+)
+from rpcqm.qm.quotas import KILOBYTE
 from rpcqm.qm.totals import StuckQueue
 
 if TYPE_CHECKING:
@@ -52,18 +64,25 @@ def attention_of(
     com_names: Sequence[str] = (),
     unusable: Iterable[str] = (),
     conflicts: Iterable[IdentityConflict] = (),
+    uses: QuotaUses | None = None,
+    lost: Iterable[LostCopies] = (),
 ) -> tuple[Attention, ...]:
     """What an overview calls for; `stuck` are outgoing queues that have messages and no session.
 
     `com_names` are names by which clients call COM objects that do not have them, `unusable` those
-    of queues that are left alone, `conflicts` what has been seen of identities.
+    of queues that are left alone, `conflicts` what has been seen of identities, `uses` how full
+    queues are, `lost` what journals had no room for.
     """
+    uses = uses or QuotaUses()
     found = [
         *_disk(overview),
+        *_machine_quota(overview, uses),
+        *map(_quota, uses.fullest),
         *_network(overview),
         *(_stuck(queue, overview.now) for queue in stuck if _is_stuck(queue, overview.now)),
         *_unusable(unusable),
         *map(_shared, islice(conflicts, MOST_LISTED)),
+        *map(_lost_copies, islice(lost, MOST_LISTED)),
         *_dead_letters(overview),
         *_old(overview),
         *_logons(overview),
@@ -80,6 +99,51 @@ def _disk(overview: "Overview") -> Iterator[Attention]:
     elif overview.disk_free < LOW_DISK * overview.disk_reserve:
         below = f"below {overview.disk_reserve >> 20} MiB no new message is taken"
         yield Attention("disk_low", f"Only {free}; {below}.", "/queue-manager", urgent=True)
+
+
+def _machine_quota(overview: "Overview", uses: QuotaUses) -> Iterator[Attention]:
+    part = overview.bytes / max(overview.quota_bytes, 1)
+    if part < NEARLY_FULL:
+        return
+    text = (
+        f"All messages together take {_kilobytes(overview.bytes)} of the quota of "
+        f"{_kilobytes(overview.quota_bytes)}; most is in {', '.join(named_largest(uses))}."
+    )
+    if part < ALMOST_FULL:
+        yield Attention("quota_low", text, "/queue-manager")
+    else:
+        yield Attention("quota_full", text, "/queue-manager", urgent=True)
+
+
+def _quota(use: QuotaUse) -> Attention:
+    """A queue near its quota; where copies only would be lost, nothing is urgent."""
+    name, quota = name_for_people(use.queue), _kilobytes(use.quota or 0)
+    text = f"{name[:1].upper()}{name[1:]}" if name.startswith("the journal") else name
+    text = f"{text} takes {_kilobytes(use.bytes)} of its quota of {quota}."
+    if use.part >= ALMOST_FULL and not (
+        use.queue.is_journal or use.queue.queue_type is QueueType.SYSTEM
+    ):
+        return Attention("quota_full", text, _path_of(use.queue), urgent=True)
+    return Attention("quota_low", text, _path_of(use.queue))
+
+
+def _lost_copies(lost: LostCopies) -> Attention:
+    name = name_for_people(lost.queue)
+    text = (
+        f"There was no room in {name} for {_number(lost.count, 'copy', 'copies')} of messages: "
+        "purge it, or raise its quota."
+    )
+    return Attention("copies_lost", text, _path_of(lost.queue))
+
+
+def _path_of(queue: Queue) -> str:
+    """The path of a queue, or of the one whose journal it is."""
+    main = queue.parent or queue
+    return f"/queues/{quote(short_name(main.pathname), safe='')}"
+
+
+def _kilobytes(octets: int) -> str:
+    return f"{octets // KILOBYTE:,} KB"
 
 
 def _network(overview: "Overview") -> Iterator[Attention]:

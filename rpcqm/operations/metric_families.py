@@ -76,6 +76,17 @@ SIMPLE = (
     Family("rpcqm_queues", GAUGE, "Queues of applications here"),
     Family("rpcqm_messages", GAUGE, "All messages that are kept"),
     Family("rpcqm_messages_bytes", GAUGE, "What they take"),
+    Family("rpcqm_messages_quota_bytes", GAUGE, "What all messages together may take"),
+    Family(
+        "rpcqm_queues_nearly_full",
+        GAUGE,
+        "Queues, journals and dead-letter queues that have used 80 % of their quota",
+    ),
+    Family(
+        "rpcqm_copies_lost",
+        COUNTER,
+        "Copies for which a journal or a dead-letter queue had no room",
+    ),
     Family("rpcqm_journal_messages", GAUGE, "Messages in the queue manager's own journal"),
     Family("rpcqm_messages_arrived", COUNTER, "Messages that came, those to be sent too"),
     Family("rpcqm_messages_received", COUNTER, "Messages that were received"),

@@ -11,6 +11,7 @@ from rpcqm.operations.attention import Attention, attention_of
 from rpcqm.operations.history import History, Point
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.quotas import KILOBYTE
 from rpcqm.qm.totals import SLICE, QueueTotals, queue_totals
 
 KEPT_FOR = 1_000
@@ -23,9 +24,9 @@ _TIMES = ("now", "started", "oldest", "oldest_transaction", "outgoing_oldest")
 class Overview:
     """What a queue manager does; times are milliseconds since 1970 (0: none), sizes bytes.
 
-    `messages` and `bytes` are all that is kept; `queues`, `oldest` and `oldest_queue` are of the
-    queues of applications here. `sessions` are outgoing queues by their state. `failed_logons` are
-    those within the hour. Rates are messages a second.
+    `messages` and `bytes` are all that is kept, `quota_bytes` what may be; `queues`, `oldest` and
+    `oldest_queue` are of the queues of applications here. `sessions` are outgoing queues by their
+    state. `failed_logons` are those within the hour. Rates are messages a second.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Overview:
     queues: int
     messages: int
     bytes: int
+    quota_bytes: int
+    queues_nearly_full: int
     in_per_second: float
     out_per_second: float
     oldest: int
@@ -88,17 +91,20 @@ class OverviewOperations:
         told = self._told(totals)
         unusable = set(self._engine.queue_manager.unusable_queues.values())
         conflicts = self._engine.identity_conflicts.recent()
-        attention = attention_of(told, totals.stuck, self.com_names(), unusable, conflicts)
+        lost = self._engine.quotas.lost_copies.recent()
+        attention = attention_of(
+            told, totals.stuck, self.com_names(), unusable, conflicts, totals.uses, lost
+        )
         return replace(told, attention=attention)
 
     def _queue_totals(self) -> Completion[QueueTotals]:
         """The totals of all queues; those of many are told for a moment to all who ask."""
         now, engine = self._engine.clock.monotonic(), self._engine
         if len(engine.queue_manager.queue_collection) <= SLICE:
-            return queue_totals(engine.queue_manager, engine.timers)
+            return queue_totals(engine.queue_manager, engine.timers, engine.quotas)
         if self._totals is not None and now - self._totals[0] < KEPT_FOR:
             return completed(self._totals[1])
-        found = queue_totals(engine.queue_manager, engine.timers)
+        found = queue_totals(engine.queue_manager, engine.timers, engine.quotas)
         found.add_done_callback(self._keep)
         return found
 
@@ -119,6 +125,8 @@ class OverviewOperations:
             queues=totals.queues,
             messages=store.total.count,
             bytes=store.total.bytes,
+            quota_bytes=machine.queue_manager_quota * KILOBYTE,
+            queues_nearly_full=totals.uses.nearly_full,
             in_per_second=point.in_per_second,
             out_per_second=point.out_per_second,
             oldest=totals.oldest,

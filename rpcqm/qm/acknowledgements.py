@@ -150,8 +150,7 @@ class Acknowledgements:
     ) -> None:
         """Put a copy into a journal, or for a reason into a dead-letter queue, if there is room."""
         size = message.stored_size
-        quotas = self._quotas
-        if not quotas.has_room(target, quotas.keeping_quota(target), size):
+        if not self._quotas.may_keep(target, size):
             return
         envelope = message.envelope
         flags = message.position_flags(envelope) & KEPT_FLAGS
@@ -218,8 +217,7 @@ class Acknowledgements:
             target = self._deadletter(queue, key, reason, flags)
         else:
             return None
-        quotas = self._quotas
-        if target is None or not quotas.has_room(target, quotas.keeping_quota(target), size):
+        if target is None or not self._quotas.may_keep(target, size):
             return None
         return target
 
@@ -237,8 +235,7 @@ class Acknowledgements:
                 target = self._queue_manager.system_journal_queue
         elif flags & FLAG_NEGATIVE_JOURNALING:
             target = self._deadletter(queue, key, reason, flags)
-        quotas = self._quotas
-        if target is None or not quotas.has_room(target, quotas.keeping_quota(target), size):
+        if target is None or not self._quotas.may_keep(target, size):
             return None
         return target
 

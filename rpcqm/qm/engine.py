@@ -88,7 +88,7 @@ class QueueManagerEngine:
         store.tell_together(self.dispatcher.gathering)
         self.message_trace = MessageTrace(clock)
         self.protocol_records = ProtocolRecords(store)
-        self.quotas = Quotas(store, machine)
+        self.quotas = Quotas(store, clock, machine)
         self.protection = Protection()
         self.access = AccessControl(store, machine, settings)
         self.readers = WaitingReaders(store, timers)

@@ -7,9 +7,11 @@ until its removal is on the disk; subqueues charge their parent.
 from rpcqm.adm.enums import EnqueueStatus
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.written import short_name
 from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.qm.lost_copies import LostCopiesOfQueues
 from rpcqm.store.store import Store
 
 KILOBYTE = 1024
@@ -33,9 +35,10 @@ _STATUS = {
 class Quotas:
     """Admission of messages."""
 
-    def __init__(self, store: Store, queue_manager: QueueManager) -> None:
+    def __init__(self, store: Store, clock: Clock, queue_manager: QueueManager) -> None:
         self._store = store
         self._queue_manager = queue_manager
+        self.lost_copies = LostCopiesOfQueues(clock, store.metrics)
 
     def admit(self, queue: Queue, size: int) -> None:
         """Raise EnqueueRefusedError when a message of `size` bytes has no room.
@@ -61,7 +64,19 @@ class Quotas:
         """Whether `size` more bytes fit into a quota of KB."""
         if quota == INFINITE:
             return True
-        return self._store.usage_of(queue.queue_id).bytes + size <= quota * KILOBYTE
+        return self.used(queue) + size <= quota * KILOBYTE
+
+    def used(self, queue: Queue) -> int:
+        """The bytes that count against the quota of a queue."""
+        return self._store.usage_of(queue.queue_id).bytes
+
+    def may_keep(self, queue: Queue, size: int) -> bool:
+        """Whether a journal or dead-letter queue has room for a copy; one without is noted."""
+        quota = self.keeping_quota(queue)
+        if self.has_room(queue, quota, size):
+            return True
+        self.lost_copies.note(queue, quota)
+        return False
 
     def keeping_quota(self, queue: Queue) -> int:
         """The quota, in KB, of a journal or dead-letter queue."""

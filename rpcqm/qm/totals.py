@@ -9,6 +9,8 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
+from rpcqm.qm.quota_use import QuotaUses
+from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.unsent import unsent
 
 SLICE = 200
@@ -52,9 +54,11 @@ class QueueTotals:
     outgoing_oldest: int = 0
     sessions: Counter[OutgoingQueueState] = field(default_factory=Counter)
     stuck: list[StuckQueue] = field(default_factory=list)
+    uses: QuotaUses = field(default_factory=QuotaUses)
 
-    def add(self, queue: Queue) -> None:
+    def add(self, queue: Queue, quotas: Quotas) -> None:
         """Count one queue."""
+        self.uses.add(queue, quotas)
         self.waiting_reads += len(queue.waiting_receives) + len(queue.waiting_peeks)
         if isinstance(queue, OutgoingQueue):
             self._add_outgoing(queue)
@@ -101,12 +105,14 @@ Bound `overview.most_stuck` [queues]: those with younger messages are not told o
 """
 
 
-def queue_totals(queue_manager: QueueManager, timers: Timers) -> Completion[QueueTotals]:
+def queue_totals(
+    queue_manager: QueueManager, timers: Timers, quotas: Quotas
+) -> Completion[QueueTotals]:
     """Look at all queues; at once if they are few."""
-    return start(_totals(queue_manager, timers))
+    return start(_totals(queue_manager, timers, quotas))
 
 
-async def _totals(queue_manager: QueueManager, timers: Timers) -> QueueTotals:
+async def _totals(queue_manager: QueueManager, timers: Timers, quotas: Quotas) -> QueueTotals:
     totals = QueueTotals()
     slices = _slices(list(queue_manager.queue_collection.values()))
     for number, part in enumerate(slices):
@@ -114,7 +120,7 @@ async def _totals(queue_manager: QueueManager, timers: Timers) -> QueueTotals:
             await _pause(timers)
         for queue in part:
             if queue.queue_manager is not None:  # it has not been deleted meanwhile
-                totals.add(queue)
+                totals.add(queue, quotas)
     totals._keep_oldest()
     return totals
 

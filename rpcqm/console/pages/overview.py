@@ -91,6 +91,8 @@ def _page_of(each: Attention, overview: Overview, letters: Sequence[tuple[Unread
         return next((page for queue, page in letters if queue.unread), "/console/queues")
     if each.code == "old_message":
         return link("/console/queue", queue=overview.oldest_queue)
+    if each.target.startswith("/queues/"):
+        return link("/console/queue", queue=unquote(each.target.rpartition("/")[2]))
     if each.code.startswith("outgoing_"):
         return link("/console/outgoing/queue", queue=unquote(each.target.rpartition("/")[2]))
     return _PAGES_OF.get(each.code, "")

@@ -50,3 +50,25 @@ def test_wrong_passwords_are_counted_and_need_attention(running: PrivateQueueMan
     running.restart()
     printed = json.loads(running.run("status", "--overview", "--json").stdout)
     assert (printed["failed_logons"], printed["messages"]) == (0, 3)
+
+
+def test_who_has_no_room_is_told_which_quota_is_used_and_by_what() -> None:
+    """Journals count against the quota of all messages, and nobody looks at them."""
+    with private_queue_manager((), "[storage]\nquota = 40\n") as queue_manager:
+        queue_manager.run("queue", "create", "orders", "--journal", "--quota", "unlimited")
+        queue_manager.run("queue", "create", "tiny", "--quota", "1")
+        said = queue_manager.run("send", "tiny", "--body", "x" * 1_000, check=False)
+        assert said.returncode == 1
+        assert "the quota of `tiny` is 1 KB (MQ_ERROR_INSUFFICIENT_RESOURCES)" in said.stderr
+        for _ in range(2):
+            queue_manager.run("send", "orders", "--body", "x" * 9_700)
+            queue_manager.run("receive", "orders")
+        said = queue_manager.run("send", "orders", "--body", "x" * 9_700, check=False)
+        full = "most is in the journal of orders (38 KB) (MQ_ERROR_INSUFFICIENT_RESOURCES)"
+        assert (said.returncode, full in said.stderr) == (1, True), said
+        assert "all messages together take 38 KB of the quota of 40 KB" in said.stderr
+        doctor = queue_manager.run("doctor", "--json", check=False)
+    (found,) = (each for each in json.loads(doctor.stdout) if each["subject"] == "attention")
+    assert found["level"] == "problem"
+    assert "most is in the journal of orders (38 KB)." in found["text"]
+    assert doctor.returncode == 1

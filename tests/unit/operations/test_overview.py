@@ -1,5 +1,6 @@
 """The queue manager at a glance, with a clock that the test moves."""
 
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import cast
@@ -15,16 +16,21 @@ from rpcqm.base.errors import MQError
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType
 from rpcqm.operations import attention
+from rpcqm.operations.exposition import Writer
 from rpcqm.operations.history import POINTS, SAMPLE_EVERY
+from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.overview import Overview, described_overview
-from rpcqm.qm import totals
+from rpcqm.qm import lost_copies, totals
 from rpcqm.qm.identity_conflicts import BOTH_ALIVE
+from rpcqm.qm.quota_use import MOST_FULL
+from rpcqm.store.settings import KIB
 from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE
 
 DEAD_LETTERS = "MACHINE={};DEADLETTER"
+ELSEWHERE = r"DIRECT=OS:other\private$\orders"
 
 
 @pytest.fixture
@@ -39,6 +45,12 @@ def operations(qm: RunningQueueManager, tmp_path: Path, admission: Admission) ->
 
 def look(qm: RunningQueueManager, operations: Operations) -> Overview:
     return qm.done(operations.overview.overview(ADMINISTRATOR))
+
+
+def metrics_of(qm: RunningQueueManager, operations: Operations) -> list[str]:
+    pieces = operations.metrics.told(ADMINISTRATOR, Writer(), MetricsSettings())
+    found: Iterator[str] = qm.done(pieces)
+    return "".join(found).splitlines()
 
 
 def codes(qm: RunningQueueManager, operations: Operations) -> list[str]:
@@ -267,6 +279,91 @@ def test_identities_that_two_queue_managers_have_need_attention_those_seen_last_
     assert len(told) == attention.MOST_LISTED
     assert str(UUID(int=attention.MOST_LISTED)) in told[0].text
     assert not any(str(UUID(int=0)) in each.text for each in told)
+
+
+def texts_of(qm: RunningQueueManager, operations: Operations, code: str) -> list[str]:
+    return [each.text for each in look(qm, operations).attention if each.code == code]
+
+
+def test_a_queue_that_gets_full_is_told_before_it_is(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    """Its subqueues count with it; what keeps messages from being taken is urgent."""
+    queue = qm.create(quota=10)
+    key = qm.send(queue, bytes(8 * KIB))
+    position = qm.engine.messages.position(queue, key)
+    assert position is not None
+    qm.done(qm.engine.messages.move_message(position, qm.subqueue(queue, "late")))
+    assert texts_of(qm, operations, "quota_low") == ["orders takes 8 KB of its quota of 10 KB."]
+    qm.send(queue, bytes(1_200))
+    (told,) = look(qm, operations).attention
+    assert (told.code, told.urgent, told.target) == ("quota_full", True, "/queues/orders")
+
+
+def test_what_holds_most_is_named_where_the_quota_of_all_is_used(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    """Journals, dead letters and outgoing queues count, too."""
+    qm.engine.queue_manager.queue_manager_quota = 20
+    queue = qm.create(journaling=True)
+    for _ in range(5):
+        qm.send(queue, bytes(2 * KIB))
+        qm.receive(qm.open(queue, QueueAccessType.RECEIVE_ACCESS))
+    qm.send(queue, bytes(100), time_to_be_received=0, negative_journaling_requested=True)
+    elsewhere = qm.open(format_name(ELSEWHERE), QueueAccessType.SEND_ACCESS).queue_reference
+    assert elsewhere is not None
+    qm.send(elsewhere, bytes(5 * KIB))
+    (text,) = texts_of(qm, operations, "quota_low")
+    assert "of the quota of 20 KB; most is in the journal of orders (1" in text
+    assert text.index("journal") < text.index(ELSEWHERE) < text.index("DeadLetter$ (0 KB)")
+    qm.engine.queue_manager.queue_manager_quota = 17
+    (told,) = (each for each in look(qm, operations).attention if each.code == "quota_full")
+    assert (told.urgent, told.target) == (True, "/queue-manager")
+    metrics = metrics_of(qm, operations)
+    assert f"rpcqm_messages_quota_bytes {17 * KIB}" in metrics
+
+
+@pytest.mark.bound("overview.most_full")
+def test_the_fullest_queues_are_named_and_all_are_counted(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    for number in range(MOST_FULL + 1):
+        queue = qm.create(rf"private$\q{number}", quota=10)
+        qm.send(queue, bytes(8 * KIB + 4 * number))
+    told = look(qm, operations)
+    assert told.queues_nearly_full == MOST_FULL + 1
+    named = [each.text.split()[0] for each in told.attention]
+    assert named == [f"q{number}" for number in range(MOST_FULL, 0, -1)]
+
+
+@pytest.mark.bound("overview.without_room")
+def test_copies_for_which_a_journal_has_no_room_are_told(
+    qm: RunningQueueManager,
+    operations: Operations,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the log once in an hour for a queue, by a metric, and for a day by the overview."""
+    queue = qm.create(journaling=True, journal_quota=1)
+    reader = qm.open(queue, QueueAccessType.RECEIVE_ACCESS)
+    for number in range(5):
+        qm.send(queue, bytes(300))
+        qm.receive(reader)
+        if number == 3:
+            qm.advance(lost_copies.PERIOD)
+    (told,) = (each for each in look(qm, operations).attention if each.code == "copies_lost")
+    assert told.text.startswith("There was no room in the journal of orders for 3 copies of")
+    assert (told.target, told.urgent) == ("/queues/orders", False)
+    assert "rpcqm_copies_lost_total 3" in metrics_of(qm, operations)
+    lines = [x for x in capsys.readouterr().err.splitlines() if "no room for copies" in x]
+    assert [line.split("copies=")[1].split()[0] for line in lines] == ["1", "2"]
+    qm.advance(lost_copies.RECENT + 1)
+    assert "copies_lost" not in codes(qm, operations)
+    monkeypatch.setattr("rpcqm.qm.lost_copies.MOST_QUEUES", 1)
+    lost = qm.engine.quotas.lost_copies
+    for name in ("a", "b"):
+        lost.note(qm.create(rf"private$\{name}"), 1)
+    assert [each.queue.pathname.rpartition("\\")[2] for each in lost.recent()] == ["b"]
 
 
 def test_a_disk_that_gets_full_is_told_before_it_is(

@@ -40,10 +40,10 @@ class Installation:
 
     def install_sessions(self, protocol: BinaryProtocol) -> None:
         """Take and send messages of the binary protocol together."""
-        self.batches = ArrivalBatches(protocol, self.turn, self.arrival_runs)
-        self.outgoing_runs = OutgoingRuns(protocol, self.turn)
+        self.batches = ArrivalBatches(self.engine, protocol, self.turn, self.arrival_runs)
+        self.outgoing_runs = OutgoingRuns(self.engine, protocol, self.turn)
         protocol.take_together = self.batches.of
-        protocol.send_together = self.outgoing_runs
+        protocol.sending.together = self.outgoing_runs
 
     def switch(self, on: bool) -> None:
         """Let requests that are like ones before be carried out in fewer steps, or none."""

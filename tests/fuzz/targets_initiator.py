@@ -67,7 +67,7 @@ class _Initiator:
         directory = DirectoryContents(queue_managers=[own])
         self._simulation = simulation
         self._node = simulation.node("alice", directory=directory)
-        self._network = self._node.protocol.network = _Network()
+        self._network = self._node.protocol.connecting.network = _Network()
 
     def run(self, octets: bytes) -> Hashable:
         connection, wire = self._connected()

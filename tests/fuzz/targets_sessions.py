@@ -56,7 +56,7 @@ class _Known:
         node = self._half.bob
         shadow = Shadow(node.store, node.simulation.clock, self._differences.append)
         self.batches = node.speed.batches
-        self.batches.shadow = ArrivalShadow(node.protocol, shadow)
+        self.batches.shadow = ArrivalShadow(node.engine, node.protocol, shadow)
         self._number = self._recognised = 0
         for octets in _seeds():
             similar = self.batches.shapes.unknown(octets, 0, b"")

@@ -20,6 +20,8 @@ from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.store.transaction import StoreTransaction
 
@@ -94,9 +96,15 @@ class Stage:
 class RehearsingReceiver(Receiver):
     """Takes messages as a receiver does, but for refusing any."""
 
-    def __init__(self, protocol: "BinaryProtocol") -> None:
-        super().__init__(protocol)
-        self.trace = self._message_trace = protocol.message_trace.copied()
+    trace: MessageTrace
+
+    @classmethod
+    def of(cls, receiver: Receiver) -> "RehearsingReceiver":
+        """One like another."""
+        made = cls.__new__(cls)
+        vars(made).update(vars(receiver))
+        made.trace = made._message_trace = made._message_trace.copied()
+        return made
 
     def _refuse(
         self,
@@ -136,8 +144,10 @@ class CarefulArrivals(NamedTuple):
 class ArrivalShadow:
     """Compares a batch with its packets."""
 
-    def __init__(self, protocol: "BinaryProtocol", shadow: Shadow) -> None:
-        self._protocol, self._shadow = protocol, shadow
+    def __init__(
+        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Shadow
+    ) -> None:
+        self._engine, self._protocol, self._shadow = engine, protocol, shadow
         self.at_one_time = shadow.at_one_time
 
     def rehearse(
@@ -145,8 +155,8 @@ class ArrivalShadow:
     ) -> CarefulArrivals:
         """Take packets one by one, and take it back."""
         protocol = self._protocol
-        protocol.store.carry_out_first()
-        receiver, tap = RehearsingReceiver(protocol), Tap()
+        self._engine.store.carry_out_first()
+        receiver, tap = RehearsingReceiver.of(protocol.receiver), Tap()
         stage = Stage(receiver, connection, tap)
         before = connection.session, connection.pending, connection._wire
         with ExitStack() as stack:
@@ -165,7 +175,7 @@ class ArrivalShadow:
 
     def _steps(self, session: Session, batch: "Batch", packets: list[bytes]) -> Iterator[_Step]:
         """Each takes the numbers that it gets in the order of the runs, where there are several."""
-        counters = self._protocol.store.counters
+        counters = self._engine.store.counters
         numbers = counters.serial, counters.lookup_identifier
         first = [number.next for number in numbers]
         order = batch.order if len(batch.runs) > 1 and not batch.each else []
@@ -197,7 +207,7 @@ class ArrivalShadow:
         self, careful: CarefulArrivals, connection: PeerConnection, tap: Tap, numbers: range
     ) -> None:
         """Compare what the session has counted and sent."""
-        known = self._protocol.message_trace.told()
+        known = self._engine.message_trace.told()
         persisted = [number & _COUNTER for number in numbers]
         self._compare(careful.outside, _outside(connection, tap, persisted, known))
 

@@ -8,32 +8,26 @@ long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.
 import hashlib
 import struct
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import starmap
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.addresses import owner_of
-from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.base.identity import ANONYMOUS
+from rpcqm.base.errors import DecodeError
 from rpcqm.base.shares import RankedShares, Shares
 from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
+from rpcqm.binary.connection.transfer_acknowledgements import TransferAcknowledgements
+from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, Stamp
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import NAMES_OFFSET, QUEUE_MANAGER_ADDRESS, SOURCE_QUEUE_MANAGER
-from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
-from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.transaction import TransactionHeader
-from rpcqm.qm.acknowledgement_queues import unproven_source
-from rpcqm.qm.outgoing_bounds import source_of
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.protocol_records import ProtocolRecords
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 PREFIX = b"qb stream:"
 _REJECTED_PREFIX = b"qb rejected:"
@@ -60,8 +54,8 @@ _SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.st
 class IncomingTransfer:
     """One incoming sequence, the connections that it comes by, and the way back."""
 
-    def __init__(self, protocol: "BinaryProtocol", source: UUID, name: str) -> None:
-        self._protocol = protocol
+    def __init__(self, acknowledgements: TransferAcknowledgements, source: UUID, name: str) -> None:
+        self._acknowledgements = acknowledgements
         self.source = source
         self.name = name
         written = source.bytes_le + name.encode("utf-8", "surrogatepass")
@@ -73,9 +67,7 @@ class IncomingTransfer:
         self.queue_id = 0
         self.owner = ""
         self._owed: dict[PeerConnection, None] = {}
-        self.schedule = OrderAckSchedule(
-            protocol.clock, protocol.timers, protocol.settings, self.send_order_ack
-        )
+        self.schedule = acknowledgements.schedule(self.send_order_ack)
 
     def encode(self) -> bytes:
         """What has to be durable together with a message; the address ends with a zero.
@@ -155,14 +147,8 @@ class IncomingTransfer:
 
     @property
     def order_queue(self) -> FormatName:
-        """The order queue of the source ([MS-MQQB] 3.1.7.17).
-
-        An address of our own machine leads to ourselves, so that its number is used then.
-        """
-        if self.address and not self._protocol.names.is_local(self.address):
-            with suppress(MQError):  # an address with a scope is no part of a name
-                return FormatName.parse(f"DIRECT=TCP:{self.address}\\PRIVATE$\\order_queue$")
-        return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
+        """Where acknowledgements for the source go."""
+        return self._acknowledgements.order_queue(self.source, self.address)
 
     def send_order_ack(self) -> None:
         """Acknowledge what is durable, over the sessions it came by ([MS-MQQB] 3.1.6.9)."""
@@ -172,7 +158,7 @@ class IncomingTransfer:
         if durable.number < self.incoming.number or durable.sequence != self.incoming.sequence:
             self._owe(owed)
         if durable.number:
-            packet = self._order_ack(durable)
+            packet = self._acknowledgements.order_ack(self.order_queue, durable)
             for connection in owed:
                 self._send_order_ack(packet, connection)
 
@@ -181,23 +167,14 @@ class IncomingTransfer:
         self._owed.update(dict.fromkeys(connections))
         self.schedule.message_received()
 
-    def _order_ack(self, last: Stamp) -> bytes:
-        body = OrderAckBody(last.sequence, last.number, last.number - 1)
-        now = self._protocol.clock.now() // 1000
-        identifier = self._protocol.composer.new_identifier()
-        return build_user_message(order_ack(self.order_queue, identifier, now, body))
-
     def _send_order_ack(self, packet: bytes, connection: PeerConnection) -> None:
         """The source of a message that was routed here has no session with us.
 
         Its acknowledgement goes by an outgoing queue.
         """
         if connection.session.remote_qm_guid != self.source:
-            with self._protocol.store.transaction("order acknowledgement") as change:
-                source = connection.address or str(self.source)
-                self._protocol.acknowledgements.send_if_possible(
-                    change, Message(packet), self.order_queue, ANONYMOUS, source
-                )
+            source = connection.address or str(self.source)
+            self._acknowledgements.send_by_queue(packet, self.order_queue, source)
         elif connection.session.can_send:
             connection.session.send(packet, None)
         else:
@@ -206,47 +183,8 @@ class IncomingTransfer:
     def send_final_ack(
         self, change: StoreTransaction, message: Message, reason: MessageClass
     ) -> None:
-        """Tell the source what became of a message, within the commit that decides it.
-
-        A full queue manager tells it too, because nothing else ever would (G158).
-        """
-        body = final_ack_body(message)
-        now = self._protocol.clock.now() // 1000
-        identifier = self._protocol.composer.new_identifier()
-        built = final_ack(self.order_queue, identifier, now, body, reason)
-        packet = build_user_message(built)
-        source, origin = unproven_source(message), source_of(message)
-        self._protocol.acknowledgements.send_if_possible(
-            change,
-            Message(packet),
-            self.order_queue,
-            ANONYMOUS,
-            source,
-            unbounded=True,
-            origin=origin,
-        )
-
-
-def stamp_in(message: Message) -> Stamp:
-    """The stamp of a transactional message. Raises DecodeError if it is not transactional."""
-    attributes = message.attributes
-    sequence = attributes.transactional_message_sequence_identifier
-    if sequence is None:
-        raise DecodeError("message is not transactional")
-    number = attributes.transaction_sequence_number
-    return Stamp(sequence, number, attributes.transaction_previous_sequence_number)
-
-
-def final_ack_body(message: Message) -> FinalAckBody:
-    """The body of a message's final acknowledgement. Raises DecodeError if it has no stamp."""
-    stamp, identifier = stamp_in(message), message.attributes.identifier
-    return FinalAckBody(
-        stamp.sequence,
-        stamp.number,
-        stamp.previous,
-        identifier.queue_manager_guid,
-        identifier.ordinal,
-    )
+        """Tell the source what became of a message, within the commit that decides it."""
+        self._acknowledgements.send_final_ack(change, self.order_queue, message, reason)
 
 
 def transaction_header_of(message: Message) -> TransactionHeader:
@@ -276,8 +214,15 @@ class IncomingTransfers:
     all the same, when it is due (G428).
     """
 
-    def __init__(self, protocol: "BinaryProtocol") -> None:
-        self._protocol = protocol
+    def __init__(
+        self,
+        acknowledgements: TransferAcknowledgements,
+        records: ProtocolRecords,
+        queue_manager: QueueManager,
+        arrivals: Arrivals,
+    ) -> None:
+        self._acknowledgements, self._records = acknowledgements, records
+        self._queue_manager, self._arrivals = queue_manager, arrivals
         self._cache: dict[bytes, IncomingTransfer] = {}
         self._shares: Shares[bytes] = Shares()
         self._kept: RankedShares[bytes] = RankedShares()
@@ -286,8 +231,8 @@ class IncomingTransfers:
         """Those of transfers, by what packets have of the source and the destination."""
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
-        records = protocol.protocol_records.records(PREFIX)
-        for transfer in sorted(starmap(self._restore, records), key=_last_access):
+        restored = starmap(self._restore, records.records(PREFIX))
+        for transfer in sorted(restored, key=_last_access):
             self._keep(transfer)
 
     def _restore(self, key: bytes, data: bytes) -> IncomingTransfer:
@@ -295,23 +240,23 @@ class IncomingTransfers:
         written = key[len(PREFIX) :]
         source = UUID(bytes_le=written[:_GUID_SIZE])
         name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
-        transfer = IncomingTransfer(self._protocol, source, name)
-        transfer.restore(data, self._protocol.protocol_records.get(transfer.rejected_key))
+        transfer = IncomingTransfer(self._acknowledgements, source, name)
+        transfer.restore(data, self._records.get(transfer.rejected_key))
         self.fed.add(transfer.queue_id)
         self.show(transfer)
         return transfer
 
     def show(self, transfer: IncomingTransfer) -> None:
         """Show a transfer to administrators, once a message of it has been in a queue."""
-        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
+        queue = self._queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
-            arrivals = self._protocol.arrivals
+            arrivals = self._arrivals
             transfer.show(arrivals.transfer_info(queue, transfer.name, transfer.source))
 
     def shown(self, transfer: IncomingTransfer) -> tuple[object, ...] | None:
         """What administrators are shown of a transfer, None if nothing."""
-        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
-        arrivals = self._protocol.arrivals
+        queue = self._queue_manager.queue_collection.get(transfer.queue_id)
+        arrivals = self._arrivals
         if queue is None or not arrivals.is_shown(queue, transfer.name, transfer.source):
             return None
         info = arrivals.transfer_info(queue, transfer.name, transfer.source)
@@ -321,7 +266,7 @@ class IncomingTransfers:
     @contextmanager
     def rehearsing(self, places: Collection[tuple[IncomingTransfer, Queue]]) -> Iterator[None]:
         """Let be as before what becomes of transfers to queues within the block."""
-        arrivals, fed, kept = self._protocol.arrivals, set(self.fed), self._kept
+        arrivals, fed, kept = self._arrivals, set(self.fed), self._kept
         new = [
             (queue.queue_id, transfer.name, transfer.source)
             for transfer, queue in places
@@ -358,10 +303,10 @@ class IncomingTransfers:
         return transfer
 
     def _found_or_made(self, message: Message) -> IncomingTransfer:
-        attributes, records = message.attributes, self._protocol.protocol_records
+        attributes, records = message.attributes, self._records
         source = attributes.identifier.queue_manager_guid
         name = _bounded(str(attributes.destination_queue_format_name))
-        made = IncomingTransfer(self._protocol, source, name)
+        made = IncomingTransfer(self._acknowledgements, source, name)
         if (found := self._cache.get(made.key)) is not None:
             self._shares.touch(made.key)
             return found
@@ -380,7 +325,7 @@ class IncomingTransfers:
 
         Of one that is for no queue here, nobody has got a message: what comes again is refused.
         """
-        machine = self._protocol.queue_manager
+        machine = self._queue_manager
         queues = machine.queue_collection, machine.unusable_queues
         worthless = not any(transfer.queue_id in each for each in queues)
         self._kept.use(transfer.key, transfer.owner, worthless=worthless)
@@ -407,11 +352,11 @@ class IncomingTransfers:
     def _in_memory_or_store(self, key: bytes) -> IncomingTransfer | None:
         if (found := self._cache.get(key)) is not None:
             return found
-        data = self._protocol.protocol_records.get(key)
+        data = self._records.get(key)
         return None if data is None else self._restore(key, data)
 
     def _hide(self, transfer: IncomingTransfer) -> None:
-        arrivals = self._protocol.arrivals
+        arrivals = self._arrivals
         arrivals.forget_transfer_info(transfer.queue_id, transfer.name, transfer.source)
 
     def take_back(self, changes: Changes) -> None:

@@ -11,7 +11,8 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.resolver import Resolver
 from rpcqm.binary.connection.peer_connection import BINARY_PORT, NextHop
-from rpcqm.binary.connection.protocol import BinaryProtocol, Peers, session_settings
+from rpcqm.binary.connection.places import Peers
+from rpcqm.binary.connection.protocol import BinaryProtocol, session_settings
 from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
 from rpcqm.binary.connection.udp import PingListener
 from rpcqm.binary.own_keys import OwnKeys, published
@@ -80,6 +81,7 @@ class BinaryListener:
         admission: Admission | None = None,
         resolver: Resolver | None = None,
     ) -> None:
+        self._engine = engine
         self._network = TcpNetwork(clock, settings.back_off_milliseconds, admission, resolver)
         peers, keys = read_files(settings)
         times = session_settings(engine.queue_manager, settings.retry_milliseconds)
@@ -95,26 +97,28 @@ class BinaryListener:
     def adjust(self, settings: ListenerSettings, files: ListenerFiles) -> None:
         """Go on with other peers, keys and times; sessions stay."""
         protocol = self.protocol
-        protocol.settings = session_settings(protocol.queue_manager, settings.retry_milliseconds)
-        protocol.peers = files.peers
+        protocol.settings = session_settings(
+            self._engine.queue_manager, settings.retry_milliseconds
+        )
+        protocol.places.peers = files.peers
         protocol.security.use_keys(files.keys)
-        _tell_of(files.keys, protocol.queue_manager)
+        _tell_of(files.keys, self._engine.queue_manager)
         protocol.security.unsigned_senders = settings.unsigned_senders
         self._network.back_off = settings.back_off_milliseconds
         protocol.directory_changed()
 
     def _ping_listener(self) -> PingListener:
-        protocol, queue_manager = self.protocol, self.protocol.queue_manager
+        queue_manager = self._engine.queue_manager
         requests = PingRequests(
             queue_manager.identifier,
-            protocol.timers,
-            protocol.settings,
+            self._engine.timers,
+            self.protocol.settings,
             is_server=lambda: queue_manager.operating_system_type in _SERVERS,
         )
-        return PingListener(requests, self._answer, PingRate(protocol.clock))
+        return PingListener(requests, self._answer, PingRate(self._engine.clock))
 
     def _answer(self, question: bytes, host: str) -> bytes | None:
-        queue_manager = self.protocol.queue_manager
+        queue_manager = self._engine.queue_manager
         serves = queue_manager.connection_active and not queue_manager.hardened_security
         refused = not serves or self._network.refuses(host)
         return answer_ping(question, queue_manager.identifier, refused=refused)
@@ -122,12 +126,12 @@ class BinaryListener:
     async def listen(self, host: str, port: int) -> int:
         """Accept sessions, and return the port. Raises OSError if the port cannot be opened."""
         bound = await self._network.listen(self.protocol, host, port)
-        self.protocol.own_place = NextHop(reachable(host), bound, host)
+        self.protocol.places.own_place = NextHop(reachable(host), bound, host)
         if bound != BINARY_PORT:
             _log.info("other queue managers expect the port to be 1801", port=bound)
         if self.pings is not None:
             await self._listen_for_pings(self.pings, host)
-            self.protocol.ping = self.pings.ping
+            self.protocol.connecting.ping = self.pings.ping
         return bound
 
     async def _listen_for_pings(self, pings: PingListener, host: str) -> None:

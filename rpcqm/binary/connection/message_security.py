@@ -30,6 +30,7 @@ from rpcqm.binary.caches import (
 )
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.signatures import sign, verified_level
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import (
     HashAlgorithm,
     MessageAuthenticationLevel,
@@ -297,6 +298,13 @@ class MessageSecurity:
         return key
 
     # Leaving
+
+    def outgoing_packet(self, name: FormatName, message: Message) -> bytes:
+        """The octets of a message as they are sent to a queue. Raises CouldNotEncryptError."""
+        destination = None
+        if not isinstance(name.value, str):
+            destination = self._directory.destination_queue_manager(name)
+        return self.protect(message, destination)
 
     def protect(self, message: Message, destination: UUID | None) -> bytes:
         """The packet to send: signed if we have a key, and encrypted if the message asks for it.

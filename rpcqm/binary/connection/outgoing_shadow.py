@@ -19,6 +19,7 @@ from rpcqm.binary.session_copy import copied, told
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_sequence
+from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.shadow import Shadow
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
@@ -49,9 +50,11 @@ class _Removal(NamedTuple):
 class OutgoingShadow:
     """Compares runs of messages that leave with each of them."""
 
-    def __init__(self, protocol: "BinaryProtocol", shadow: Shadow) -> None:
-        self._protocol, self._shadow = protocol, shadow
-        self._transfer = protocol.sending
+    def __init__(
+        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Shadow
+    ) -> None:
+        self._engine, self._protocol, self._shadow = engine, protocol, shadow
+        self._transfer = engine.transfer
 
     # Sending
 
@@ -68,12 +71,12 @@ class OutgoingShadow:
         self, transfer: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> Iterator[None]:
         careful = self._sent_one_by_one(transfer, connection, keys)
-        index = self._protocol.store.index(transfer.queue.queue_id)
+        index = self._engine.store.index(transfer.queue.queue_id)
         with tapped(connection) as tap:
             yield
             if index.owner(keys[0]) is not transfer:  # nothing has been done
                 return
-            trace = self._protocol.message_trace
+            trace = self._engine.message_trace
             together = self._state(transfer, connection, keys, tap) | {
                 "session": told(connection.session),
                 "trace": trace.steps(transfer.queue, keys),
@@ -86,7 +89,7 @@ class OutgoingShadow:
         self, transfer: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> dict[str, object]:
         tap, protocol, queue = Tap(), self._protocol, transfer.queue
-        trace = protocol.message_trace.copied(queue, keys)
+        trace = self._engine.message_trace.copied(queue, keys)
         session, locked = copied(connection.session, Stage(None, connection, tap)), []
         try:
             for _ in keys:
@@ -96,14 +99,14 @@ class OutgoingShadow:
                 locked.append(message.lookup_identifier)
                 if not self._leaves_as_it_is(message):
                     raise UnlikeError("a message that does not leave as it is")
-                packet = protocol.outgoing_packet(transfer.name, message)
+                packet = protocol.security.outgoing_packet(transfer.name, message)
                 session.send(packet, Token(transfer, message.lookup_identifier))
                 trace.sent(queue, message, connection.address)
         except Exception as error:  # whatever it is, these were not to be sent together
             return {"sent": error}
         finally:
             careful = self._state(transfer, connection, keys, tap)
-            self._protocol.store.index(queue.queue_id).unlock_many(locked)
+            self._engine.store.index(queue.queue_id).unlock_many(locked)
         return careful | {"session": told(session), "trace": trace.steps(queue, keys)}
 
     def _state(
@@ -113,7 +116,7 @@ class OutgoingShadow:
         keys: Sequence[int],
         tap: Tap,
     ) -> dict[str, object]:
-        index = self._protocol.store.index(transfer.queue.queue_id)
+        index = self._engine.store.index(transfer.queue.queue_id)
         return {
             "sent": tap.octets,
             "locked": [(key, index.state(key), index.owner(key)) for key in keys],
@@ -122,7 +125,7 @@ class OutgoingShadow:
 
     def compare_locked(self, transfer: SendingQueue, keys: Sequence[int]) -> None:
         """Compare what would be locked one by one, and stamped before it leaves."""
-        queue, own = transfer.queue, self._protocol.queue_manager.identifier
+        queue, own = transfer.queue, self._engine.queue_manager.identifier
         locked: list[int] = []
         try:
             for _ in keys:
@@ -133,26 +136,26 @@ class OutgoingShadow:
                 if not is_stamped_here(message, own) or not self._leaves_in_time(message):
                     self._shadow.equal("to be stamped", message, None)
         finally:
-            self._protocol.store.index(queue.queue_id).unlock_many(locked)
+            self._engine.store.index(queue.queue_id).unlock_many(locked)
         self._shadow.equal("locked", locked, list(keys))
 
     def compare_stamped(
         self, transfer: SendingQueue, key: int, stamp: Stamp, packet: bytes
     ) -> None:
         """Compare what is sent of a message that has its stamp."""
-        message = self._protocol.positions.message_at(transfer.queue, key)
-        careful = bytearray(self._protocol.outgoing_packet(transfer.name, message))
+        message = self._engine.positions.message_at(transfer.queue, key)
+        careful = bytearray(self._protocol.security.outgoing_packet(transfer.name, message))
         set_sequence(careful, stamp.sequence, stamp.number, stamp.previous)
         late = not self._leaves_in_time(message) or is_traced(message.packet)
         self._shadow.compared += 1
         self._shadow.equal("sent", (bytes(careful), late), (packet, False))
 
     def _leaves_in_time(self, message: Message) -> bool:
-        return not cannot_reach_queue(message, self._protocol.clock.now() // 1000)
+        return not cannot_reach_queue(message, self._engine.clock.now() // 1000)
 
     def _leaves_as_it_is(self, message: Message) -> bool:
         return self._leaves_in_time(message) and not (
-            is_stamped_here(message, self._protocol.queue_manager.identifier)
+            is_stamped_here(message, self._engine.queue_manager.identifier)
             or is_traced(message.packet)
         )
 
@@ -170,8 +173,8 @@ class OutgoingShadow:
     def _removing(
         self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
     ) -> Iterator[Look]:
-        self._protocol.store.carry_out_first()  # what others have put off raises its own events
-        positions, unsynced = self._protocol.positions, self._transfer.unsynced
+        self._engine.store.carry_out_first()  # what others have put off raises its own events
+        positions, unsynced = self._engine.positions, self._transfer.unsynced
         hooks, peekable = positions.deleted_hooks, set(queue.peekable_when_locked)
         one_by_one: Told = []
         together: Told = []

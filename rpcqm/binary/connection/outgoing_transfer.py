@@ -1,17 +1,16 @@
-"""The way of one outgoing queue to its next hop ([MS-MQQB] 3.1.5.2, 3.1.5.9, 3.1.6.1, 3.1.7.1).
+"""The messages of one outgoing queue on their way ([MS-MQQB] 3.1.5.5 to 3.1.5.7, 3.1.7.1).
 
 A message that is in flight is locked; what a session has not acknowledged when it ends is given
 back and sent again by the next one. Transactional messages of our own carry a stamp that is
 durable before they leave, and stay until their order is acknowledged.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import compress, repeat
-from typing import TYPE_CHECKING
 
-from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import (
     FLAG_NEGATIVE_JOURNALING,
     FLAG_POSITIVE_JOURNALING,
@@ -19,73 +18,77 @@ from rpcqm.adm.message import (
     MessagePosition,
 )
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.each import run_all
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.base.retry import RetryTimer
-from rpcqm.binary.connection.connection_history import PROGRESS, ConnectionHistory
-from rpcqm.binary.connection.message_security import CouldNotEncryptError
-from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection, Token
-from rpcqm.binary.connection.remembered_peer import (
-    kept_peer,
-    peer_key,
-)
+from rpcqm.binary.connection.message_security import CouldNotEncryptError, MessageSecurity
+from rpcqm.binary.connection.outgoing_route import Connecting, OutgoingRoute
+from rpcqm.binary.connection.outgoing_sequences import OutgoingSequences
+from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.connection.remembered_peer import kept_peer, peer_key
 from rpcqm.binary.connection.sequence_numbers import SequenceRecords
-from rpcqm.binary.connection.together import NewRecords, StampedWindow
+from rpcqm.binary.connection.together import NewRecords, SendsTogether, StampedWindow
+from rpcqm.binary.connection.trace_reports import TraceReports
 from rpcqm.binary.sequence import OutgoingSequence, Stamp
-from rpcqm.binary.session_host import SessionState
+from rpcqm.binary.settings import BinarySettings
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import ConnectionStatus
-from rpcqm.qm.connection_failures import connect_failure
-from rpcqm.qm.names import next_hop_text
-from rpcqm.qm.protocol_records import Changes
-from rpcqm.qm.transfer import SentAs, cannot_reach_queue, is_stamped_here
+from rpcqm.qm.dispatcher import SendDispatcher
+from rpcqm.qm.message_trace import MessageTrace
+from rpcqm.qm.protocol_records import Changes, ProtocolRecords
+from rpcqm.qm.transfer import SentAs, Transfer, cannot_reach_queue, is_stamped_here
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 _log = get_logger("binary")
 
-_STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 _STAMPS_SOON = 100
 """Milliseconds in which stamps that are being written become durable."""
 
 _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
 
 
-class OutgoingTransfer:
-    """Sends the messages of one outgoing queue, over connections of its own or of its peer."""
+@dataclass(eq=False, repr=False)
+class Sending:
+    """What the transfers of all outgoing queues share."""
 
-    def __init__(self, protocol: "BinaryProtocol", queue: OutgoingQueue) -> None:
-        self._protocol = protocol
-        self._clock, self._timers = protocol.clock, protocol.timers
-        self._queue_manager, self._outgoing = protocol.queue_manager, protocol.outgoing
-        self._transfer, self._dispatcher = protocol.sending, protocol.dispatcher
-        self._records, self._message_trace = protocol.protocol_records, protocol.message_trace
+    clock: Clock
+    timers: Timers
+    queue_manager: QueueManager
+    dispatcher: SendDispatcher
+    transfer: Transfer
+    records: ProtocolRecords
+    message_trace: MessageTrace
+    security: MessageSecurity
+    reports: TraceReports
+    sequences: "OutgoingSequences[OutgoingTransfer]"
+    settings: Callable[[], BinarySettings]
+    together: SendsTogether | None = None
+    """Sends and removes several messages in one step; None to handle each alone."""
+
+
+class OutgoingTransfer:
+    """Sends the messages of one outgoing queue by its route."""
+
+    def __init__(self, sending: Sending, connecting: Connecting, queue: OutgoingQueue) -> None:
+        self._sending = sending
+        self._transfer, self._dispatcher = sending.transfer, sending.dispatcher
+        self._records, self._message_trace = sending.records, sending.message_trace
+        self._sequences = sending.sequences
         self.queue = queue
         self.name = FormatName.parse(queue.destination_format_name)
-        self.connection: PeerConnection | None = None
-        self.hops: list[NextHop] = []
-        self._next_hop = 0
-        self._busy = False
-        self._waiting = False
-        self._unresolved = 0
-        self._borrowed = False
-        self._retrying = False
-        self._retry = RetryTimer(
-            protocol.timers, lambda: protocol.settings.session_retry_connect, self._retry_expired
-        )
-        self._kept = SequenceRecords(protocol.protocol_records, queue)
+        self.route = OutgoingRoute(connecting, queue, self.name, self)
+        self._kept = SequenceRecords(sending.records, queue)
         self._pumping = False
-        self._history = ConnectionHistory(protocol.outgoing, queue)
         self.in_flight: dict[int, None] = {}
         self._stamping = 0
+        """Messages whose stamps are being written, to leave over `_stamping_connection`."""
         self._stamping_connection: PeerConnection | None = None
         self.peer = kept_peer(self._records, queue)
         self._arrived: list[int] = []
@@ -93,189 +96,32 @@ class OutgoingTransfer:
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
-    def stopped(self) -> bool:
-        """Whether nothing may be sent: on hold, locked, or the queue manager is offline."""
-        return self.queue.state in _STOPPED or not self._queue_manager.connection_active
-
-    @property
     def has_messages(self) -> bool:
         return self.queue.message_position_list.available > 0 or bool(self.in_flight)
 
-    # Establishing a session
+    # The session
 
     def wake(self) -> None:
         """There is something to send ([MS-MQQB] 3.1.7.12)."""
-        if self.stopped or self._busy or self._pumping:
+        route = self.route
+        if self._pumping or route.stopped:
             return
-        if self.connection is not None:
+        if route.connection is not None:
             self.pump()
-        elif not self._retry.runs and not self._waiting and self.has_messages:
-            self._establish()
-
-    def connection_available(self) -> None:
-        """The queue manager that the queue leads to has connected: use its connection."""
-        self._give_up_waiting()
-        self.wake()
-
-    def try_now(self) -> None:
-        """Connect now, however often that has failed."""
-        self._give_up_waiting()
-        self._unresolved = 0
-        if not self.stopped and self.connection is None:
-            self._protocol.attempts.hurry(self.hops)
-        self.wake()
-
-    def _give_up_waiting(self) -> None:
-        """Wait neither for the next attempt nor for somebody else's."""
-        self._retry.cancel()
-        if self._waiting:
-            self._waiting = False
-            self._protocol.attempts.leave(self)
-
-    def _establish(self) -> None:
-        """[MS-MQQB] 3.1.5.2: an open connection to that queue manager is as good as our own."""
-        self._retry.cancel()
-        self._busy = True
-        found = self._protocol.borrowing.connection_to(self.name, self.queue)
-        found.add_done_callback(self._looked_for)
-
-    def _looked_for(self, outcome: Completion[PeerConnection | None]) -> None:
-        """Without a connection of the peer that can be used, find out where to connect."""
-        borrowed = outcome.result()
-        if borrowed is None or not borrowed.session.is_open:
-            hops = self._protocol.next_hops(self.name, self.queue.named_by)
-            hops.add_done_callback(self._resolved)
-            return
-        self._busy = False
-        if self.stopped:
-            return
-        self._borrowed = True
-        self.connection = borrowed
-        borrowed.users.append(self)
-        self.queue.next_hops = [next_hop_text(borrowed.address)]
-        self._record(ConnectionStatus.ESTABLISHED)
-        self._opened()
-
-    def _resolved(self, outcome: Completion[list[NextHop]]) -> None:
-        """[MS-MQQB] 3.1.5.2.1: what waits and has no address to go to needs validation."""
-        self._busy = False
-        if self.stopped:
-            return
-        self.hops = [] if outcome.error is not None else outcome.result()
-        self.queue.next_hops = [next_hop_text(hop.address) for hop in self.hops]
-        if not self.hops:
-            by_name = self._protocol.is_direct(self.name)
-            no_data = ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE
-            self._record(ConnectionStatus.DNS_FAILURE if by_name else no_data)
-            if self.has_messages:
-                self._set_state(OutgoingQueueState.NEED_VALIDATION)
-            self._unresolved += 1
-            self._retry_later(self._unresolved)
-            return
-        self._unresolved = 0
-        self.look_again()
-
-    def look_again(self) -> None:
-        """Connect to the first address whose turn it is; else wait for that of one (G99)."""
-        self._waiting = False
-        if self.stopped or self.connection is not None or not self.has_messages:
-            return
-        turn = self._protocol.attempts.begin(self.hops, self)
-        if turn is None:
-            self._waiting = True
         else:
-            self._connect(turn)
+            route.look_for_connection()
 
-    def _connect(self, next_hop: int) -> None:
-        self._next_hop = next_hop
-        hop = self.hops[next_hop]
-        direct = self._protocol.is_direct(self.name)
-        connection = PeerConnection(
-            self._protocol, initiator=True, remote=hop.qm_guid, direct=direct
-        )
-        connection.users.append(self)
-        connection.repeats = self._retrying
-        self.connection = connection
-        self._borrowed = False
-        self._set_state(OutgoingQueueState.WAITING)
-        if self._protocol.ping is None or self._retrying:
-            self._connect_to(hop, connection)
-        else:
-            asked = self._protocol.ping(hop.address)
-            asked.add_done_callback(partial(self._pinged, hop, connection))
-
-    def _pinged(self, hop: NextHop, connection: PeerConnection, outcome: Completion[bool]) -> None:
-        """[MS-MQQB] 3.1.5.2.2."""
-        if self.connection is not connection:
-            return
-        if not outcome.result():
-            self._record(ConnectionStatus.PING_FAILURE)
-            connection.session.close("the ping was not answered, or refused")
-            return
-        connection.pinged = True
-        self._connect_to(hop, connection)
-
-    def _connect_to(self, hop: NextHop, connection: PeerConnection) -> None:
-        connected = self._protocol.network.connect(hop, connection)
-        connected.add_done_callback(partial(self._connected, connection))
-
-    def _connected(self, connection: PeerConnection, outcome: Completion[None]) -> None:
-        if outcome.error is not None and self.connection is connection:
-            self._record(*connect_failure(outcome.error))
-            connection.session.close(f"cannot connect: {outcome.error}")
-
-    def connection_changed(self, connection: PeerConnection, state: SessionState) -> None:
-        """The handshake goes on ([MS-MQQB] 3.1.5.3.2, 3.1.5.4.2)."""
-        status = PROGRESS.get(state)
-        if status is not None:
-            self._record(status)
-        if state is SessionState.OPEN:
-            self._protocol.attempts.ended(self, True)
-            self.queue.next_hops = [next_hop_text(self.hops[self._next_hop].address)]
-            self._opened()
-
-    def _opened(self) -> None:
-        self._retrying = False
+    def session_opened(self) -> None:
+        """What is not acknowledged in order is sent again over the new session."""
         self._remember_peer()
         if self.sequence is not None:
             self.sequence.session_opened()
-        self._set_state(OutgoingQueueState.CONNECTED)
-        self.pump()
 
-    def connection_closing(self, connection: PeerConnection) -> None:
-        """[MS-MQQB] 3.1.5.9: only a session of its own leaves its trace in the queue's state."""
-        if self.connection is connection and not self._borrowed:
-            self._set_state(OutgoingQueueState.DISCONNECTING)
-
-    def connection_closed(self, connection: PeerConnection, reason: str) -> None:
-        """Give back what was in flight, and try again while there are messages.
-
-        The next address is tried at once, the first one after the Session Retry Connect Timer.
-        Source: [MS-MQQB] 3.1.5.9, 3.1.6.1.
-        """
-        if self.connection is not connection:
-            return
-        was_open = self._borrowed or connection.opened
-        given_up = self.stopped or self._protocol.stopping
-        if not given_up:
-            self._history.ended(connection, bool(self.in_flight))
-        self.connection = None
+    def session_closed(self) -> None:
+        """Give back what was in flight ([MS-MQQB] 3.1.5.9)."""
         if self.sequence is not None:
             self.sequence.session_closed()
         self._give_back(self.in_flight)
-        self._set_state(OutgoingQueueState.DISCONNECTED)
-        self._protocol.attempts.ended(self, None if given_up else False)
-        if given_up:
-            return
-        if was_open or not self._connect_behind(self._next_hop + 1):
-            self._retry_later()
-
-    def _connect_behind(self, start: int) -> bool:
-        """Try the next address; False when none is left whose turn it is."""
-        turn = self._protocol.attempts.begin(self.hops[start:], self, wait=False)
-        if turn is not None:
-            self._connect(start + turn)
-        return turn is not None
 
     def _give_back(self, keys: Iterable[int]) -> None:
         """What is in flight of these can be sent again."""
@@ -284,59 +130,21 @@ class OutgoingTransfer:
                 if self.in_flight.pop(key, self) is None:
                     self._transfer.release(self.queue, key)
 
-    def _retry_later(self, failures: int = 1) -> None:
-        if self.has_messages:
-            self._retry.start(failures)
-
-    def _retry_expired(self) -> None:
-        """[MS-MQQB] 3.1.6.1."""
-        self._retrying = True
-        self.wake()
-
-    # Administrators
-
-    def hold(self) -> None:
-        """The queue is on hold: what is in flight is acknowledged, nothing follows."""
-        self._give_up_waiting()
-        if self.connection is not None:
-            self.connection.session.pause()
-
-    def resume(self) -> None:
-        """[MS-MQQB] 3.1.7.14."""
-        if self.connection is not None and self.connection.session.is_open:
-            self.connection.session.session_active = True
-            self._set_state(OutgoingQueueState.CONNECTED)
-        self.try_now()
-
     def resend_now(self) -> None:
         """Send what is not acknowledged again, over a new session if there is none."""
-        if self.connection is None or not self.connection.session.is_open:
-            self.try_now()
+        connection = self.route.connection
+        if connection is None or not connection.session.is_open:
+            self.route.try_now()
         elif self.sequence is not None:
             self.sequence.ladder.resend_now()
 
-    def disconnect(self, reason: str) -> None:
-        """Close the queue's own session, or stop using that of its peer."""
-        self._give_up_waiting()
-        connection = self.connection
-        if connection is None:
-            return
-        if self._borrowed:
-            connection.users.remove(self)
-            self.connection_closed(connection, reason)
-        else:
-            connection.session.close(reason)
-
     def stop(self) -> None:
         """The queue manager stops."""
-        self.disconnect("the queue manager stops")
+        self.route.disconnect("the queue manager stops")
         if self.sequence is not None:
             self.sequence.ladder.stop()
 
     # Sending
-
-    def connection_window_moved(self, connection: PeerConnection) -> None:
-        self.pump()
 
     def pump(self) -> None:
         """Have messages sent when it is their turn ([MS-MQQB] 3.1.7.12, 3.1.5.5.1)."""
@@ -346,13 +154,14 @@ class OutgoingTransfer:
             self._dispatcher.add_message_to_dispatch_collection(self, position)
 
     def _can_send(self) -> bool:
-        if self._pumping or self.connection is None or self.stopped:
+        connection = self.route.connection
+        if self._pumping or connection is None or self.route.stopped:
             return False
-        return not self._stamping or self._stamping_connection is self.connection
+        return not self._stamping or self._stamping_connection is connection
 
     def send(self) -> bool:
         """Send what the window lets out ([MS-MQQB] 3.1.7.1); False when another queue is first."""
-        connection = self.connection
+        connection = self.route.connection
         if connection is None or not self._can_send():
             return True
         window = StampedWindow()
@@ -368,17 +177,17 @@ class OutgoingTransfer:
 
     def _fill_window(self, connection: PeerConnection, window: StampedWindow) -> bool:
         """Send what needs no stamp; number what needs one, and keep it in the window."""
-        send_together = self._protocol.send_together
+        together = self._sending.together
         while (room := connection.session.room - self._stamping - len(window)) > 0:
             if self._dispatcher.is_outranked(self.queue):
                 return False
-            if send_together is not None and send_together.fill(self, connection, window, room):
+            if together is not None and together.fill(self, connection, window, room):
                 continue
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
                 break
             self.in_flight[message.lookup_identifier] = None
-            if is_stamped_here(message, self._queue_manager.identifier):
+            if is_stamped_here(message, self._sending.queue_manager.identifier):
                 if not self._expired(message):
                     self.number(message.lookup_identifier, window.changes)
                     window.alone.append(message)
@@ -398,7 +207,7 @@ class OutgoingTransfer:
 
     def _expired(self, message: Message) -> bool:
         """[MS-MQQB] 3.1.7.1.2; whether the time to reach the queue is over."""
-        over = cannot_reach_queue(message, self._clock.now() // 1000)
+        over = cannot_reach_queue(message, self._sending.clock.now() // 1000)
         if over:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         return over
@@ -411,10 +220,10 @@ class OutgoingTransfer:
         if self._expired(message):
             return None
         try:
-            return self._protocol.outgoing_packet(self.name, message)
+            return self._sending.security.outgoing_packet(self.name, message)
         except CouldNotEncryptError as error:
             _log.warning("not encrypted", queue=str(self.name), reason=str(error))
-            self._record(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
+            self.route.record(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
             return None
 
@@ -422,7 +231,7 @@ class OutgoingTransfer:
         """[MS-MQQB] 3.1.7.1.7."""
         self._message_trace.sent(self.queue, message, connection.address)
         if is_traced(message.packet):
-            self._protocol.trace(message, connection.address)
+            self._sending.reports.send(message, connection.address)
 
     def _fail(self, message: Message, reason: MessageClass) -> None:
         """It will never be sent."""
@@ -433,13 +242,13 @@ class OutgoingTransfer:
         """Give a message the next number of the sequence, with the changes that keep it."""
         sequence = self.sequence
         if sequence is None:
-            sequence = self.sequence = self._new_sequence(self._protocol.next_sequence())
+            sequence = self.sequence = self._new_sequence(self._sequences.first())
             changes[peer_key(self.queue)] = self.peer.encode()
         if sequence.number_of(key) is None:
             if sequence.drained:
-                self._protocol.forget_sequence(sequence.identifier)
-                sequence.restart(self._protocol.sequence_after(sequence.next_stamp.sequence))
-            self._protocol.remember_sequence(sequence.identifier, self)
+                self._sequences.forget(sequence.identifier)
+                sequence.restart(self._sequences.free(sequence.next_stamp.sequence))
+            self._sequences.remember(sequence.identifier, self)
             stamp = sequence.assign(key)
             changes.update(self._kept.numbered(key, stamp.number, sequence.encode()))
 
@@ -457,9 +266,9 @@ class OutgoingTransfer:
         self, connection: PeerConnection, window: StampedWindow, outcome: Completion[None]
     ) -> None:
         self._stamping -= len(window)
-        if self.connection is not connection or outcome.error is not None:
+        if self.route.connection is not connection or outcome.error is not None:
             self.pump()
-        elif self.stopped:
+        elif self.route.stopped:
             self._give_back(message.lookup_identifier for message in window)
         else:
             self._transmit_stamped(connection, window)
@@ -467,9 +276,9 @@ class OutgoingTransfer:
     def _transmit_stamped(self, connection: PeerConnection, window: StampedWindow) -> None:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
         packets: list[bytes] = []
-        send_together = self._protocol.send_together
-        if send_together is not None and window.together:
-            packets = send_together.stamped(self, connection, window.together)
+        together = self._sending.together
+        if together is not None and window.together:
+            packets = together.stamped(self, connection, window.together)
         alone = (self.stamped_packet(message, connection) for message in window.alone)
         packets += [packet for packet in alone if packet is not None]
         if packets:
@@ -499,10 +308,11 @@ class OutgoingTransfer:
 
     def _remember_peer(self) -> None:
         """Remember the peer, for acknowledgements that come after a restart."""
-        assert self.connection is not None
-        guid = self.connection.session.remote_qm_guid
-        addresses = {self.connection.address, *(hop.address for hop in self.hops)}
-        peer = self.peer.now(guid, addresses, complete=bool(self.hops))
+        connection, hops = self.route.connection, self.route.hops
+        assert connection is not None
+        addresses = {connection.address, *(hop.address for hop in hops)}
+        guid = connection.session.remote_qm_guid
+        peer = self.peer.now(guid, addresses, complete=bool(hops))
         if peer != self.peer:
             self.peer = peer
             if self.sequence is not None:
@@ -513,8 +323,8 @@ class OutgoingTransfer:
         found = list(map(self.in_flight.pop, keys, repeat(self)))
         held = keys if self not in found else [*compress(keys, (each is None for each in found))]
         self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
-        send_together = self._protocol.send_together
-        if send_together is None or not send_together.delivered(self.queue, held):
+        together = self._sending.together
+        if together is None or not together.delivered(self.queue, held):
             for key in held:
                 self._delivered(key, None)
 
@@ -532,8 +342,8 @@ class OutgoingTransfer:
         if sequence is None:
             return
         keys = sequence.order_ack(identifier, number)
-        send_together = self._protocol.send_together
-        if send_together is None or not send_together.arrived_in_order(
+        together = self._sending.together
+        if together is None or not together.arrived_in_order(
             self, keys, self._kept.without_all(keys, sequence.encode())
         ):
             for key in keys:
@@ -585,7 +395,7 @@ class OutgoingTransfer:
         if self.sequence is None:
             return
         if self._stamping:
-            self._timers.call_later(_STAMPS_SOON, self.resend)
+            self._sending.timers.call_later(_STAMPS_SOON, self.resend)
             return
         self._give_back(self.sequence.keys)
         self.wake()
@@ -608,8 +418,9 @@ class OutgoingTransfer:
     # Sequences over restarts
 
     def _new_sequence(self, identifier: TxSequenceID) -> OutgoingSequence:
-        table = self._protocol.settings.resend_timer_table
-        return OutgoingSequence(identifier, self._clock, self._timers, self.resend, table)
+        sending = self._sending
+        table = sending.settings().resend_timer_table
+        return OutgoingSequence(identifier, sending.clock, sending.timers, self.resend, table)
 
     def _restored_sequence(self) -> OutgoingSequence | None:
         data = self._kept.sequence()
@@ -617,16 +428,5 @@ class OutgoingTransfer:
             return None
         sequence = self._new_sequence(TxSequenceID())
         self._arrived = sequence.restore(data, self._kept.numbers())
-        self._protocol.remember_sequence(sequence.identifier, self)
+        self._sequences.remember(sequence.identifier, self)
         return sequence
-
-    # What administrators see
-
-    def _record(self, status: ConnectionStatus, error: int | None = None) -> None:
-        hops = self.hops[self._next_hop : self._next_hop + 1]
-        place = hops[0].address if hops and not self._borrowed else ""
-        self._history.record(status, self.connection, place, error)
-
-    def _set_state(self, state: OutgoingQueueState) -> None:
-        if self.queue.state not in _STOPPED and self.queue.state is not state:
-            self._outgoing.set_state(self.queue, state)

@@ -1,5 +1,6 @@
 """One connection to another queue manager: its session, and who uses it."""
 
+import ipaddress
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ class PeerNetwork(Protocol):
 
 
 class ConnectionUser(Protocol):
-    """An object that sends over a connection."""
+    """An object that waits for a connection, or uses it."""
 
     def connection_changed(self, connection: "PeerConnection", state: SessionState) -> None:
         """The session has another state."""
@@ -65,6 +66,10 @@ class ConnectionUser(Protocol):
 
     def connection_window_moved(self, connection: "PeerConnection") -> None:
         """There is room for more."""
+
+
+class MessageSender(Protocol):
+    """An object whose messages are in flight."""
 
     def acknowledged(self, keys: list[int]) -> None:
         """The peer has these messages."""
@@ -152,19 +157,19 @@ class PeerConnection:
         self._owner.message_received(self, kind, message, recoverable)
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
-        """Tell the users of tokens; a token is None if nobody waits for its message."""
+        """Tell the senders in tokens; a token is None if nobody waits for its message."""
         waiting = cast(list[Token], list(filter(None, tokens)))
         if not waiting:
             return
-        users, keys = zip(*waiting, strict=True)
-        if users.count(users[0]) == len(users):
-            users[0].acknowledged(list(keys))
+        senders, keys = zip(*waiting, strict=True)
+        if senders.count(senders[0]) == len(senders):
+            senders[0].acknowledged(list(keys))
             return
-        by_user: dict[int, tuple[ConnectionUser, list[int]]] = {}
-        for user, key in waiting:
-            by_user.setdefault(id(user), (user, []))[1].append(key)
-        for user, its_keys in by_user.values():
-            user.acknowledged(its_keys)
+        by_sender: dict[int, tuple[MessageSender, list[int]]] = {}
+        for sender, key in waiting:
+            by_sender.setdefault(id(sender), (sender, []))[1].append(key)
+        for sender, its_keys in by_sender.values():
+            sender.acknowledged(its_keys)
 
     def window_moved(self) -> None:
         with self._owner.gathering():
@@ -183,16 +188,31 @@ class PeerConnection:
             user.connection_closed(self, reason)
 
 
-class Token(NamedTuple):
-    """A message that a session has in flight, and the user that has sent it."""
+Connections = dict[PeerConnection, int]
+"""The connections of a queue manager, and since when they are there: milliseconds since 1970."""
 
-    user: ConnectionUser
+
+class Token(NamedTuple):
+    """A message that a session has in flight, and the sender that it is of."""
+
+    sender: MessageSender
     key: int
 
 
-def tokens_of(user: ConnectionUser, keys: Iterable[int]) -> list[Token]:
+def tokens_of(sender: MessageSender, keys: Iterable[int]) -> list[Token]:
     """The tokens of many messages."""
-    return list(map(_new_token, zip(repeat(user), keys)))
+    return list(map(_new_token, zip(repeat(sender), keys)))
 
 
-_new_token: Callable[[tuple[ConnectionUser, int]], Token] = partial(tuple.__new__, Token)
+_new_token: Callable[[tuple[MessageSender, int]], Token] = partial(tuple.__new__, Token)
+
+
+def plain(address: str) -> str:
+    """An address without its scope; an IPv4 address that is mapped into IPv6 becomes IPv4."""
+    text = address.partition("%")[0]
+    try:
+        parsed = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return str(mapped or parsed)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 
 from rpcqm.adm.message import Message
+from rpcqm.binary.connection.peer_connection import PeerConnection, plain
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
+from rpcqm.qm.identity_conflicts import OTHER_CONTENT, IdentityConflicts
 
 MOST_OCTETS = 8 << 20
 """Octets of all remembered messages together; beyond, the oldest are forgotten."""
@@ -103,6 +105,24 @@ class RecentMessages:
         self._unsorted = 0
         for run, address in reversed(newest):
             self._found.update((key, (packet, address)) for key, packet in run.each_entry())
+
+
+class ComparedMessages(RecentMessages):
+    """The same; and it reports what comes as another one than was taken under its name (G493)."""
+
+    def __init__(self, conflicts: IdentityConflicts) -> None:
+        super().__init__()
+        self._conflicts = conflicts
+
+    def compare(
+        self, connection: PeerConnection, message: Message, sequence: bytes, number: Number
+    ) -> None:
+        """Say so if a message that comes again is another one than the one that was taken."""
+        before = self.differs(sequence, number, message.packet)
+        if before is not None:
+            source = message.attributes.identifier.queue_manager_guid
+            places = plain(before), plain(connection.address)
+            self._conflicts.note(source, *places, OTHER_CONTENT)
 
 
 def content_of(packet: bytes) -> bytes:

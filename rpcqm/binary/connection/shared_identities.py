@@ -7,15 +7,13 @@ is heard from after the younger one has begun.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.connection.session_reuse import claims, plain
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock
+from rpcqm.binary.connection.peer_connection import Connections, PeerConnection, plain
+from rpcqm.binary.connection.session_reuse import claims
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.qm.identity_conflicts import BOTH_ALIVE, IdentityConflicts
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 ONE_START = 10_000
 """Milliseconds by which the start of one system may seem to differ, as connections take time."""
@@ -29,20 +27,26 @@ _WRAP = 1 << 32
 class SharedIdentities:
     """Looks at each session that opens."""
 
-    def __init__(self, protocol: "BinaryProtocol", conflicts: IdentityConflicts) -> None:
-        self._protocol = protocol
-        self._conflicts = conflicts
+    def __init__(
+        self,
+        clock: Clock,
+        queue_manager: QueueManager,
+        connections: Connections,
+        conflicts: IdentityConflicts,
+    ) -> None:
+        self._clock, self._queue_manager = clock, queue_manager
+        self._connections, self._conflicts = connections, conflicts
 
     def opened(self, connection: PeerConnection) -> None:
         """A session is open: note whom of the others its peer cannot be."""
         session = connection.session
-        if session.remote_qm_guid == self._protocol.queue_manager.identifier:
+        if session.remote_qm_guid == self._queue_manager.identifier:
             if not self._is_own(connection):
                 self._note(connection, HERE)
             return
         if not _tells_start(connection):
             return
-        for other in self._protocol.connections:
+        for other in self._connections:
             if claims(other, session.remote_qm_guid) and self._is_another(other, connection):
                 other.heard = partial(self._heard, other, connection)
 
@@ -51,7 +55,7 @@ class SharedIdentities:
         stamp = connection.session.request_stamp
         return any(
             other.initiator is not connection.initiator and other.session.request_stamp == stamp
-            for other in self._protocol.connections
+            for other in self._connections
         )
 
     def _is_another(self, other: PeerConnection, connection: PeerConnection) -> bool:
@@ -59,7 +63,7 @@ class SharedIdentities:
         if not _tells_start(other) or plain(other.address) == plain(connection.address):
             return False
         apart = (other.session.peer_started - connection.session.peer_started) % _WRAP
-        lasted = self._protocol.clock.now() - self._protocol.connections[other]
+        lasted = self._clock.now() - self._connections[other]
         return min(apart, _WRAP - apart) > ONE_START + max(lasted, 0) // DRIFT
 
     def _heard(self, connection: PeerConnection, younger: PeerConnection) -> None:

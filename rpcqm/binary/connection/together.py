@@ -10,7 +10,7 @@ from typing import Protocol
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.binary.connection.peer_connection import ConnectionUser, PeerConnection
+from rpcqm.binary.connection.peer_connection import MessageSender, PeerConnection
 from rpcqm.binary.sequence import Stamp
 from rpcqm.binary.session_host import TakeTogether
 from rpcqm.codec.names.format_name import FormatName
@@ -50,7 +50,7 @@ class StampedWindow:
         yield from self.alone
 
 
-class SendingQueue(ConnectionUser, Protocol):
+class SendingQueue(MessageSender, Protocol):
     """An outgoing queue whose messages are being sent."""
 
     queue: OutgoingQueue

@@ -28,6 +28,7 @@ from rpcqm.fast.doors.session_arrival import Batch, Place
 from rpcqm.fast.doors.session_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.fast.turn import Turn
+from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.protocol_records import apply_changes
 from rpcqm.store.transaction import StoreTransaction
 
@@ -42,13 +43,15 @@ _log = get_logger("binary")
 class ArrivalBatches:
     """Takes what it recognises of the reads of all connections."""
 
-    def __init__(self, protocol: BinaryProtocol, turn: Turn, runs: ArrivalRuns) -> None:
+    def __init__(
+        self, engine: QueueManagerEngine, protocol: BinaryProtocol, turn: Turn, runs: ArrivalRuns
+    ) -> None:
         self._protocol, self._turn, self._runs = protocol, turn, runs
-        self._arrived = ArrivedTogether(protocol)
-        self._store, self._clock = protocol.store, protocol.clock
+        self._arrived = ArrivedTogether(engine, protocol)
+        self._store, self._clock = engine.store, engine.clock
         self._history = protocol.history
         self.shapes = KnownShapes(is_usual_arrival)
-        self.shadow = None if turn.shadow is None else ArrivalShadow(protocol, turn.shadow)
+        self.shadow = None if turn.shadow is None else ArrivalShadow(engine, protocol, turn.shadow)
         self.taken = 0
         """Messages that were taken together with others."""
 
@@ -302,11 +305,11 @@ class Arriving:
 class ArrivedTogether:
     """What `Receiver` does with each message that arrives, done for many at once."""
 
-    def __init__(self, protocol: BinaryProtocol) -> None:
-        self._receiver, self._arrivals = protocol.receiver, protocol.arrivals
-        self._security, self._protection = protocol.security, protocol.protection
-        self._acknowledgements = protocol.acknowledgements
-        self._message_trace = protocol.message_trace
+    def __init__(self, engine: QueueManagerEngine, protocol: BinaryProtocol) -> None:
+        self._receiver, self._arrivals = protocol.receiver, engine.arrivals
+        self._security, self._protection = protocol.security, engine.protection
+        self._acknowledgements = engine.acknowledgements
+        self._message_trace = engine.message_trace
 
     def usual_destination(self, message: Message) -> Queue | None:
         """The queue that takes a message and others like it, with nothing to be noted.

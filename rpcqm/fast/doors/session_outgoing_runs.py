@@ -25,6 +25,7 @@ from rpcqm.fast.doors.session_outgoing import Leaving
 from rpcqm.fast.doors.session_shapes import KnownShapes, Shape
 from rpcqm.fast.doors.session_stamped import LeavingStamped, Recognised
 from rpcqm.fast.turn import Turn
+from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import is_stamped_here
 
@@ -38,13 +39,13 @@ _log = get_logger("binary")
 class OutgoingRuns:
     """Finds what can be sent together; `SendsTogether` of the binary protocol."""
 
-    def __init__(self, protocol: BinaryProtocol, turn: Turn) -> None:
-        self._protocol, self._turn = protocol, turn
-        self._clock, self._transfer = protocol.clock, protocol.sending
-        self._queue_manager = protocol.queue_manager
+    def __init__(self, engine: QueueManagerEngine, protocol: BinaryProtocol, turn: Turn) -> None:
+        self._engine, self._protocol, self._turn = engine, protocol, turn
+        self._clock, self._transfer = engine.clock, engine.transfer
+        self._queue_manager = engine.queue_manager
         self.shapes = KnownShapes(lambda message: not is_traced(message.packet))
         self._similar = b""
-        self.shadow = None if turn.shadow is None else OutgoingShadow(protocol, turn.shadow)
+        self.shadow = None if turn.shadow is None else OutgoingShadow(engine, protocol, turn.shadow)
         self.sent = 0
         """Messages that were sent together with others."""
 
@@ -76,7 +77,7 @@ class OutgoingRuns:
                 return False
             sending.in_flight.update(dict.fromkeys(keys))
             connection.session.send_many(run.packets, tokens_of(sending, keys))
-            trace = self._protocol.message_trace
+            trace = self._engine.message_trace
             trace.sent_together(queue, keys, run.identifiers, run.packets, connection.address)
         self.count_sent(len(run))
         return True
@@ -84,7 +85,7 @@ class OutgoingRuns:
     def count_sent(self, count: int) -> None:
         """So many messages have been sent together with others."""
         self.sent += count
-        self._protocol.store.metrics.count("templates.left", count)
+        self._engine.store.metrics.count("templates.left", count)
 
     def _lock_to_be_stamped(
         self, sending: SendingQueue, window: StampedWindow, run: Leaving
@@ -107,7 +108,7 @@ class OutgoingRuns:
         self, sending: SendingQueue, connection: PeerConnection, locked: Sequence[Locked]
     ) -> list[bytes]:
         """The packets of what was locked together, now that the stamps are durable."""
-        return LeavingStamped(self, self._protocol, sending, connection).packets(locked)
+        return LeavingStamped(self, self._engine, sending, connection).packets(locked)
 
     def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> Leaving:
         """The next messages that leave unchanged but for a stamp, with nothing to be noted."""
@@ -140,7 +141,7 @@ class OutgoingRuns:
     def leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
         """Whether messages of a shape leave as they are kept, as one of them is told."""
         try:
-            return self._protocol.outgoing_packet(name, Message(packet)) is packet
+            return self._protocol.security.outgoing_packet(name, Message(packet)) is packet
         except Exception as error:  # the careful path says it to each of them
             _log.debug("not sent together", queue=str(name), error=str(error))
             return False
@@ -178,7 +179,7 @@ class OutgoingRuns:
                 return False
         for key in keys:
             sending.in_flight.pop(key, None)
-        self._protocol.message_trace.acknowledged_together(queue, keys, "in order")
+        self._engine.message_trace.acknowledged_together(queue, keys, "in order")
         return True
 
 

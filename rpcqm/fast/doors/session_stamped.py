@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.binary.connection.together import Locked, SendingQueue
 from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.fast.doors.session_shapes import Shape
+from rpcqm.qm.engine import QueueManagerEngine
 
 _FLAGS_SIZE = 4
 """What a TransactionHeader begins with, before the stamp."""
@@ -58,13 +58,13 @@ class LeavingStamped:
     def __init__(
         self,
         runs: Runs,
-        protocol: BinaryProtocol,
+        engine: QueueManagerEngine,
         sending: SendingQueue,
         connection: PeerConnection,
     ) -> None:
-        self._runs, self._protocol = runs, protocol
+        self._runs, self._engine = runs, engine
         self._sending, self._connection = sending, connection
-        self._now = protocol.clock.now() // 1000
+        self._now = engine.clock.now() // 1000
         self._asked: dict[Shape, bool] = {}
         self._told: list[Recognised] = []
 
@@ -81,7 +81,7 @@ class LeavingStamped:
             return None
         if self._is_as_it_was(message):
             return self._recognised(message, stamp)
-        found = self._protocol.positions.message_at(self._sending.queue, message.lookup_identifier)
+        found = self._engine.positions.message_at(self._sending.queue, message.lookup_identifier)
         return self._sending.stamped_packet(found, self._connection)
 
     def _is_as_it_was(self, message: Recognised) -> bool:
@@ -106,6 +106,6 @@ class LeavingStamped:
         """Note that what was recognised goes out."""
         if self._told:
             keys, identifiers, packets, *_ = zip(*self._told, strict=True)
-            trace, address = self._protocol.message_trace, self._connection.address
+            trace, address = self._engine.message_trace, self._connection.address
             trace.sent_together(self._sending.queue, keys, identifiers, packets, address)
             self._runs.count_sent(len(keys))

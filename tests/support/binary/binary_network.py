@@ -30,7 +30,8 @@ from rpcqm.base.identity import Identity
 from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
-from rpcqm.binary.connection.protocol import BinaryProtocol, Peers
+from rpcqm.binary.connection.places import Peers
+from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.binary.framing import PacketBuffer
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.names.format_name import FormatName, parse_format_names

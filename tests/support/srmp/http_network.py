@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.base.completion import Completion
 from rpcqm.base.resolver import OPERATOR, Senders
-from rpcqm.binary.connection.protocol import Peers
+from rpcqm.binary.connection.places import Peers
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol

@@ -60,7 +60,7 @@ def test_nothing_more_is_read_while_too_much_is_not_on_the_disk(
     monkeypatch.setattr(Receiver, "_take", take)
     paused: list[bool] = []
     connection = SimpleNamespace(pending=0, address="192.0.2.1", pause=paused.append)
-    receiver = Receiver(pair.bob.protocol)
+    receiver = pair.bob.protocol.receiver
     attributes = PacketMessage(build_user_message(MessageAttributes(body=b"x")))
 
     def receive() -> None:

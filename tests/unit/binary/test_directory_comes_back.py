@@ -44,7 +44,7 @@ def test_a_directory_that_comes_back_is_what_counts_at_once(gate: Node) -> None:
     source = Source(contents)
     gate.engine.settings.directory = source
     gate.engine.directory.use(source)
-    routing = gate.protocol.routing
+    routing = gate.protocol.places.routing
     assert routing is not None
     routing.initialize_routing_table()
     assert routing.routing_table == {}

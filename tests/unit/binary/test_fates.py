@@ -159,7 +159,7 @@ def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exc
     carol = pair.simulation.node("carol")
     carol.create()
     identifier = pair.bob.engine.queue_manager.identifier
-    pair.alice.protocol.peers[str(identifier)] = [NextHop(pair.bob.address)]
+    pair.alice.protocol.places.peers[str(identifier)] = [NextHop(pair.bob.address)]
     private = f"PRIVATE={identifier}\\{pair.orders.private_queue_number:08x}"
     opening, messages = pair.alice.engine.opening, pair.alice.engine.messages
     descriptor = opening.open_queue(
@@ -179,7 +179,7 @@ def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exc
 def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(
     pair: Exchanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send = pair.alice.protocol.outgoing_packet
+    send = pair.alice.protocol.security.outgoing_packet
     failures = [ValueError("once"), ValueError("twice")]
 
     def fail_twice(name, message):  # type: ignore[no-untyped-def]
@@ -187,7 +187,7 @@ def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(
             raise failures.pop()
         return send(name, message)
 
-    monkeypatch.setattr(pair.alice.protocol, "outgoing_packet", fail_twice)
+    monkeypatch.setattr(pair.alice.protocol.security, "outgoing_packet", fail_twice)
     pair.alice.send(ORDERS, b"content")
     for _ in range(20):
         try:

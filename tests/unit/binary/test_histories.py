@@ -164,7 +164,7 @@ def test_a_queue_that_uses_somebody_else_s_session_shows_where_it_leads(pair: Ex
     pair.alice.create("back")
     identifier = pair.alice.engine.queue_manager.identifier
     number = pair.alice.find("back").private_queue_number
-    pair.bob.protocol.peers[str(identifier)] = [NextHop(pair.alice.address)]
+    pair.bob.protocol.places.peers[str(identifier)] = [NextHop(pair.alice.address)]
     pair.alice.send(ORDERS, b"there")
     pair.settle(1)
     name = f"PRIVATE={identifier}\\{number:08x}"

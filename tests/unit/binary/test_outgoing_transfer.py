@@ -63,7 +63,11 @@ def test_a_peer_that_is_down_is_tried_every_five_seconds(pair: Exchanging) -> No
 @pytest.mark.conformance("MQQB-element-NextHop", "MQQB-rule-3.1.5.2.1")
 def test_addresses_are_tried_one_by_one(pair: Exchanging) -> None:
     bob = pair.bob.address
-    pair.alice.protocol.peers["bob"] = [NextHop("192.0.2.99"), NextHop("192.0.2.98"), NextHop(bob)]
+    pair.alice.protocol.places.peers["bob"] = [
+        NextHop("192.0.2.99"),
+        NextHop("192.0.2.98"),
+        NextHop(bob),
+    ]
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(100)
     assert statuses(pair)[:2] == [ConnectionStatus.SOCKET_CONNECT_FAILURE] * 2
@@ -252,7 +256,7 @@ def test_a_ping_comes_before_the_connection_but_not_before_a_retry(pair: Exchang
         asked.append(address)
         return completed(False)
 
-    pair.alice.protocol.ping = ping
+    pair.alice.protocol.connecting.ping = ping
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(1_000)
     assert asked == [pair.bob.address]
@@ -265,7 +269,7 @@ def test_a_ping_comes_before_the_connection_but_not_before_a_retry(pair: Exchang
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.2")
 def test_a_session_that_was_pinged_for_says_so(pair: Exchanging) -> None:
-    pair.alice.protocol.ping = lambda address: completed(True)
+    pair.alice.protocol.connecting.ping = lambda address: completed(True)
     travelled: list[bytes] = []
     pair.simulation.record = travelled
     pair.alice.send(ORDERS, b"content")

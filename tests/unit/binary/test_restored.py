@@ -37,7 +37,7 @@ def send(pair: Exchanging, *bodies: bytes, to: str = STREAM, **more: object) -> 
 
 def sequence(node: Node, to: str = STREAM) -> TxSequenceID:
     """The sequence that an outgoing queue sends in."""
-    found = node.protocol.transfer(node.outgoing(to)).sequence
+    found = node.protocol.transfers.of(node.outgoing(to)).sequence
     assert found is not None
     return found.identifier
 
@@ -86,7 +86,7 @@ def test_messages_that_were_in_flight_are_renumbered_in_order(pair: Exchanging) 
     send(pair, b"back")
     info = OutgoingTransferInfo(pair.alice.outgoing(STREAM))
     pair.simulation.until(lambda: len(pair.bob.bodies("stream")) == 8)
-    found = pair.alice.protocol.transfer(pair.alice.outgoing(STREAM)).sequence
+    found = pair.alice.protocol.transfers.of(pair.alice.outgoing(STREAM)).sequence
     assert found is not None
     found.show(info)
     assert (info.eod_first_non_ack.seq_no, info.eod_last_non_ack.seq_no) == (1, 4)
@@ -342,7 +342,7 @@ def test_a_restored_receiver_takes_what_has_not_been_acknowledged(
     with pair.alice.protocol.gathering():
         send(pair, b"one", b"two", b"three")
     pair.simulation.until(lambda: len(pair.bob.bodies("stream")) == 3 + known)
-    transfer = pair.alice.protocol.transfer(pair.alice.outgoing(STREAM))
+    transfer = pair.alice.protocol.transfers.of(pair.alice.outgoing(STREAM))
     assert transfer.sequence is not None
     transfer.order_ack(transfer.sequence.identifier, 1)
     pair.bob.restore(backup)

@@ -249,7 +249,7 @@ def test_what_has_expired_when_its_turn_comes_does_not_leave(
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")
 def test_pausing_a_queue_pauses_the_session_that_it_has_borrowed(pair: Exchanging) -> None:
     alice = pair.alice.engine.queue_manager.identifier
-    pair.bob.protocol.peers[str(alice)] = [NextHop(pair.alice.address)]
+    pair.bob.protocol.places.peers[str(alice)] = [NextHop(pair.alice.address)]
     inbox = pair.alice.create("inbox")
     pair.alice.send(ORDERS, b"first")
     pair.settle(1)

@@ -108,8 +108,8 @@ class Half:
             kept[queue.destination_format_name] = [
                 (key, index.position(key), index.state(key)) for key in list(index.keys())
             ]
-            transfer = self.alice.protocol.transfer(queue)
-            session = transfer.connection and transfer.connection.session
+            transfer = self.alice.protocol.transfers.of(queue)
+            session = transfer.route.connection and transfer.route.connection.session
             kept[f"session of {queue}"] = session and (
                 session.message_sent_count,
                 session.recoverable_message_sent_count,
@@ -248,7 +248,7 @@ def test_what_is_not_acknowledged_keeps_its_stamp(twins: Twins) -> None:
 def while_stamps_are_written(twins: Twins, what: Callable[[Half], None], **how: Any) -> None:
     """Send six messages, and do something when they are to leave as soon as that is done."""
     for half in twins.halves:
-        transfer = half.alice.protocol.transfer(half._queues()[0])
+        transfer = half.alice.protocol.transfers.of(half._queues()[0])
         half.peer.messages.clear()
         for number in range(6):
             half.alice.send_later(STREAM, b"%d" % number, True, **how)

@@ -28,8 +28,8 @@ def watched(node: Node) -> tuple[Differences, Shadow]:
     """Compare what a queue manager does from now on, whatever the environment says."""
     differences: Differences = []
     shadow = Shadow(node.store, node.simulation.clock, differences.append)
-    node.speed.batches.shadow = ArrivalShadow(node.protocol, shadow)
-    node.speed.outgoing_runs.shadow = OutgoingShadow(node.protocol, shadow)
+    node.speed.batches.shadow = ArrivalShadow(node.engine, node.protocol, shadow)
+    node.speed.outgoing_runs.shadow = OutgoingShadow(node.engine, node.protocol, shadow)
     return differences, shadow
 
 
@@ -247,7 +247,9 @@ def test_both_happen_at_one_time(outgoing: Leaving, monkeypatch: pytest.MonkeyPa
     clock, node = HeldClock(Ticking()), outgoing.half.alice
     shadow = Shadow(node.store, clock, outgoing.differences.append)
     monkeypatch.setattr(node.engine.message_trace, "_clock", clock)
-    monkeypatch.setattr(node.speed.outgoing_runs, "shadow", OutgoingShadow(node.protocol, shadow))
+    monkeypatch.setattr(
+        node.speed.outgoing_runs, "shadow", OutgoingShadow(node.engine, node.protocol, shadow)
+    )
     outgoing.leave()
     assert shadow.compared > 20
     assert outgoing.differences == []

@@ -336,12 +336,13 @@ class QueueEvents:
 
     def _change(self, queue: Queue, changes: Mapping[str, object]) -> Completion[None]:
         before = {name: getattr(queue, name) for name in (*changes, "modify_time")}
+        self._store.carry_out_first()  # what was put off sees the old ones
+        for name, value in changes.items():
+            setattr(queue, name, value)
+        queue.modify_time = self._clock.now() // 1000
         try:
+            self._directory.publish_changes(queue, list(before))
             with self._store.transaction("set properties") as change:
-                for name, value in changes.items():  # what was put off has seen the old ones
-                    setattr(queue, name, value)
-                queue.modify_time = self._clock.now() // 1000
-                self._directory.publish_changes(queue, list(before))
                 self._put(change, queue)
                 return change.committed
         except BaseException:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from http.client import HTTPConnection
 from itertools import count
 from typing import Any, Self
 from uuid import UUID
@@ -54,7 +55,7 @@ _numbers = count(1)
 def queue_manager() -> Iterator[PrivateQueueManager]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(templates.VARIABLE, raising=False)  # it would win over the file
-        with private_queue_manager(configuration=ON) as made:
+        with private_queue_manager(("--console-port", "0"), ON) as made:
             made.run("user", "add", "alice", "--password-stdin", input=PASSWORD + "\n")
             yield made
 
@@ -113,6 +114,22 @@ def test_sends_by_each_door_in_each_syntax_are_recognised(
     before = sent(queue_manager)
     with BlockingClient(target) as client, client.open_sender(format_name(name)) as sender:
         told = send(sender)
+    assert sent(queue_manager) - before >= MANY - LEARNED
+    assert bodies(queue_manager, name) == told
+
+
+def test_sends_of_programs_are_recognised(queue_manager: PrivateQueueManager, name: str) -> None:
+    words = ("token", "create", name, "--account", "alice")
+    token = queue_manager.run(*words).stdout.strip()
+    before, told = sent(queue_manager), []
+    connection = HTTPConnection(*queue_manager.endpoint("console"))
+    for number in range(MANY):
+        told.append(b"%d" % number)
+        headers = {"Authorization": f"Bearer {token}"}
+        connection.request("POST", f"/api/v1/queues/{name}/messages", told[-1], headers)
+        answer = connection.getresponse()
+        assert (answer.status, bool(answer.read())) == (201, True)
+    connection.close()
     assert sent(queue_manager) - before >= MANY - LEARNED
     assert bodies(queue_manager, name) == told
 

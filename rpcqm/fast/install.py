@@ -23,6 +23,7 @@ from rpcqm.rpc.interface_registry import InterfacePolicy
 if TYPE_CHECKING:
     from rpcqm.api.application import Api
     from rpcqm.fast.doors.api import RepeatedApi
+    from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 
 class Installation:
@@ -44,6 +45,16 @@ class Installation:
         self.outgoing_runs = OutgoingRuns(self.engine, protocol, self.turn)
         protocol.take_together = self.batches.of
         protocol.sending.together = self.outgoing_runs
+
+    def install_srmp(self, protocol: "SrmpProtocol") -> None:
+        """Read, build and write messages over HTTP like ones before."""
+        # Only now, because without a port nothing of it is loaded.
+        from rpcqm.fast.doors.srmp import RepeatedPosts, RepeatedWriter
+
+        posts = RepeatedPosts(protocol, self.turn)
+        protocol.receiver.read_envelope = posts.read
+        protocol.receiver.packet_of = posts.build_packet
+        protocol.writer = lambda: RepeatedWriter(protocol, self.turn).write
 
     def switch(self, on: bool) -> None:
         """Let requests that are like ones before be carried out in fewer steps, or none."""

@@ -316,6 +316,8 @@ class QueueManagerService:
         self._srmp = open_door(
             engine, self._clock, configuration, self._admission, self._metrics, self._resolver
         )
+        if self._speed is not None:
+            self._speed.install_srmp(self._srmp.protocol)
 
     def _make_dcom_door(
         self, server: RpcServer, engine: QueueManagerEngine, remote: RemoteQueues

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.packet.template import PacketTemplate
 from rpcqm.srmp.xml import SOAP, written
 
 MSMQ_PREFIX = "MSMQ:"
@@ -173,21 +172,13 @@ class Envelope:
     more_body: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class EnvelopeForm:
-    """What envelopes have in common that differ in their identifier and their times only."""
-
-    packet: PacketTemplate | None = None
-    """What the packets of their messages are like, once one has been built."""
-
-
 @dataclass(slots=True)
 class SrmpRequest:
     """A request with its parts ([MC-MQSRM] 2.1.1): its envelope, and what is attached.
 
     `body` and `extension` are None if nothing of the kind is attached. `compound` is the request as
     CompoundMessage keeps it, from `POST` on, and `body_offset` where in it the body is.
-    `envelope_text` is the envelope as it was written, `form` what is known of others like it.
+    `envelope_text` is the envelope as it was written. `form` belongs to the reader of envelopes.
     """
 
     target: str
@@ -197,7 +188,7 @@ class SrmpRequest:
     extension: bytes | None = None
     compound: bytes = b""
     body_offset: int = 0
-    form: EnvelopeForm | None = field(default=None, compare=False)
+    form: object = field(default=None, compare=False)
 
     @property
     def header_text(self) -> str:

@@ -16,7 +16,6 @@ from rpcqm.codec.packet.enums import (
     SenderIdentifierType,
 )
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.codec.packet.template import HttpContent, PacketTemplate
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier, TxSequenceID
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.srmp.dates import NEVER
@@ -44,7 +43,7 @@ def attributes_of(request: SrmpRequest, arrived: int, destination: FormatName) -
     envelope = request.envelope
     _check_size(request)
     msmq = envelope.msmq or Msmq()
-    sent = arrived if envelope.sent_at is None else envelope.sent_at
+    sent, to_reach_queue, to_be_received = times_of(envelope, arrived)
     attributes = MessageAttributes(
         destination_queue_format_name=destination,
         identifier=packet_identifier(envelope),
@@ -54,8 +53,8 @@ def attributes_of(request: SrmpRequest, arrived: int, destination: FormatName) -
         message_class=msmq.message_class,
         delivery_guarantee=_delivery_guarantee(envelope),
         sent_time=sent,
-        time_to_reach_queue=_seconds_until(_time_to_reach_queue(envelope), sent),
-        time_to_be_received=_seconds_until(_time_to_be_received(envelope), sent),
+        time_to_reach_queue=to_reach_queue,
+        time_to_be_received=to_be_received,
         response_queue_format_name=_writable(name_of(envelope.via)),
         hash_algorithm=msmq.hash_algorithm,
         sender_identifier_type=SenderIdentifierType.NONE,
@@ -78,28 +77,6 @@ def _check_size(request: SrmpRequest) -> None:
     size = len(request.body or b"") + len(request.extension or b"")
     if size > LARGEST_BODY_BY_HTTP:
         raise DecodeError(f"a message of {size} bytes")
-
-
-def packet_like(template: PacketTemplate, request: SrmpRequest, arrived: int) -> bytes | None:
-    """What `attributes_of` and `build_user_message` make of a request of the template's form.
-
-    The request has a body and nothing else attached. None where the names of its packet may be
-    others, because it is from another queue manager.
-    """
-    envelope = request.envelope
-    identifier = packet_identifier(envelope)
-    if identifier.queue_manager_guid.bytes_le != template.source:
-        return None
-    sent = arrived if envelope.sent_at is None else envelope.sent_at
-    return template.filled(
-        identifier.ordinal,
-        sent,
-        _seconds_until(_time_to_reach_queue(envelope), sent),
-        _seconds_until(_time_to_be_received(envelope), sent),
-        HttpContent(
-            request.envelope_text, request.compound, len(request.body or b""), request.body_offset
-        ),
-    )
 
 
 def destination_of(to: str) -> FormatName:
@@ -166,6 +143,19 @@ def _delivery_guarantee(envelope: Envelope) -> DeliveryGuarantee:
     """A message of a stream survives restarts without <durable/> as well (G212)."""
     durable = envelope.services.durable or envelope.stream is not None
     return DeliveryGuarantee.RECOVERABLE if durable else DeliveryGuarantee.EXPRESS
+
+
+def times_of(envelope: Envelope, arrived: int) -> tuple[int, int, int]:
+    """When a message was sent, and how long it has from then on to reach its queue, to be received.
+
+    All are seconds; `arrived` counts where the envelope does not say when it was sent.
+    """
+    sent = arrived if envelope.sent_at is None else envelope.sent_at
+    return (
+        sent,
+        _seconds_until(_time_to_reach_queue(envelope), sent),
+        _seconds_until(_time_to_be_received(envelope), sent),
+    )
 
 
 def _time_to_reach_queue(envelope: Envelope) -> int:

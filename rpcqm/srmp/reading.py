@@ -22,7 +22,6 @@ from rpcqm.srmp.elements import (
     CommitmentReceiptRequest,
     DeliveryReceipt,
     Envelope,
-    EnvelopeForm,
     Eod,
     MessageId,
     Msmq,
@@ -69,11 +68,11 @@ _HEADER, _BODY = _USUAL = [f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"]
 
 
 class ReadEnvelope(NamedTuple):
-    """The text of an envelope, what it says, and its form where that is known."""
+    """The text of an envelope, what it says, and what its reader needs for the request besides."""
 
     text: str
     envelope: Envelope
-    form: EnvelopeForm | None = None
+    form: object = None
 
 
 def parse_envelope(octets: bytes) -> ReadEnvelope:

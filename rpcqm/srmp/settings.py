@@ -13,10 +13,7 @@ class Redirection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SrmpSettings:
-    """Times are milliseconds. Ports are those that are listened to, -1 for none.
-
-    Without `envelope_templates` every envelope is parsed.
-    """
+    """Times are milliseconds. Ports are those that are listened to, -1 for none."""
 
     http_port: int = -1
     https_port: int = -1
@@ -32,12 +29,6 @@ class SrmpSettings:
     forgotten.
     """
     history_cleanup: int = 1_800_000
-    envelope_templates: int = 256
-    """Forms of envelopes that are known again without parsing them.
-
-    Bound `srmp.envelope_templates` [forms]: that which was used longest ago is forgotten, and such
-    envelopes are parsed again.
-    """
     transparent_store_and_forward: bool = False
     default_stream_receipt_url: str = ""
     inbound: tuple[Redirection, ...] = ()

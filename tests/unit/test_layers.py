@@ -38,8 +38,6 @@ ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client"}
 STILL_FAST = {
     "binary/connection/arrival_shadow.py",
     "qm/engine.py",
-    "srmp/connection/protocol.py",
-    "srmp/connection/receiving.py",
 }
 """Careful files that import `fast` still; each goes from here with its seam, and none is added."""
 ASSEMBLY = {"service", "config", "accounts", "cli", "__main__"}

@@ -12,13 +12,15 @@ careful reading must then tell what the template tells; where it does not, there
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.fast.formats.srmp_packet import PacketTemplate
+from rpcqm.fast.learned import Learned
 from rpcqm.srmp.dates import parse_date
-from rpcqm.srmp.elements import Envelope, EnvelopeForm, Msmq, Stream
+from rpcqm.srmp.elements import Envelope, Msmq, Stream
 from rpcqm.srmp.reading import (
     ReadEnvelope,
     correlation,
@@ -139,6 +141,14 @@ def _copy(value: Any) -> Any:
     return type(value)(*_VALUES[type(value)](value))
 
 
+@dataclass(slots=True, eq=False)
+class EnvelopeForm:
+    """What envelopes have in common that differ in their identifier and their times only."""
+
+    packet: PacketTemplate | None = None
+    """What the packets of their messages are like, once one has been built."""
+
+
 class _Template:
     """An envelope and the values that it had: others differ from it."""
 
@@ -171,14 +181,13 @@ class _Template:
 class EnvelopeTemplates:
     """Reads envelopes as `parse_envelope` does, most of them without parsing them.
 
-    At most `size` templates are kept, those that were used last; none for a size of 0. Envelopes
-    of one template share the parts that are equal, so that nobody may change them.
+    At most `size` templates are kept, those that were used last. Envelopes of one template share
+    the parts that are equal, so that nobody may change them.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._templates: OrderedDict[Constants, _Template | None] = OrderedDict()
-        """None where a template would tell something else than the careful reading."""
+        self._templates: Learned[Constants, _Template] = Learned(size)
         self._seen: OrderedDict[int, None] = OrderedDict()
         """Hashes of what has come once."""
 
@@ -187,15 +196,14 @@ class EnvelopeTemplates:
 
     def read(self, octets: bytes) -> ReadEnvelope:
         """What an envelope says; raises DecodeError."""
-        if not self._size or len(octets) > LONGEST:
+        if len(octets) > LONGEST:
             return parse_envelope(octets)
         constants, values = _cut(octets)
-        template = self._templates.get(constants)
+        template = self._templates.find(constants)
         if template is None:
             read = parse_envelope(octets)
             self._note(constants, values, read.envelope)
             return read
-        self._templates.move_to_end(constants)
         try:
             return template.filled(octets.decode("utf-8"), values)
         except (DecodeError, UnicodeDecodeError):
@@ -209,15 +217,11 @@ class EnvelopeTemplates:
         printed = hash(constants)
         if printed not in self._seen:
             self._seen[printed] = None
-            self._bound(self._seen)
+            if len(self._seen) > self._size:
+                self._seen.popitem(last=False)
             return
         del self._seen[printed]
-        self._templates[constants] = _learned(constants, values, envelope)
-        self._bound(self._templates)
-
-    def _bound(self, kept: "OrderedDict[Any, Any]") -> None:
-        if len(kept) > self._size:
-            kept.popitem(last=False)
+        self._templates.keep(constants, _learned(constants, values, envelope))
 
 
 def _learned(constants: Constants, values: list[bytes], envelope: Envelope) -> _Template | None:

@@ -9,14 +9,13 @@ cost little; it is kept if it writes that message as the careful path does.
 """
 
 import base64
-from collections.abc import Callable
 from typing import NamedTuple
 
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
-from rpcqm.codec.packet.shape import Shape, Varying
 from rpcqm.codec.packet.user import QueueFormatType
+from rpcqm.fast.formats.packet_shape import Shape, Varying
 from rpcqm.srmp.dates import format_date
 from rpcqm.srmp.elements import MSMQ_PREFIX, MessageId, Stream, StreamId
 from rpcqm.srmp.outgoing import UrlOf, envelope_of, is_relayed, is_signed, time_after
@@ -58,28 +57,18 @@ class WritingTemplate:
 
 
 class WritingTemplates:
-    """Writes the envelopes of one queue, most of them without looking at every field.
+    """Writes the envelopes of one queue, most of them without looking at every field."""
 
-    `is_on` says whether it may.
-    """
-
-    def __init__(self, url_of: UrlOf, is_on: Callable[[], bool]) -> None:
-        self._url_of, self._is_on = url_of, is_on
+    def __init__(self, url_of: UrlOf) -> None:
+        self._url_of = url_of
         self._kept: list[WritingTemplate] = []
         self._missed: list[Shape] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def forget(self) -> None:
-        """Keep nothing: the queue is idle."""
-        self._kept.clear()
-        self._missed.clear()
-
     def written(self, packet: bytes, stream: Stream | None) -> Attached | None:
         """A message as it is sent; None where the careful path has to write it."""
-        if not self._is_on():
-            return None
         for number, template in enumerate(self._kept):
             if template.shape.fits(packet):
                 if number:
@@ -89,7 +78,7 @@ class WritingTemplates:
 
     def note(self, message: PacketMessage, packet: bytes) -> None:
         """Learn from what the careful path has written; raises DecodeError."""
-        if not self._is_on() or not is_usual(message):
+        if not is_usual(message):
             return
         shape = Shape.of(message)
         if shape is None:

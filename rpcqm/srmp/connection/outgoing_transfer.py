@@ -5,7 +5,7 @@ wait that are in no stream. A message of a stream has a number that is durable b
 stays until its receipt.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,8 @@ from rpcqm.qm.sessions import OPEN, OPENING, SessionView
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.srmp.connection.queue_stream import QueueStream
-from rpcqm.srmp.elements import StreamId
-from rpcqm.srmp.multipart import Headers, write_request
+from rpcqm.srmp.elements import Stream, StreamId
+from rpcqm.srmp.multipart import Headers
 from rpcqm.srmp.outgoing import is_relayed
 from rpcqm.srmp.redirection import find_redirection, matches_any
 from rpcqm.srmp.urls import request_url, to_uri
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 _log = get_logger("srmp")
+
+Write = Callable[[Message, FormatName, Stream | None], tuple[Headers, bytes]]
+"""Gives the headers and the content by which a message travels; raises DecodeError, MQError."""
 
 _STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 _OK = 200
@@ -80,7 +83,7 @@ class OutgoingTransfer:
         self._answered_at = 0
         self._since = self._taken = 0
         self._address = ""
-        self._templates = protocol.templates()
+        self._write = protocol.writer()
         self.stream = QueueStream(protocol, queue, self.resend)
 
     @property
@@ -209,12 +212,7 @@ class OutgoingTransfer:
     def _request(self, message: Message) -> tuple[Headers, bytes]:
         """[MC-MQSRM] 3.1.7.2.4; raises DecodeError, MQError."""
         stream = self.stream.element(message.lookup_identifier, self.uri)
-        written = self._templates.written(message.packet, stream)
-        if written is not None:
-            return write_request(*written, self._queue_manager.identifier)
-        request = self._protocol.request_of(message.attributes, self.name, stream)
-        self._templates.note(message.attributes, message.packet)
-        return request
+        return self._write(message, self.name, stream)
 
     def _establish(self) -> None:
         """[MC-MQSRM] 3.1.7.9."""
@@ -356,7 +354,7 @@ class OutgoingTransfer:
         if self._cleanup is not None:
             self._cleanup.cancel()
             self._cleanup = None
-        self._templates.forget()
+        self._write = self._protocol.writer()
         self._since = self._taken = 0
         self._address = ""
         self._protocol.network.close(self._url, self._connect_to)

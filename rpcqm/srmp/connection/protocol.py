@@ -9,19 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import OutgoingQueueState
-from rpcqm.adm.message import MessagePosition
+from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
-from rpcqm.fast.formats.envelope_write import WritingTemplates
+from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.sessions import SessionView
 from rpcqm.srmp.connection.network import MayConnect, SrmpNetwork
-from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
+from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer, Write
 from rpcqm.srmp.connection.own_urls import OwnUrls
 from rpcqm.srmp.connection.receiving import Receiver
 from rpcqm.srmp.connection.stranger_urls import StrangerUrls
@@ -33,7 +32,7 @@ from rpcqm.srmp.connection.stream_records import (
 )
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.hops import via
-from rpcqm.srmp.multipart import write_request
+from rpcqm.srmp.multipart import Headers, write_request
 from rpcqm.srmp.outgoing import is_relayed, signature_of, written
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.redirection import find_redirection
@@ -90,6 +89,8 @@ class SrmpProtocol:
         )
         """Which addresses may be connected to for a queue; None for all."""
         self.receiver = Receiver(self)
+        self.writer: Callable[[], Write] = lambda: self.request_of
+        """Gives what writes the messages of a queue from one connection to the next."""
         engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.positions.left_together[self._message_position_deleted] = self._left_together
         engine.session_sources.append(self._sessions)
@@ -197,23 +198,17 @@ class SrmpProtocol:
         return self._last_stream, as_last_stream(self._last_stream)
 
     def request_of(
-        self, message: PacketMessage, name: FormatName, stream: Stream | None
-    ) -> tuple[tuple[tuple[str, str], ...], bytes]:
+        self, message: Message, name: FormatName, stream: Stream | None
+    ) -> tuple[Headers, bytes]:
         """The headers and the content by which a message travels. Raises DecodeError, MQError."""
-        sent = written(message, name, partial(self.own_urls.of, self.settings), stream)
+        attributes = message.attributes
+        sent = written(attributes, name, partial(self.own_urls.of, self.settings), stream)
         guid = sent.guid or self.queue_manager.identifier
         envelope = sent.text or write_envelope(sent.envelope)
         headers, content = write_request(envelope, sent.body, sent.extension, guid)
-        if is_relayed(message):
-            headers += (via(message.soap_compound_message),)
+        if is_relayed(attributes):
+            headers += (via(attributes.soap_compound_message),)
         return headers, content
-
-    def templates(self) -> WritingTemplates:
-        """For the envelopes of one queue."""
-        return WritingTemplates(
-            lambda name: self.own_urls.of(self.settings, name),
-            lambda: self.settings.envelope_templates > 0,
-        )
 
     def receipts_url(self, uri: str) -> str:
         """Where the receipts of a stream to a URL go ([MC-MQSRM] 3.1.7.2.4)."""

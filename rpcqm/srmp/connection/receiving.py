@@ -20,8 +20,6 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.template import LONGEST, PacketTemplate
-from rpcqm.fast.formats.envelope_read import EnvelopeTemplates
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.forwarded import Forwarded
 from rpcqm.qm.identity_conflicts import OTHER_CONTENT
@@ -32,7 +30,7 @@ from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Des
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
 from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
 from rpcqm.srmp.connection.signed_senders import NOBODY, Signed, packet_of, signed
-from rpcqm.srmp.elements import Envelope, EnvelopeForm, SrmpRequest, Stream
+from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
 from rpcqm.srmp.hops import MAXIMUM_HOPS, hops_of
 from rpcqm.srmp.incoming import (
     attributes_of,
@@ -41,10 +39,9 @@ from rpcqm.srmp.incoming import (
     is_exempt,
     is_url,
     name_of,
-    packet_like,
 )
 from rpcqm.srmp.message_types import MessageType, identify
-from rpcqm.srmp.reading import read_request
+from rpcqm.srmp.reading import ReadEnvelope, parse_envelope, read_request
 from rpcqm.srmp.streams import IncomingStream
 from rpcqm.store.transaction import StoreTransaction
 
@@ -127,7 +124,8 @@ class Receiver:
             settings.history_cleanup,
         )
         self._history.restore(protocol.protocol_records.records(HISTORY_PREFIX))
-        self._templates = EnvelopeTemplates(settings.envelope_templates)
+        self.read_envelope: Callable[[bytes], ReadEnvelope] = parse_envelope
+        self.packet_of: Callable[[SrmpRequest, Destination, Signed], bytes] = self.build_packet
         self._destinations = Destinations(protocol)
         self._streams = IncomingStreams(protocol)
         self._forwarded = Forwarded()
@@ -149,7 +147,7 @@ class Receiver:
         if not self._protocol.queue_manager.connection_active:
             return completed(_OFFLINE)
         try:
-            return self._take(read_request(request, self._templates.read), request.peer)
+            return self._take(read_request(request, self.read_envelope), request.peer)
         except (DecodeError, BadRequestError) as error:
             _log.info("an HTTP request was refused", peer=request.peer, reason=str(error))
             return completed(_BAD_REQUEST)
@@ -208,26 +206,18 @@ class Receiver:
     def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
         """[MC-MQSRM] 3.1.5.1.1; what goes on has the URL of the inbound map (G215)."""
         sender = signed(request, self._protocol.directory) if destination.is_here else NOBODY
-        message = Message(self._packet_of(request, destination, sender))
+        message = Message(self.packet_of(request, destination, sender))
         message.source_address = peer
         return Arrived(request, message, peer, sender, destination.listener)
 
-    def _packet_of(self, request: SrmpRequest, destination: Destination, sender: Signed) -> bytes:
-        """Raises DecodeError where no packet can hold the message."""
-        now = self._clock.now() // 1000
-        form = _form_of(request, destination)
-        if form is not None and form.packet is not None:
-            packet = packet_like(form.packet, request, now)
-            if packet is not None:
-                return packet
-        attributes = attributes_of(request, now, self._shown_name(request, destination))
+    def build_packet(self, request: SrmpRequest, destination: Destination, sender: Signed) -> bytes:
+        """The packet of a message; raises DecodeError where no packet can hold it."""
+        now, name = self._clock.now() // 1000, self._shown_name(request, destination)
+        attributes = attributes_of(request, now, name)
         try:
-            packet = packet_of(attributes, sender, request.body_offset)
+            return packet_of(attributes, sender, request.body_offset)
         except MQError as error:
             raise DecodeError(f"no packet can hold it: {error}") from error
-        if form is not None:
-            form.packet = PacketTemplate(packet)
-        return packet
 
     def _shown_name(self, request: SrmpRequest, destination: Destination) -> FormatName:
         """The URL in <to> where that is a queue's and stays here, else the name found for it."""
@@ -488,18 +478,6 @@ class Receiver:
             self._owed.removed_from_stream(
                 change, self._protocol.positions.message_at(queue, key), reason
             )
-
-
-def _form_of(request: SrmpRequest, destination: Destination) -> EnvelopeForm | None:
-    """The form of a message whose packet may be like others: it says where it goes, and has a body.
-
-    Whose packet depends on more than its envelope has none.
-    """
-    if request.envelope.signature is not None or request.extension is not None:
-        return None
-    if not request.body or len(request.compound) > LONGEST:
-        return None
-    return request.form if destination.is_here and is_url(request.envelope.to) else None
 
 
 def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) -> Completion[int]:

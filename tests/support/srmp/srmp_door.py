@@ -103,6 +103,7 @@ class Door(RunningQueueManager):
     def _start(self) -> None:
         super()._start()
         self.protocol = SrmpProtocol(self.engine, self.peers, self.srmp)
+        self.speed.install_srmp(self.protocol)
         self.protocol.start()
         self.settle()
 

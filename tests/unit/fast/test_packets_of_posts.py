@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.builder import build_user_message
 from rpcqm.codec.packet.message import MessageAttributes
-from rpcqm.codec.packet.template import LONGEST, PacketTemplate
+from rpcqm.fast.formats.srmp_packet import LONGEST, PacketTemplate, packet_like
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.connection.signed_senders import packet_of
 from rpcqm.srmp.elements import Envelope, MessageId, SrmpRequest
-from rpcqm.srmp.incoming import attributes_of, destination_of, packet_like
+from rpcqm.srmp.incoming import attributes_of, destination_of
 from rpcqm.srmp.reading import read_request
 from rpcqm.srmp.settings import Redirection
 from tests.support.srmp.srmp_door import ORDERS, SRMP, Door, msmq
@@ -127,9 +127,10 @@ def test_bodies_of_any_size_are_stored_alike(
     monkeypatch.setattr("rpcqm.srmp.connection.receiving.packet_of", counted)
     settings = replace(SRMP, inbound=(Redirection(PUBLIC, ORDERS),))
     packets, bodies = [], _bodies(to)
-    for size in (0, 256):
+    for on in (False, True):
         built.clear()
-        door = Door(tmp_path / str(size), replace(settings, envelope_templates=size))
+        door = Door(tmp_path / str(on), settings)
+        door.speed.switch(on)
         for number, body in enumerate(bodies, 1):
             assert door.post(_numbered(to, number, body)) == 200
         packets.append([bytes(each.buffer) for each in door.messages()])

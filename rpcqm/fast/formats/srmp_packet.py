@@ -11,6 +11,8 @@ from rpcqm.codec.packet.base import SIGNATURE, VERSION
 from rpcqm.codec.packet.fields import NAMES_OFFSET, head_reader
 from rpcqm.codec.packet.srmp import encode_compound, encode_envelope, locate_compound
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.srmp.elements import SrmpRequest
+from rpcqm.srmp.incoming import packet_identifier, times_of
 
 LONGEST = 1 << 16
 """Longest request of which the packet is composed like one before.
@@ -73,3 +75,21 @@ class PacketTemplate:
             self._user_flags,
         )
         return b"".join((head, *parts))
+
+
+def packet_like(template: PacketTemplate, request: SrmpRequest, arrived: int) -> bytes | None:
+    """What `attributes_of` and `build_user_message` make of a request of the template's form.
+
+    The request has a body and nothing else attached. None where the names of its packet may be
+    others, because it is from another queue manager.
+    """
+    identifier = packet_identifier(request.envelope)
+    if identifier.queue_manager_guid.bytes_le != template.source:
+        return None
+    return template.filled(
+        identifier.ordinal,
+        *times_of(request.envelope, arrived),
+        HttpContent(
+            request.envelope_text, request.compound, len(request.body or b""), request.body_offset
+        ),
+    )

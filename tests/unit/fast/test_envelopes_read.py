@@ -16,7 +16,7 @@ from rpcqm.fast.formats.envelope_read import LONGEST, EnvelopeTemplates
 from rpcqm.srmp.elements import Envelope, MessageId, Msmq, Stream, StreamId
 from rpcqm.srmp.reading import ReadEnvelope, parse_envelope
 from rpcqm.srmp.writing import write_envelope
-from tests.support.srmp.srmp_door import ORDERS, RECEIPTS, SENDER, SRMP, STREAM, Door, msmq
+from tests.support.srmp.srmp_door import ORDERS, RECEIPTS, SENDER, STREAM, Door, msmq
 from tests.support.srmp.srmp_samples import NAMES, full_envelope, sample
 from tests.support.srmp.srmp_text import Elements, Post, durable, envelope, in_stream, message
 
@@ -237,13 +237,6 @@ def test_envelopes_of_one_template_have_values_of_their_own(careful: Counted) ->
     assert careful.times == before
 
 
-def test_without_templates_every_envelope_is_parsed(careful: Counted) -> None:
-    known = EnvelopeTemplates(0)
-    for number in range(1, 5):
-        known.read(FULL)
-        assert (careful.times, len(known)) == (number, 0)
-
-
 def labelled(size: int) -> bytes:
     plain = envelope(ORDERS, Elements(msmq=msmq()))
     return envelope(ORDERS, Elements("x" * (size - len(plain)), msmq=msmq())).encode()
@@ -289,8 +282,9 @@ def test_what_comes_once_pushes_no_template_out(careful: Counted) -> None:
 def test_messages_are_stored_alike_with_templates_and_without(tmp_path: Path) -> None:
     """Messages of several kinds that come again and again, and the answers to them."""
     found = []
-    for size in (0, 256):
-        door = Door(tmp_path / str(size), replace(SRMP, envelope_templates=size))
+    for on in (False, True):
+        door = Door(tmp_path / str(on))
+        door.speed.switch(on)
         statuses = [door.post(each) for each in _series()]
         packets = [bytes(each.buffer) for each in door.messages() + door.messages("stream")]
         found.append((statuses, packets))

@@ -90,7 +90,7 @@ class Activator:
     def registered(self) -> list[RegisteredInterface]:
         policy = InterfacePolicy(check=self._check.check_level)
         names = ("dcom.IActivation", "dcom.IRemoteSCMActivator")
-        return [register(load(name), self, policy, lazily=True) for name in names]
+        return [register(load(name), self, policy) for name in names]
 
     def RemoteActivation(
         self, call: Call, request: RemoteActivationRequest

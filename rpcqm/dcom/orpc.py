@@ -125,7 +125,7 @@ class ObjectCalls:
             if operation is not None:
                 method = _Method(self, interface, operation)
                 handlers.__dict__[operation.name] = method.handle
-        registered = register(loaded, handlers, self._policy, lazily=True)
+        registered = register(loaded, handlers, self._policy)
         for operation, entry in zip(loaded.operations, registered.tables[NDR], strict=True):
             if operation is not None and entry is not None:
                 _shorten(operation, entry)

@@ -43,7 +43,7 @@ class RemoteUnknown:
 
     def registered(self, check: CallerCheck) -> list[RegisteredInterface]:
         policy = InterfacePolicy(check=check.check_access)
-        return [register(load(f"dcom.{name}"), self, policy, lazily=True) for name in NAMES]
+        return [register(load(f"dcom.{name}"), self, policy) for name in NAMES]
 
     def RemQueryInterface(
         self, call: Call, request: IRemUnknown_RemQueryInterfaceRequest

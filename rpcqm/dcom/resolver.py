@@ -57,7 +57,7 @@ class Resolver:
 
     def registered(self) -> RegisteredInterface:
         policy = InterfacePolicy(check_of=self._check_of)
-        return register(load("dcom.IObjectExporter"), self, policy, lazily=True)
+        return register(load("dcom.IObjectExporter"), self, policy)
 
     def _check_of(self, _: object, method: str) -> CallCheck | None:
         return None if method in _FOR_EVERYBODY else self._check.check_access

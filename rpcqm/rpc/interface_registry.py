@@ -144,7 +144,7 @@ class InterfacePolicy:
 class OperationEntry:
     """One operation in one transfer syntax, with its handler.
 
-    Its codec is compiled now, or, if `lazily`, when the first call comes.
+    Its codec is compiled when the first call comes (G577).
     """
 
     __slots__ = (
@@ -172,7 +172,6 @@ class OperationEntry:
         handler: Handler,
         policy: InterfacePolicy,
         check: CallCheck | None,
-        lazily: bool = False,
         shortcut: Shortcut | None = None,
     ) -> None:
         handles = tuple(operation.context_handles)
@@ -193,12 +192,6 @@ class OperationEntry:
         )
         self._only_status = tuple(self.response_class.__slots__) == ("result",)
         self._codec = partial(operation.codec, syntax)
-        if not lazily:
-            self._compile()
-
-    def _compile(self) -> None:
-        codec = self._codec()
-        self.decode, self.encode = codec.request.decode, codec.response.encode
 
     def _decode_first(self, stub: bytes) -> Value:
         self.decode = self._codec().request.decode
@@ -239,17 +232,15 @@ class RegisteredInterface:
 
 
 def register(
-    interface: ServedInterface, handlers: object, policy: InterfacePolicy, *, lazily: bool = False
+    interface: ServedInterface, handlers: object, policy: InterfacePolicy
 ) -> RegisteredInterface:
     """Prepare an interface for dispatch, from its IDL and an object with a method per operation.
 
-    An operation without a method is answered as an opnum out of range. Codecs are compiled now,
-    or each with its first call if `lazily`.
+    An operation without a method is answered as an opnum out of range.
     """
     tables = {
         SyntaxId(syntax.uuid, syntax.version): tuple(
-            _entry(operation, syntax, handlers, policy, lazily)
-            for operation in interface.operations
+            _entry(operation, syntax, handlers, policy) for operation in interface.operations
         )
         for syntax in _preferred_first(interface)
     }
@@ -296,7 +287,6 @@ def _entry(
     syntax: TransferSyntax,
     handlers: object,
     policy: InterfacePolicy,
-    lazily: bool,
 ) -> OperationEntry | None:
     if operation is None:
         return None
@@ -307,7 +297,7 @@ def _entry(
     if policy.check_of is not None:
         check = policy.check_of(handlers, operation.name)
     shortcut = None if policy.shortcut is None else policy.shortcut(operation, syntax)
-    return OperationEntry(operation, syntax, handler, policy, check, lazily, shortcut)
+    return OperationEntry(operation, syntax, handler, policy, check, shortcut)
 
 
 class InterfaceSet:

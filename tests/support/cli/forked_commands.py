@@ -7,6 +7,7 @@ asks for more (another environment of Python or of the linker, a session of its 
 from nothing, as are all in a block of `started_from_nothing`.
 """
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -23,6 +24,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,6 +39,8 @@ READ_AT_START = (
 )
 """Beginnings of variables that are read before the first line of a program, or change what it
 loads."""
+SERVED = ("rpcqm_admin", "remoteread", "qmcomm", "qmcomm2", "qmmgmt", "qm2qm", "epm", "mgmt")
+"""Interfaces of which commands and queue managers call some methods each."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -166,13 +170,29 @@ def serve(control: socket.socket) -> None:
 def _load() -> None:
     """All commands and the service; but not Spark, and nothing that starts a thread."""
     import rpcqm.cli
+    import rpcqm.client
     from rpcqm.cli.main import build_parser
 
     build_parser()
-    for module in pkgutil.iter_modules(rpcqm.cli.__path__, "rpcqm.cli."):
-        import_module(module.name)
-    import_module("rpcqm.service.queue_manager_service")
+    for package in (rpcqm.cli, rpcqm.client):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    for name in ("rpcqm.service.queue_manager_service", "rpcqm.fast.install", "uvloop"):
+        import_module(name)
+    _compile()
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads cannot be forked"
+
+
+def _compile() -> None:
+    """The codecs of the interfaces that every queue manager serves."""
+    from rpcqm.codec.interface import load
+
+    functions = [f"{of}.{name}" for of in ("request", "response") for name in ("encode", "decode")]
+    made_when_asked_for = attrgetter(*functions)
+    for interface in map(load, SERVED):
+        for operation in filter(None, interface.operations):
+            for codec in map(operation.codec, interface.syntaxes):
+                made_when_asked_for(codec)
 
 
 def _fork_twice() -> int:
@@ -227,6 +247,25 @@ def _text(file: int, mode: str) -> io.TextIOWrapper:
     )
 
 
+def _run() -> None:
+    """Run the command, and end as Python does but for what it frees.
+
+    Most pages are those of the process that forked: freeing what lies on them would copy each one,
+    which took longer than most commands do.
+    """
+    try:
+        runpy.run_module("rpcqm", run_name="__main__", alter_sys=True)
+    except SystemExit as stop:
+        if not isinstance(stop.code, int | None):
+            raise
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(stop.code or 0)
+
+
 if __name__ == "__main__":
     serve(socket.socket(fileno=int(sys.argv[1])))
-    runpy.run_module("rpcqm", run_name="__main__", alter_sys=True)
+    _run()

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.cli.forked_commands import START_FROM_NOTHING, install
 from tests.support.project.minutes import Minutes
+from tests.support.shadow import switch
 
 # No test depends on how fast the machine is, and what has landed stays green: CI tries the same
 # values each time, everybody else new ones.
@@ -167,6 +168,7 @@ def the_level_of_the_log_stays() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    switch.take_switch()
     if START_FROM_NOTHING not in os.environ:
         install()
     # What a shell runs in the background ignores SIGINT, and so would the commands of tests.

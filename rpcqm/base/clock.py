@@ -3,8 +3,7 @@
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -28,29 +27,6 @@ class SystemClock:
 
     def monotonic(self) -> int:
         return time.monotonic_ns() // 1_000_000
-
-
-class HeldClock:
-    """A clock that can be held for a moment: what is done twice is done at the same time."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._held: int | None = None
-
-    def now(self) -> int:
-        return self._clock.now() if self._held is None else self._held
-
-    def monotonic(self) -> int:
-        return self._clock.monotonic()
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Let it be the same moment within the block."""
-        before, self._held = self._held, self.now()
-        try:
-            yield
-        finally:
-            self._held = before
 
 
 class Timer:

@@ -17,7 +17,7 @@ from rpcqm.adm.message import (
 )
 from rpcqm.adm.queue import Queue
 from rpcqm.qm.access import READING, RECEIVING
-from rpcqm.qm.watching import MessageWatch
+from rpcqm.qm.positions import Positions
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.priority_index import Place
 from rpcqm.store.records import NO_MOVES
@@ -42,9 +42,7 @@ class FirstMessages:
     """Finds first messages, and locks them; finds those that are to be peeked at."""
 
     _store: Store
-
-    def __post_init__(self) -> None:
-        self.watch: MessageWatch | None = None
+    _positions: Positions
 
     def find(self, descriptor: OpenQueueDescriptor) -> FirstMessage | None:
         """What a read would lock; None for the careful path, which waits, refuses or tells more."""
@@ -93,7 +91,8 @@ class FirstMessages:
     def lock_for(self, queue: Queue, first: FirstMessage, owner: object) -> None:
         """Lock what `find_in` has just found for an owner, who settles it."""
         first.positions.lock_at(first.place, owner)
-        if self.watch is not None:
+        watch = self._positions.watch
+        if watch is not None:
             message = Message.restored(first.stored, 0)
             message.lookup_identifier = first.key
-            self.watch.received(queue, message, self.watch.now())
+            watch.received(queue, message, watch.now())

@@ -14,6 +14,7 @@ from rpcqm.fast.doors import rpc_shortcuts
 from rpcqm.fast.doors.session_arrivals import ArrivalBatches
 from rpcqm.fast.doors.session_outgoing_runs import OutgoingRuns
 from rpcqm.fast.first_messages import FirstMessages
+from rpcqm.fast.observer import observer_of
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.remote_read import RemoteRead
@@ -35,9 +36,11 @@ class Installation:
     def __init__(self, engine: QueueManagerEngine) -> None:
         self.engine = engine
         self.store, self.clock = engine.store, engine.clock
-        self.turn: Turn = engine.turn
-        self.arrival_runs: ArrivalRuns = engine.arrival_runs
-        self.first_messages: FirstMessages = engine.first_messages
+        runs = ArrivalRuns(engine.store, engine.clock, engine.quotas, engine.positions)
+        self.arrival_runs = runs
+        self.turn = Turn(engine.store, engine.clock, runs, engine.positions)
+        self.turn.shadow = observer_of(engine)
+        self.first_messages = FirstMessages(engine.store, engine.positions)
 
     def install_sessions(self, protocol: BinaryProtocol) -> None:
         """Take and send messages of the binary protocol together."""

@@ -19,10 +19,9 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.fast.arrival_runs import ArrivalRun, ArrivalRuns
+from rpcqm.fast.observer import Observer
 from rpcqm.fast.requests import Kind, TemplatedMessage, TemplatedRemoval, composed_each
 from rpcqm.qm.positions import Positions
-from rpcqm.qm.shadow import Rehearsal, Shadow
-from rpcqm.qm.shadow import wanted as shadow_wanted
 from rpcqm.store.run_changes import are_held
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -65,8 +64,8 @@ class _Removals:
 class Turn:
     """What waits for the end of this turn; `waiting` says whether there is anything.
 
-    While it is not `is_on`, no template recognises anything. A `shadow` compares each run with the
-    careful path.
+    While it is not `is_on`, no template recognises anything. A `shadow` of tests compares each run
+    with the careful path.
     """
 
     def __init__(self, store: Store, clock: Clock, runs: ArrivalRuns, positions: Positions) -> None:
@@ -77,7 +76,7 @@ class Turn:
         self._arrivals: dict[int, _Arrivals] = {}
         self._removals: dict[int, _Removals] = {}
         self.is_on = True
-        self.shadow = Shadow(store, clock) if shadow_wanted() else None
+        self.shadow: Observer | None = None
         self.waiting = False
 
     def add(self, queue: Queue, kind: Kind, message: TemplatedMessage, size: int) -> None:
@@ -134,13 +133,13 @@ class Turn:
             if not self._gives_as_usual(leaving) or not self._take_out(leaving):
                 _go_carefully(leaving.requests)
 
-    def _rehearsed(self, run: _Arrivals | _Removals) -> Rehearsal | None:
+    def _rehearsed(self, run: _Arrivals | _Removals) -> object:
         return None if self.shadow is None else self.shadow.rehearse(run.requests)
 
     def _compare(
-        self, run: _Arrivals | _Removals, rehearsal: Rehearsal | None, change: StoreTransaction
+        self, run: _Arrivals | _Removals, rehearsal: object, change: StoreTransaction
     ) -> None:
-        if self.shadow is not None and rehearsal is not None:
+        if self.shadow is not None:
             self.shadow.compare(rehearsal, change, [each.response for each in run.requests])
 
     # Into a queue

@@ -6,8 +6,7 @@ messages would make this queue manager connect to as many hosts as they name.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rpcqm.adm.directory import equals
@@ -157,15 +156,6 @@ class AcknowledgementQueues:
         if self._bytes > BYTES_AT_MOST:
             self._bytes -= size
             self._refuse(source, "too much waits in outgoing queues to strangers")
-
-    @contextmanager
-    def rehearsing(self) -> Iterator[None]:
-        """Count as before what goes into the queues within the block."""
-        before = self._bytes, self.refused, self._told
-        try:
-            yield
-        finally:
-            self._bytes, self.refused, self._told = before
 
     def _refuse(self, source: str, event: str, **more: str) -> None:
         """Refuse an acknowledgement; at most one log line a minute says so."""

@@ -1,7 +1,6 @@
 """Builds the queue manager: one object per subject, over one store and one clock."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -10,9 +9,6 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
-from rpcqm.fast.arrival_runs import ArrivalRuns
-from rpcqm.fast.first_messages import FirstMessages
-from rpcqm.fast.turn import Turn
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
@@ -101,8 +97,6 @@ class QueueManagerEngine:
             store, clock, self.registry, self.readers, self.expiry, self.trail
         )
         self.identity_conflicts = IdentityConflicts(clock, store.metrics)
-        self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
-        self.turn = Turn(store, clock, self.arrival_runs, self.positions)
         self.outgoing_bounds = OutgoingBounds(clock, timers, self.registry, settings)
         self.outgoing = Outgoing(store, clock, machine, self.registry, self.outgoing_bounds)
         self.directory = Directory(
@@ -124,8 +118,6 @@ class QueueManagerEngine:
             self.outgoing,
             self.directory,
         )
-        if self.turn.shadow is not None:
-            self.turn.shadow.beside.append(self.acknowledgement_queues.rehearsing)
         self.queues = QueueEvents(
             store,
             clock,
@@ -213,7 +205,6 @@ class QueueManagerEngine:
             self.transactions,
             self.failed_deliveries,
         )
-        self.first_messages = FirstMessages(store)
         self.transfer = Transfer(
             store,
             machine,
@@ -276,19 +267,8 @@ class QueueManagerEngine:
 
     def watch_messages(self, watch: MessageWatch) -> None:
         """Tell somebody what becomes of messages, from now on."""
-        self.positions.watch = self.message_trace.watch = self.first_messages.watch = watch
+        self.positions.watch = self.message_trace.watch = watch
         self.positions.deleted_hooks.append(watch.deleted)
-        if self.turn.shadow is not None:
-            self.turn.shadow.beside.append(self._unwatched)
-
-    @contextmanager
-    def _unwatched(self) -> Iterator[None]:
-        """Tell nobody of what is only rehearsed."""
-        watch, self.positions.watch = self.positions.watch, None
-        try:
-            yield
-        finally:
-            self.positions.watch = watch
 
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm import config
-from rpcqm.base.clock import Clock, HeldClock, SystemClock
+from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
@@ -32,7 +32,6 @@ from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending, trace
 from rpcqm.operations.operations import Operations
-from rpcqm.qm import shadow
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
@@ -102,8 +101,6 @@ class QueueManagerService:
         self._capture = capture
         self._configuration = configuration
         self._clock = clock or SystemClock()
-        if shadow.wanted():
-            self._clock = HeldClock(self._clock)
         self._ports: dict[str, int] = {}
         self._undo = AsyncExitStack()
         self._callers = remote_read.CallAdmission(_read_security(configuration.security))

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,6 @@ from rpcqm.store.migration import bring_to_format
 from rpcqm.store.put_off import PutOff
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
-from rpcqm.store.rehearsal import Rehearsed, usage
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.transaction import StoreTransaction
 from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
@@ -66,7 +65,6 @@ class Store:
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: StoreTransaction | None = None
         self._put_off = PutOff()
-        self._rehearsal: list[StoreTransaction] | None = None
         self._closed = False
         self._background_errors = 0
         self._clock = clock
@@ -155,30 +153,7 @@ class Store:
 
     def commit(self, transaction: StoreTransaction) -> None:
         """Write a block together with the others of this turn; a transaction calls this."""
-        if self._rehearsal is None:
-            self._writer.add(transaction)
-        else:
-            self._rehearsal.append(transaction)
-
-    @contextmanager
-    def rehearsing(self) -> Iterator[list[Rehearsed]]:
-        """Undo what is committed within at the end, and give it then; numbers are those before.
-
-        What waits for the end of the turn is carried out before.
-        """
-        self.carry_out_first()
-        kept: list[Rehearsed] = []
-        places = self.counters.places()
-        committed = self._rehearsal = []
-        try:
-            yield kept
-        finally:
-            self._rehearsal = None
-            rehearsed = [Rehearsed.of(transaction, self) for transaction in committed]
-            for transaction in reversed(committed):
-                transaction.undo()
-            kept += [each.since(usage(self, each.charged)) for each in rehearsed]
-            self.counters.go_back(places)
+        self._writer.add(transaction)
 
     def leave(self) -> None:
         """End a block; called by the transaction."""

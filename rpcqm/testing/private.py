@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
-KEPT = ("RPCQM_SHADOW", "RPCQM_LIMITS_REQUEST_TEMPLATES")
+KEPT = ("RPCQM_OBSERVER", "RPCQM_LIMITS_REQUEST_TEMPLATES")
 """Variables that queue managers of tests get from their test: how requests are carried out, on
 which nothing else depends."""
 _DOORS = ("epm", "rpc", "qm2qm", "binary", "dcom")

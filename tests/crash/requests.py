@@ -74,7 +74,7 @@ class Life:
         self._said = os.open(directory / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._simulation = Simulation(directory)
         self.bob: Node = self._simulation.node("bob")
-        self.bob.engine.turn.is_on = not careful
+        self.bob.speed.turn.is_on = not careful
         for name in QUEUES:
             self.bob.create(name, transactional=name == "stream")
         self._peer = ScriptedPeer(self.bob)

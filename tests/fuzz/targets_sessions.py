@@ -20,11 +20,11 @@ from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.properties import MessagePropertiesStart
 from rpcqm.fast.doors.session_shapes import Shape, is_usual_arrival
 from rpcqm.fast.formats.packet_form import Values
-from rpcqm.qm.shadow import Difference, Shadow
 from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.binary.binary_peer import ScriptedPeer
 from tests.support.queue_manager import MEMORY
+from tests.support.shadow.comparing import Difference, Shadow
 from tests.unit.fast.test_arrival_batches import Half, Sent
 
 NOW = 1_000_000_000

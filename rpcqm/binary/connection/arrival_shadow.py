@@ -1,7 +1,7 @@
 """Packets that are taken together beside the same packets taken one by one, compared for tests.
 
 Each of them goes the careful way up to its commit, which is taken back: over a copy of the session,
-and with whatever else it changes kept as it was (`qm/shadow.py`, docs/request-templates.md).
+and with whatever else it changes kept as it was (docs/request-templates.md).
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.fast.observer import Observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.message_trace import MessageTrace
-from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class _Step:
 class CarefulArrivals(NamedTuple):
     """What becomes of packets that come one by one."""
 
-    rehearsal: Rehearsal
+    rehearsal: object
     inside: dict[str, object]
     outside: dict[str, object]
 
@@ -145,7 +145,7 @@ class ArrivalShadow:
     """Compares a batch with its packets."""
 
     def __init__(
-        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Shadow
+        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Observer
     ) -> None:
         self._engine, self._protocol, self._shadow = engine, protocol, shadow
         self.at_one_time = shadow.at_one_time

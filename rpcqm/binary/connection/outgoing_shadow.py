@@ -1,7 +1,7 @@
 """Messages that are sent, and removed, together beside the same messages one by one, for tests.
 
 What would leave one by one goes over a copy of the session; removals go the careful way up to
-their commits, which are taken back (`qm/shadow.py`, docs/request-templates.md).
+their commits, which are taken back (docs/request-templates.md).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +19,9 @@ from rpcqm.binary.session_copy import copied, told
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_sequence
+from rpcqm.fast.observer import Observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.protocol_records import Changes
-from rpcqm.qm.shadow import Shadow
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.store.transaction import StoreTransaction
 
@@ -51,7 +51,7 @@ class OutgoingShadow:
     """Compares runs of messages that leave with each of them."""
 
     def __init__(
-        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Shadow
+        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Observer
     ) -> None:
         self._engine, self._protocol, self._shadow = engine, protocol, shadow
         self._transfer = engine.transfer

@@ -9,10 +9,10 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import OutcomeUnknownError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.fast.doors import rpc_sent_values as _sent_values
-from rpcqm.qm import shadow
 from rpcqm.testing.private import KEPT, PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
 from tests.support.fast import templates
+from tests.support.shadow import switch
 
 QUEUE = FormatName.parse(r"DIRECT=OS:.\private$\orders")
 MANY = 6
@@ -50,18 +50,18 @@ def tags(queue_manager: PrivateQueueManager) -> list[int]:
 def test_a_template_that_differs_ends_a_served_process_with_status_86(
     wrong: dict[str, str],
 ) -> None:
-    with private_queue_manager(environment=wrong | {shadow.VARIABLE: "1"}) as queue_manager:
+    with private_queue_manager(environment=wrong | switch.ON) as queue_manager:
         queue_manager.run("queue", "create", "orders")
         with pytest.raises(OutcomeUnknownError):
             send_some(queue_manager)
         assert queue_manager.process is not None
-        assert queue_manager.process.wait(30) == shadow.EXIT_STATUS
+        assert queue_manager.process.wait(30) == switch.EXIT_STATUS
         assert "templates differ from the careful path" in queue_manager.log
 
 
 def test_without_a_shadow_templates_do_what_they_say(wrong: dict[str, str]) -> None:
     """So that the test above is about what a template does, in each process that is served."""
-    with private_queue_manager(environment=wrong | {shadow.VARIABLE: ""}) as queue_manager:
+    with private_queue_manager(environment=wrong | switch.OFF) as queue_manager:
         queue_manager.run("queue", "create", "orders")
         send_some(queue_manager)
         told = tags(queue_manager)
@@ -77,7 +77,7 @@ def test_templates_are_off_by_the_setting_and_by_a_reload(
 ) -> None:
     monkeypatch.delenv(templates.VARIABLE, raising=False)  # it would win over the file
     environment = {name: value for name, value in wrong.items() if name != templates.VARIABLE}
-    environment[shadow.VARIABLE] = ""
+    environment |= switch.OFF
     with private_queue_manager((), SWITCHES["off"], environment) as queue_manager:
         queue_manager.run("queue", "create", "orders")
         send_some(queue_manager)
@@ -103,9 +103,9 @@ def test_queue_managers_of_tests_get_both_variables(
     monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
 ) -> None:
     """Told apart by what templates that are wrong do, as a process may come of another one."""
-    assert set(KEPT) == {shadow.VARIABLE, templates.VARIABLE}
+    assert set(KEPT) == {switch.VARIABLE, templates.VARIABLE}
     hooked = {name: value for name, value in wrong.items() if name != templates.VARIABLE}
-    monkeypatch.setenv(shadow.VARIABLE, "1")
+    monkeypatch.setenv(switch.VARIABLE, switch.ON[switch.VARIABLE])
     monkeypatch.setenv(templates.VARIABLE, "false")
     with private_queue_manager(environment=hooked) as queue_manager:
         queue_manager.run("queue", "create", "orders")
@@ -117,4 +117,4 @@ def test_queue_managers_of_tests_get_both_variables(
         with pytest.raises(OutcomeUnknownError):
             send_some(queue_manager)
         assert queue_manager.process is not None
-        assert queue_manager.process.wait(30) == shadow.EXIT_STATUS
+        assert queue_manager.process.wait(30) == switch.EXIT_STATUS

@@ -20,11 +20,11 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
-from rpcqm.qm import shadow
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
 from tests.support.fast import templates
 from tests.support.ports import reserved_port
+from tests.support.shadow import switch
 
 MANY = 40
 OWN = FormatName.parse(r"DIRECT=OS:.\private$\orders")
@@ -56,12 +56,12 @@ def environment(folder: Path, wrong: Wrong) -> dict[str, str]:
     changed = source.replace(wrong.right, wrong.wrong)
     folder.mkdir()
     change = {"module": f"rpcqm.{wrong.module}", "path": path, "source": changed}
-    return hook.environment(folder, change) | {templates.VARIABLE: "true", shadow.VARIABLE: "1"}
+    return hook.environment(folder, change) | {templates.VARIABLE: "true"} | switch.ON
 
 
 def await_end(machine: PrivateQueueManager) -> None:
     assert machine.process is not None
-    assert machine.process.wait(60) == shadow.EXIT_STATUS
+    assert machine.process.wait(60) == switch.EXIT_STATUS
     assert "templates differ from the careful path" in machine.log
 
 

@@ -11,10 +11,10 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import OutcomeUnknownError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.fast.doors import rpc_receive_answers as _receive_answers
-from rpcqm.qm import shadow
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.mutations import hook
 from tests.support.fast import templates
+from tests.support.shadow import switch
 
 QUEUE = FormatName.parse(r"DIRECT=OS:.\private$\orders")
 MANY = 6
@@ -63,7 +63,7 @@ def test_dependent_clients_are_answered_by_templates_and_lose_nothing(
     wrong: dict[str, str],
 ) -> None:
     """Told by the tag, which templates tell wrong here; what was received is gone for good."""
-    with private_queue_manager(environment=wrong | {shadow.VARIABLE: ""}) as queue_manager:
+    with private_queue_manager(environment=wrong | switch.OFF) as queue_manager:
         fill(queue_manager)
         taken = received(queue_manager)
         assert [body for body, _ in taken] == [b"%d" % number for number in range(MANY)]
@@ -75,10 +75,10 @@ def test_dependent_clients_are_answered_by_templates_and_lose_nothing(
 
 
 def test_a_wrong_answer_ends_a_served_process_that_compares(wrong: dict[str, str]) -> None:
-    with private_queue_manager(environment=wrong | {shadow.VARIABLE: "1"}) as queue_manager:
+    with private_queue_manager(environment=wrong | switch.ON) as queue_manager:
         fill(queue_manager)
         with pytest.raises(OutcomeUnknownError):
             received(queue_manager)
         assert queue_manager.process is not None
-        assert queue_manager.process.wait(30) == shadow.EXIT_STATUS
+        assert queue_manager.process.wait(30) == switch.EXIT_STATUS
         assert "templates differ from the careful path" in queue_manager.log

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from rpcqm.qm import shadow
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
 from tests.support.api.collector import Collector, TakenSpan, collecting
+from tests.support.shadow import switch
 from tests.support.waiting import until
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -286,7 +286,7 @@ def test_many_messages_have_their_spans_all(two: Two) -> None:
 
 def test_rehearsals_have_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     """What templates do is compared with the careful path, which is taken back."""
-    monkeypatch.setenv(shadow.VARIABLE, "1")
+    monkeypatch.setenv(switch.VARIABLE, switch.ON[switch.VARIABLE])
     with (
         collecting() as collector,
         private_queue_manager(configuration=configured(collector)) as queue_manager,

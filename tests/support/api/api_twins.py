@@ -40,7 +40,7 @@ class ApiHalf:
 
     def __init__(self, directory: Path, templates: bool) -> None:
         self.qm = RunningQueueManager(directory)
-        self.qm.engine.turn.is_on = templates
+        self.qm.speed.turn.is_on = templates
         self.qm.engine.trail._number = 0  # where it begins is random
         self.accounts = Accounts(self.qm.store, directory, clock=self.qm.clock)
         backups = Backups(self.qm.engine, self.accounts.user_file)

@@ -36,7 +36,7 @@ class Half:
 
     def serve(self) -> None:
         """Let clients connect and open the queue."""
-        self.qm.engine.turn.is_on = self._templates
+        self.qm.speed.turn.is_on = self._templates
         self.qm.engine.trail._number = 0  # where it begins is random
         self.server: CallServer = served_clients(self.qm)
         self.senders = [Client(self.server.connect(ALICE, transport=NCALRPC)) for _ in range(2)]

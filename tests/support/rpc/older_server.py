@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.adm.message import Message
-from rpcqm.base.clock import HeldClock, SystemClock
+from rpcqm.base.clock import SystemClock
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.client.target import RemoteServer, Target
@@ -223,7 +223,7 @@ async def supporting_server(
 async def _engine(
     directory: Path, settings: QueueManagerSettings
 ) -> AsyncIterator[QueueManagerEngine]:
-    loop, clock = asyncio.get_running_loop(), HeldClock(SystemClock())
+    loop, clock = asyncio.get_running_loop(), SystemClock()
     store = Store.open(
         directory, end_of_turn=loop.call_soon, clock=clock, settings=StoreSettings(reserve=1)
     )

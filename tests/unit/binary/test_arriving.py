@@ -359,7 +359,7 @@ def test_a_direct_name_is_one_destination_with_our_number_or_without(
 ) -> None:
     """QueueManagerAddress is no part of a direct name, so that it begins no other sequence."""
     bob, now = pair.bob, pair.simulation.clock.now() // 1000
-    bob.engine.turn.is_on = together
+    bob.speed.turn.is_on = together
     peer = ScriptedPeer(bob)
     own = bob.engine.queue_manager.identifier.bytes_le
 

@@ -22,7 +22,7 @@ def sent(directory: Path, together: bool, how: dict[str, Any]) -> tuple[Simulati
     simulation = Simulation(directory, faults=Faults(delay=0))
     alice, bob = simulation.node("alice"), simulation.node("bob")
     bob.create("stream", transactional=True)
-    alice.engine.turn.is_on = together
+    alice.speed.turn.is_on = together
     for body in BODIES:
         alice.send_later(STREAM, body, True, **how)
     simulation.until(lambda: len(bob.bodies("stream")) == len(BODIES))

@@ -102,7 +102,7 @@ class Half:
         self._begin()
 
     def _begin(self) -> None:
-        self.bob.engine.turn.is_on = self.together
+        self.bob.speed.turn.is_on = self.together
         self.peer = ScriptedPeer(self.bob)
 
     def reconnect(self) -> None:

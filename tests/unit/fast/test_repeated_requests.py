@@ -15,10 +15,10 @@ from rpcqm.codec.names.written import format_name
 from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.fast.doors.api_requests import HEADS, LONGEST_HEAD, OF_HEAD
-from rpcqm.qm.shadow import Shadow
 from tests.support.api.api_twins import MESSAGES, RECEIVE, ApiHalf, ApiTwins, Asked, api_twins
 from tests.support.queue_manager import MEMORY
 from tests.support.rpc.callers import ADMINISTRATOR
+from tests.support.shadow.comparing import Shadow
 
 HEADERS: tuple[dict[str, str], ...] = (
     {},
@@ -346,7 +346,7 @@ def test_other_settings_count_at_once(twins: ApiTwins) -> None:
 def test_nothing_is_done_quickly_while_templates_are_off(twins: ApiTwins) -> None:
     learned(twins)
     half = twins.halves[0]
-    half.qm.engine.turn.is_on = False
+    half.qm.speed.turn.is_on = False
     twins.ask(SEND)
     twins.ask(TAKE)
     twins.ask(complete(3))
@@ -356,7 +356,7 @@ def test_nothing_is_done_quickly_while_templates_are_off(twins: ApiTwins) -> Non
 
 def test_a_shadow_looks_at_each(twins: ApiTwins) -> None:
     half, differences = twins.halves[0], list[Any]()
-    half.qm.engine.turn.shadow = shadow = Shadow(half.qm.store, half.qm.clock, differences.append)
+    half.qm.speed.turn.shadow = shadow = Shadow(half.qm.store, half.qm.clock, differences.append)
     learned(twins)
     twins.ask(SEND, ("POST", MESSAGES, b"y", {}), SEND)
     twins.ask(TAKE, TAKE)

@@ -35,7 +35,7 @@ def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
 
 @pytest.fixture
 def queue(qm: RunningQueueManager) -> Queue:
-    qm.engine.turn.is_on = True
+    qm.speed.turn.is_on = True
     return qm.create()
 
 

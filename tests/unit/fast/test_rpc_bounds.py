@@ -28,7 +28,7 @@ class Sender:
     """A client; `kind` makes its requests be of another template."""
 
     def __init__(self, qm: RunningQueueManager) -> None:
-        qm.engine.turn.is_on = True
+        qm.speed.turn.is_on = True
         self.qm, self.queue = qm, qm.create()
         self.server = served_clients(qm)
         recogniser = self.server.interfaces["qmcomm2"].shortcut(1)
@@ -112,7 +112,7 @@ def test_an_open_queue_remembers_few_templates_of_its_own(sender: Sender) -> Non
 
 @pytest.mark.bound("rpc.templated_messages_of_a_turn")
 def test_a_turn_with_many_messages_is_carried_out_before_it_ends(sender: Sender) -> None:
-    turn = sender.qm.engine.turn
+    turn = sender.qm.speed.turn
     for _ in range(MOST_MESSAGES - 1):
         sender.send(0)
         assert turn.waiting
@@ -122,7 +122,7 @@ def test_a_turn_with_many_messages_is_carried_out_before_it_ends(sender: Sender)
 
 @pytest.mark.bound("rpc.templated_octets_of_a_turn")
 def test_a_turn_with_many_octets_is_carried_out_before_it_ends(sender: Sender) -> None:
-    turn, handle = sender.qm.engine.turn, sender.handle
+    turn, handle = sender.qm.speed.turn, sender.handle
     for _ in range(3):
         sender.client.start_send(handle, b"body")
     sender.settle()

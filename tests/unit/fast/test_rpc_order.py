@@ -41,7 +41,7 @@ class Desk:
 
     def __init__(self, qm: RunningQueueManager, templates: bool) -> None:
         self.qm, self.templates = qm, templates
-        qm.engine.turn.is_on = templates
+        qm.speed.turn.is_on = templates
         self.queue = qm.create()
         self.server = served_clients(qm)
         self.sender = self.connect()
@@ -66,7 +66,7 @@ class Desk:
     def send(self, body: bytes, sender: Client | None = None, handle: bytes = b"") -> PendingCall:
         """One that a template takes, if there are any."""
         call = (sender or self.sender).start_send(handle or self.handle, body)
-        assert self.qm.engine.turn.waiting is self.templates
+        assert self.qm.speed.turn.waiting is self.templates
         return call
 
     def settle(self) -> None:
@@ -213,7 +213,7 @@ def test_express_and_recoverable_ones_keep_the_order_in_which_they_came(desk: De
     desk.settle()
     for number in range(6):
         desk.sender.start_send(desk.handle, b"%d" % number, pDelivery=number // 2 % 2)
-        assert desk.qm.engine.turn.waiting is desk.templates
+        assert desk.qm.speed.turn.waiting is desk.templates
     assert desk.bodies() == [b"%d" % number for number in range(6)]
 
 
@@ -336,7 +336,7 @@ def test_a_queue_that_is_deleted_behind_sends_has_had_them(desk: Desk) -> None:
 def test_the_handle_of_somebody_else_sends_nothing(desk: Desk) -> None:
     bob = Client(desk.server.connect(BOB, transport=NCALRPC, group_id=desk.sender.caller.group_id))
     call = bob.start_send(desk.handle, b"x")
-    assert not desk.qm.engine.turn.waiting
+    assert not desk.qm.speed.turn.waiting
     desk.settle()
     bob.caller.protocol()
     with pytest.raises(Fault):
@@ -411,7 +411,7 @@ def test_a_second_end_of_a_read_in_one_turn_is_refused(desk: Desk) -> None:
 def test_a_switch_takes_effect_with_the_next_request(desk: Desk) -> None:
     before = desk.qm.store.metrics.of("templates").get("sent", 0)
     first = desk.send(b"1")
-    desk.qm.engine.turn.is_on = False
+    desk.qm.speed.turn.is_on = False
     second = desk.sender.start_send(desk.handle, b"2")
     assert [desk.status(first), desk.status(second)] == ["MQ_OK"] * 2
     assert desk.qm.store.metrics.of("templates").get("sent", 0) == before + desk.templates
@@ -467,7 +467,7 @@ def test_a_trail_that_begins_notes_the_next_removal(desk: Desk) -> None:
 def test_a_change_from_elsewhere_does_not_overtake_sends(desk: Desk) -> None:
     desk.send(b"1")
     with desk.qm.store.transaction("elsewhere"):
-        assert not desk.qm.engine.turn.waiting
+        assert not desk.qm.speed.turn.waiting
     assert desk.bodies() == [b"1"]
 
 
@@ -534,7 +534,7 @@ def test_the_way_to_an_administration_queue_is_made_once(desk: Desk) -> None:
     assert desk.qm.engine.outgoing.find(name) is None
     desk.queue.quota = 2
     calls = [desk.sender.start_send(desk.handle, bytes(400), **asking) for _ in range(6)]
-    assert desk.qm.engine.turn.waiting is desk.templates
+    assert desk.qm.speed.turn.waiting is desk.templates
     taken = [desk.status(call) for call in calls].count("MQ_OK")
     assert 0 < taken < len(calls)
     assert len(desk.qm.engine.acknowledgement_queues) == 1

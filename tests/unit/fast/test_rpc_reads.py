@@ -21,7 +21,6 @@ from rpcqm.fast.first_messages import FirstMessage
 from rpcqm.fast.formats.read_response import ReadAnswer, ReadResponse
 from rpcqm.interfaces._message_packet import host_of
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
-from rpcqm.qm.shadow import Difference, Shadow
 from tests.support.codec.packets import split_message_packet
 from tests.support.fast.template_twins import Half, Twins, twins
 from tests.support.queue_manager import MEMORY, RunningQueueManager
@@ -44,6 +43,7 @@ from tests.support.rpc.remote_reader import (
     body_of,
     served_remote_read,
 )
+from tests.support.shadow.comparing import Difference, Shadow
 from tests.unit.fast.test_rpc_sends import OTHERS, SENDS, Story, messages
 
 LOOKUPS = (
@@ -141,7 +141,7 @@ def test_reads_have_one_outcome_both_ways(
 @pytest.fixture
 def reader(qm: RunningQueueManager) -> Reader:
     """Its requests are recognised, and what they are answered with has been learned."""
-    qm.engine.turn.is_on = True
+    qm.speed.turn.is_on = True
     qm.create()
     reader = Reader(served_remote_read(qm).connect())
     handle = reader.open(qm.find())
@@ -157,13 +157,13 @@ def reader(qm: RunningQueueManager) -> Reader:
 def differences(qm: RunningQueueManager) -> list[Difference]:
     """What a shadow finds, which otherwise ends the process."""
     found: list[Difference] = []
-    qm.engine.turn.shadow = Shadow(qm.store, qm.clock, found.append)
+    qm.speed.turn.shadow = Shadow(qm.store, qm.clock, found.append)
     return found
 
 
 def compared(qm: RunningQueueManager) -> int:
-    assert qm.engine.turn.shadow is not None
-    return qm.engine.turn.shadow.compared
+    assert qm.speed.turn.shadow is not None
+    return qm.speed.turn.shadow.compared
 
 
 def test_reads_like_ones_before_are_answered_by_a_template(
@@ -208,7 +208,7 @@ def test_a_difference_of_an_answer_is_found(
 @pytest.fixture
 def locked(qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The keys of messages that were locked in few steps."""
-    firsts, keys = qm.engine.first_messages, list[int]()
+    firsts, keys = qm.speed.first_messages, list[int]()
     lock = firsts.lock
 
     def noting(descriptor: OpenQueueDescriptor, first: FirstMessage) -> None:
@@ -295,7 +295,7 @@ def test_a_long_body_goes_the_careful_way(
 @pytest.fixture
 def shown(qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The keys of messages that were found to be peeked at in few steps."""
-    firsts, keys = qm.engine.first_messages, list[int]()
+    firsts, keys = qm.speed.first_messages, list[int]()
     find = firsts.find_to_peek
 
     def noting(descriptor: OpenQueueDescriptor, key: int) -> FirstMessage | None:
@@ -388,7 +388,7 @@ def test_a_read_that_is_never_ended_is_given_back_in_time(
 def test_a_read_that_has_been_ended_is_not_kept_for_its_timer(
     qm: RunningQueueManager, is_on: bool
 ) -> None:
-    qm.engine.turn.is_on = is_on
+    qm.speed.turn.is_on = is_on
     queue = qm.create()
     server = served_remote_read(qm)
     handlers: Any = server.interfaces["remoteread"].handlers

@@ -27,7 +27,6 @@ from rpcqm.fast.doors.rpc_receive_answers import (
     KnownAnswers,
 )
 from rpcqm.fast.formats.received_response import Received, ReceivedResponse, Rooms
-from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc import dispatch
 from rpcqm.rpc.interface_registry import NCALRPC
@@ -41,6 +40,7 @@ from tests.support.rpc.dependent_client import (
     served_clients,
 )
 from tests.support.rpc.remote_reader import PEEK_CURRENT, Reader, body_of, served_remote_read
+from tests.support.shadow.comparing import Difference, Shadow
 from tests.unit.fast.test_rpc_sends import OTHERS, SENDS, Story, messages
 
 NULL_GUID = UUID(int=0)
@@ -200,12 +200,12 @@ class Desk:
         self.server: CallServer = served_clients(qm)
         self.client = self.connect()
         self.handle, self.context = self.client.open(self.queue)
-        qm.engine.turn.is_on = True
+        qm.speed.turn.is_on = True
         for _ in range(4):
             self.send(b"learned")
             self.receive()
         self.differences: list[Difference] = []
-        self.shadow = qm.engine.turn.shadow = Shadow(qm.store, qm.clock, self.differences.append)
+        self.shadow = qm.speed.turn.shadow = Shadow(qm.store, qm.clock, self.differences.append)
 
     def connect(self) -> Client:
         return Client(self.server.connect(ALICE, transport=NCALRPC))
@@ -239,7 +239,7 @@ def desk(qm: RunningQueueManager) -> Desk:
 def test_receives_like_ones_before_are_answered_by_a_template(desk: Desk) -> None:
     desk.send(b"one", b"two")
     call = desk.start()
-    assert desk.qm.engine.turn.waiting
+    assert desk.qm.speed.turn.waiting
     assert not call.answered
     desk.client.caller.settle()
     assert body_in(call.result().ptb) == b"one"
@@ -255,7 +255,7 @@ def test_an_answer_comes_after_the_sync_and_a_crash_before_it_keeps_the_message(
 ) -> None:
     desk.send(b"one")
     call = desk.start()
-    desk.qm.engine.turn.drain()
+    desk.qm.speed.turn.drain()
     desk.client.caller.protocol()
     assert not call.answered
     desk.qm.crash()
@@ -266,7 +266,7 @@ def test_two_receives_of_one_turn_get_two_messages(desk: Desk) -> None:
     desk.send(b"one", b"two", b"three")
     other = desk.connect()
     calls = [desk.start(), desk.start(other), desk.start(timeout=5)]
-    assert desk.qm.engine.turn.waiting
+    assert desk.qm.speed.turn.waiting
     for client in (desk.client, other):
         client.caller.settle()
     assert [body_in(each.result().ptb) for each in calls] == [b"one", b"two", b"three"]
@@ -395,7 +395,7 @@ def test_what_asks_for_more_is_not_taken(desk: Desk, asked: dict[str, bool]) -> 
         message.allow_peek_when_locked = asked.get("allow_peek_when_locked", False)
         desk.qm.done(desk.qm.engine.messages.enqueue_message(desk.queue, message))
         call = desk.start()
-        assert not desk.qm.engine.turn.waiting
+        assert not desk.qm.speed.turn.waiting
         desk.client.caller.settle()
         assert body_in(call.result().ptb) == b"one"
     assert desk.taken() == 0
@@ -467,7 +467,7 @@ def test_a_difference_of_an_answer_is_found(desk: Desk, monkeypatch: pytest.Monk
 
 def test_a_switch_takes_effect_with_the_next_request(desk: Desk) -> None:
     desk.send(b"one")
-    desk.qm.engine.turn.is_on = False
+    desk.qm.speed.turn.is_on = False
     assert desk.body() == b"one"
     assert desk.taken() == 0
 

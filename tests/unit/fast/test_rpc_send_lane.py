@@ -48,7 +48,7 @@ class Lane:
         security: RemoteReadSecurity | None = None,
         limits: Limits | None = None,
     ) -> None:
-        qm.engine.turn.is_on = True
+        qm.speed.turn.is_on = True
         self.qm, self.asked = qm, asked
         self.queue = qm.find()
         self.server = served_clients(qm, security, limits)
@@ -106,7 +106,7 @@ def lane(qm: RunningQueueManager, asked: list[Call]) -> Lane:
 
 def test_the_next_send_is_taken_without_asking_again(lane: Lane) -> None:
     calls = [lane.send(b"%d" % number) for number in range(5)]
-    assert lane.qm.engine.turn.waiting
+    assert lane.qm.speed.turn.waiting
     assert [lane.status(call) for call in calls] == ["MQ_OK"] * 5
     assert lane.asked == []
     assert lane.qm.bodies(lane.queue)[-5:] == [b"%d" % number for number in range(5)]
@@ -181,9 +181,9 @@ def test_another_security_is_not_taken_for_the_first(lane: Lane) -> None:
 
 
 def test_a_switch_that_is_off_counts(lane: Lane) -> None:
-    lane.qm.engine.turn.is_on = False
+    lane.qm.speed.turn.is_on = False
     call = lane.send()
-    assert not lane.qm.engine.turn.waiting
+    assert not lane.qm.speed.turn.waiting
     assert lane.status(call) == "MQ_OK"
 
 

@@ -34,7 +34,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_calls_that_no_template_takes_are_seldom_looked_at(
     qm: RunningQueueManager, looked_at: list[int]
 ) -> None:
-    qm.engine.turn.is_on = True
+    qm.speed.turn.is_on = True
     client = Client(served_clients(qm).connect(ALICE, transport=NCALRPC))
     handle = client.open(qm.create(), QueueAccessType.SEND_ACCESS)[0]
     before = client.caller.association.untaken

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rpcqm.base.clock import HeldClock
 from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
 from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
 from rpcqm.binary.session import Session
@@ -15,9 +14,9 @@ from rpcqm.fast.arrival_runs import ArrivalRuns
 from rpcqm.fast.doors.session_stamped import Recognised
 from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.message_trace import MessageTrace
-from rpcqm.qm.shadow import Difference, Shadow
 from rpcqm.store.transaction import StoreTransaction
 from tests.support.binary.binary_network import Node
+from tests.support.shadow.comparing import Difference, Shadow
 from tests.unit.fast import test_arrival_batches as arriving
 from tests.unit.fast import test_outgoing_runs as leaving
 
@@ -244,7 +243,7 @@ class Ticking:
 
 
 def test_both_happen_at_one_time(outgoing: Leaving, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, node = HeldClock(Ticking()), outgoing.half.alice
+    clock, node = Ticking(), outgoing.half.alice
     shadow = Shadow(node.store, clock, outgoing.differences.append)
     monkeypatch.setattr(node.engine.message_trace, "_clock", clock)
     monkeypatch.setattr(

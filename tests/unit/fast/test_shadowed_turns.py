@@ -11,11 +11,12 @@ from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.fast.doors.rpc_send_lane import TemplatedSend
-from rpcqm.qm.shadow import VARIABLE, Difference, Shadow
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ALICE
 from tests.support.rpc.dependent_client import Client, served_clients
+from tests.support.shadow.comparing import Difference, Shadow
+from tests.support.shadow.switch import OFF, ON, VARIABLE
 
 MANY, LEARNED = 8, 2
 ELSEWHERE = FormatName.parse(r"DIRECT=TCP:192.0.2.9\private$\administration")
@@ -25,8 +26,8 @@ ELSEWHERE = FormatName.parse(r"DIRECT=TCP:192.0.2.9\private$\administration")
 def differences(qm: RunningQueueManager) -> list[Difference]:
     """What a shadow finds, which otherwise ends the process."""
     found: list[Difference] = []
-    qm.engine.turn.shadow = Shadow(qm.store, qm.clock, found.append)
-    qm.engine.turn.is_on = True
+    qm.speed.turn.shadow = Shadow(qm.store, qm.clock, found.append)
+    qm.speed.turn.is_on = True
     return found
 
 
@@ -41,8 +42,8 @@ def test_each_request_that_a_template_has_recognised_is_compared(
 ) -> None:
     qm.create()
     assert send(qm, MANY) == ["MQ_OK"] * MANY
-    assert qm.engine.turn.shadow is not None
-    assert qm.engine.turn.shadow.compared == MANY - LEARNED
+    assert qm.speed.turn.shadow is not None
+    assert qm.speed.turn.shadow.compared == MANY - LEARNED
     assert qm.store.metrics.of("templates") == {"sent": MANY - LEARNED}
     assert differences == []
 
@@ -68,10 +69,10 @@ def test_a_rehearsal_leaves_what_waits_for_strangers_as_it_was(
 ) -> None:
     asked = CACTransferBufferV1_Send(pAdminQueueFormat=queue_format_of(ELSEWHERE))
     counted = []
-    for shadow in ("", "1"):
-        monkeypatch.setenv(VARIABLE, shadow)
-        qm = RunningQueueManager(tmp_path / f"shadow{shadow}")
-        qm.engine.turn.is_on = True
+    for number, shadow in enumerate((OFF, ON)):
+        monkeypatch.setenv(VARIABLE, shadow[VARIABLE])
+        qm = RunningQueueManager(tmp_path / str(number))
+        qm.speed.turn.is_on = True
         qm.create()
         assert send(qm, MANY, send=asked, pAcknowledge=1) == ["MQ_OK"] * MANY
         assert qm.store.metrics.of("templates") == {"sent": MANY - LEARNED}

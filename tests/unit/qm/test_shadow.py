@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from rpcqm.qm import shadow
+from tests.support.shadow import comparing as shadow
 
 
 def test_a_difference_is_told_and_ends_the_process(

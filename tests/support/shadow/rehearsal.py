@@ -1,16 +1,16 @@
 """What a transaction would change, looked at instead of done."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import FLAG_EXPRESS, PositionRecord
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rocksdict import ColumnFamily as FamilyHandle
-
-    from rpcqm.store.store import Store
-    from rpcqm.store.transaction import StoreTransaction
 
 _PUBLISH, _PUBLISH_MANY = QueueIndex.publish, QueueIndex.publish_many
 _DISCARD, _DISCARD_MANY = QueueIndex.discard, QueueIndex.discard_many
@@ -46,7 +46,7 @@ class Rehearsed(NamedTuple):
     sync: bool
 
     @classmethod
-    def of(cls, transaction: "StoreTransaction", store: "Store") -> "Rehearsed":
+    def of(cls, transaction: StoreTransaction, store: Store) -> "Rehearsed":
         """What it has been told until now; `charged` is all that is counted, until `since`."""
         touched = {step[2].queue_id for step in transaction.steps if type(step[2]) is QueueIndex}
         return cls(
@@ -110,13 +110,35 @@ class Rehearsed(NamedTuple):
         return sorted(self.entering), sorted(self.leaving), self.charged
 
 
-def usage(store: "Store", queue_ids: Iterable[int]) -> Usage:
+@contextmanager
+def rehearsing(store: Store) -> Iterator[list[Rehearsed]]:
+    """Undo what is committed within at the end, and give it then; numbers are those before.
+
+    What waits for the end of the turn is carried out before.
+    """
+    store.carry_out_first()
+    kept: list[Rehearsed] = []
+    committed: list[StoreTransaction] = []
+    places = store.counters.places()
+    vars(store)["commit"] = committed.append
+    try:
+        yield kept
+    finally:
+        del vars(store)["commit"]
+        rehearsed = [Rehearsed.of(transaction, store) for transaction in committed]
+        for transaction in reversed(committed):
+            transaction.undo()
+        kept += [each.since(usage(store, each.charged)) for each in rehearsed]
+        store.counters.go_back(places)
+
+
+def usage(store: Store, queue_ids: Iterable[int]) -> Usage:
     """What quotas count for these queues."""
     accounts = ((queue_id, store.index(queue_id).account) for queue_id in queue_ids)
     return {queue_id: (account.count, account.bytes) for queue_id, account in accounts}
 
 
-def _entering(transaction: "StoreTransaction", store: "Store") -> Iterator[Entering]:
+def _entering(transaction: StoreTransaction, store: Store) -> Iterator[Entering]:
     for apply, _, index, *arguments in transaction.steps:
         if apply is _PUBLISH:
             yield _entry(store, index, arguments[0])
@@ -125,7 +147,7 @@ def _entering(transaction: "StoreTransaction", store: "Store") -> Iterator[Enter
                 yield _entry(store, index, key)
 
 
-def _entry(store: "Store", index: QueueIndex, key: int) -> Entering:
+def _entry(store: Store, index: QueueIndex, key: int) -> Entering:
     position = index.pending_position(key)
     assert position is not None
     is_express = position.flags & FLAG_EXPRESS
@@ -133,7 +155,7 @@ def _entry(store: "Store", index: QueueIndex, key: int) -> Entering:
     return Entering(index.queue_id, key, position, packet)
 
 
-def _leaving(transaction: "StoreTransaction") -> Iterator[tuple[int, int]]:
+def _leaving(transaction: StoreTransaction) -> Iterator[tuple[int, int]]:
     for apply, _, index, *arguments in transaction.steps:
         if apply is _DISCARD:
             yield index.queue_id, arguments[0]

@@ -1,6 +1,6 @@
 """Templates beside the careful path: what both would do is compared, octet for octet.
 
-It is for tests, which have it on for every service (`RPCQM_SHADOW=1`). Before a run is carried out
+The tests have it on for every queue manager of theirs (RPCQM_SHADOW=1). Before a run is carried out
 each of its requests goes the careful way up to the commit, which is taken back; then the run must
 store the same records, take the same numbers and give the same answers.
 """
@@ -8,28 +8,19 @@ store the same records, take the same numbers and give the same answers.
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import NamedTuple, Protocol
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import NamedTuple
 
-from rpcqm.base.clock import Clock, HeldClock
-from rpcqm.store.rehearsal import Rehearsed, Usage, usage
+from rpcqm.base.clock import Clock
+from rpcqm.fast.observer import Apart, Rehearsable
+from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.positions import Positions
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-
-VARIABLE = "RPCQM_SHADOW"
-EXIT_STATUS = 86
-"""What a process ends with whose templates did something else: no test overlooks that."""
-
-
-Apart = Callable[[bytes, bytes | None], Iterable[tuple[bytes, bytes | None]]]
-"""Tells keys and values of the records that are the same as one record."""
-
-
-class Rehearsable(Protocol):
-    """A request of a run."""
-
-    def rehearse(self) -> bytes:
-        """Go the careful way; its answer, once what it commits is durable."""
+from tests.support.shadow.rehearsal import Rehearsed, Usage, rehearsing, usage
+from tests.support.shadow.switch import EXIT_STATUS
 
 
 class Difference(NamedTuple):
@@ -62,16 +53,42 @@ class Rehearsal(NamedTuple):
     refusal: Exception | None = None
 
 
-def wanted() -> bool:
-    """Whether the environment asks for it."""
-    return bool(os.environ.get(VARIABLE))
+@contextmanager
+def held(clock: Clock) -> Iterator[None]:
+    """Let a clock show the same moment within the block: what is done twice is done at one time."""
+    if "now" in vars(clock):
+        yield
+        return
+    moment = clock.now()
+    vars(clock)["now"] = lambda: moment
+    try:
+        yield
+    finally:
+        del vars(clock)["now"]
+
+
+@contextmanager
+def uncounted(queues: AcknowledgementQueues) -> Iterator[None]:
+    """Count as before what goes into queues to strangers within the block."""
+    before = queues._bytes, queues.refused, queues._told
+    try:
+        yield
+    finally:
+        queues._bytes, queues.refused, queues._told = before
+
+
+@contextmanager
+def unwatched(positions: Positions) -> Iterator[None]:
+    """Tell nobody of what becomes of messages within the block."""
+    watch, positions.watch = positions.watch, None
+    try:
+        yield
+    finally:
+        positions.watch = watch
 
 
 class Shadow:
-    """Compares; `differs` is told what is not the same.
-
-    The clock has to be a HeldClock, or one that stands still.
-    """
+    """Compares (`rpcqm.fast.observer.Observer`); `differs` is told what is not the same."""
 
     def __init__(
         self, store: Store, clock: Clock, differs: Callable[[Difference], None] = end_process
@@ -83,8 +100,7 @@ class Shadow:
 
     def at_one_time(self) -> AbstractContextManager[None]:
         """Let no time pass within the block."""
-        clock = self._clock
-        return clock.held() if isinstance(clock, HeldClock) else nullcontext()
+        return held(self._clock)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -100,7 +116,7 @@ class Shadow:
         refusal, store = None, self._store
         store.carry_out_first()
         metrics = store.metrics.snapshot()
-        with self.keeping(), store.rehearsing() as kept:
+        with self.keeping(), rehearsing(store) as kept:
             try:
                 answers += [request.rehearse() for request in requests]
             except Exception as error:  # whatever it is, the run must not be carried out
@@ -160,3 +176,13 @@ class Shadow:
         """Compare one thing."""
         if careful != templated:
             self._differs(Difference(what, careful, templated))
+
+
+def observe(engine: QueueManagerEngine) -> Shadow:
+    """The shadow of a queue manager, whose process ends with a difference."""
+    made = Shadow(engine.store, engine.clock)
+    made.beside += [
+        partial(uncounted, engine.acknowledgement_queues),
+        partial(unwatched, engine.positions),
+    ]
+    return made

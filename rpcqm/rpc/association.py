@@ -273,8 +273,8 @@ class ServerAssociation:
             data = self._joined(data)
         offset, end = 0, len(data)
         while self.state is not _CLOSED:
-            if self.shortcuts and self.state is _BOUND:
-                offset = self._requests.take_by_shortcuts(data, offset)
+            if self.state is _BOUND:
+                offset = self._requests.take_whole(data, offset)
                 if offset == end:
                     return
             size = self._receive_pdu(data, offset) if end - offset >= HEADER_LENGTH else 0

@@ -141,13 +141,17 @@ class Dispatcher:
     def _is_taken(self, shortcut: Shortcut, call: Call) -> bool:
         """Whether a shortcut has taken a call, and will answer it.
 
-        Of a connection whose calls no shortcut has taken for long, it sees few.
+        Of a connection whose calls no shortcut has taken for long, it sees few. It never sees
+        octets in another order, or behind which there may be a verification trailer.
         """
         association = call.association
         association.untaken += 1
         if association.untaken > PATIENCE and association.untaken % LOOKED_AT:
             return False
-        if _is_unusual(call) or not shortcut.take(call, self):
+        octets = call.stub_data
+        if call.big_endian or (call.security.auth_type and may_be_verified(octets)):
+            return False
+        if not shortcut.take(call, self):
             return False
         association.untaken = 0
         return True
@@ -382,12 +386,6 @@ def find_handle(call: Call, parameter: ContextHandleParameter, wire: bytes) -> C
 
 def _nothing() -> None:
     """Nothing waits."""
-
-
-def _is_unusual(call: Call) -> bool:
-    """Whether no shortcut may read a call, whatever is in it: its octets are in another order, or
-    there may be a verification trailer."""
-    return call.big_endian or (call.security.auth_type != 0 and may_be_verified(call.stub_data))
 
 
 def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:

@@ -102,7 +102,7 @@ class ConnectionShortcut(Protocol):
         self,
         association: "ServerAssociation",
         call_id: int,
-        context: PresentationContext | None,
+        context: PresentationContext,
         security: SecurityContext,
         stub: bytes,
     ) -> bool:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call, InFlight
 from rpcqm.rpc.constants import WHOLE, PduType, PfcFlags
 from rpcqm.rpc.limits import Limits
@@ -33,6 +34,7 @@ _WHOLE = int(WHOLE)
 _WHOLE_OF_OBJECT = _WHOLE | _OBJECT
 _OBJECT_END = REQUEST_LENGTH + OBJECT_LENGTH
 _HEADS = whole_heads(PduType.request)
+_BOUND = State.BOUND
 
 LARGEST_CALL = 0x7FFFFFFF
 """Larger call_ids are refused, as Windows does ([MS-RPCE] 3.3.3.5.2 <123>)."""
@@ -108,22 +110,23 @@ class RequestReceiver:
     def forget(self) -> None:
         self._assembly = None
 
-    def take_by_shortcuts(self, data: bytes, offset: int) -> int:
-        """Have shortcuts take requests from `offset` on; where the first other PDU begins.
+    def take_whole(self, data: bytes, offset: int) -> int:
+        """Take requests from `offset` on, and have them run; where the first other PDU begins.
 
-        They take whole ones without protection, which may be calls. The others are received as if
+        These are whole ones without protection, which may be calls. The others are received as if
         nobody had looked at them.
         """
-        calls, shortcuts, end = self._calls, self._shortcuts, len(data)
         if self._assembly is not None or self._security.authenticated:
             return offset
-        while end - offset >= REQUEST_LENGTH:
+        association, calls, base = self._association, self._calls, self._security.base
+        end = len(data)
+        while end - offset >= REQUEST_LENGTH and association.state is _BOUND:
             head, length, auth_length, call_id, _, context_id, opnum = WHOLE_REQUEST.unpack_from(
                 data, offset
             )
-            shortcut = shortcuts.get(opnum)
+            context = self._contexts.get(context_id)
             if (
-                shortcut is None
+                context is None
                 or head not in _HEADS
                 or auth_length
                 or not REQUEST_LENGTH <= length <= self._largest
@@ -133,14 +136,15 @@ class RequestReceiver:
                 or len(calls) >= self._most_calls
             ):
                 break
-            stub = data[offset + REQUEST_LENGTH : offset + length]
-            context = self._contexts.get(context_id)
-            if not shortcut.take(self._association, call_id, context, self._security.base, stub):
-                break
             if call_id > self._highest_call:
                 self._highest_call = call_id
-            self._association.pdus_in += 1
+            association.pdus_in += 1
+            stub = data[offset + REQUEST_LENGTH : offset + length]
             offset += length
+            shortcut = self._shortcuts.get(opnum)
+            if shortcut is None or not shortcut.take(association, call_id, context, base, stub):
+                call = calls[call_id] = Call(association, call_id, context, opnum, base, stub)
+                association.on_call(call)
         return offset
 
     def receive(

@@ -45,13 +45,8 @@ class Recognition:
             return None
 
 
-class HandleRecogniser(ABC, Generic[Opened]):
+class HandleRecogniser(Recognition, ABC, Generic[Opened]):
     """Recognises the requests of an operation whose first hole is a handle on what is `Opened`."""
-
-    def __init__(
-        self, turn: Turn, operation: Operation, syntax: TransferSyntax, holes: Holes
-    ) -> None:
-        self._recognition = Recognition(turn, operation, syntax, holes)
 
     @abstractmethod
     def carry(self, call: Call, path: CarefulPath, opened: Opened, values: tuple[Any, ...]) -> bool:
@@ -59,9 +54,9 @@ class HandleRecogniser(ABC, Generic[Opened]):
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Carry out a call that is like one before (`rpc.interface_registry.Shortcut`)."""
-        found = self._recognition.of(call)
+        found = self.of(call)
         if found is None:
             return False
         values = found[1]
-        handle = self._recognition.handle(call, values[0])
+        handle = self.handle(call, values[0])
         return handle is not None and self.carry(call, path, handle.value, values)

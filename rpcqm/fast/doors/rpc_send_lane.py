@@ -117,7 +117,7 @@ class SendLane:
     def __len__(self) -> int:
         return len(self._open)
 
-    def fits(self, context: PresentationContext | None, security: SecurityContext) -> bool:
+    def fits(self, context: PresentationContext, security: SecurityContext) -> bool:
         """Whether a call has the lane's context and security, under settings that still hold."""
         return (
             security is self.security
@@ -129,7 +129,7 @@ class SendLane:
         self,
         association: ServerAssociation,
         call_id: int,
-        context: PresentationContext | None,
+        context: PresentationContext,
         security: SecurityContext,
         stub: bytes,
     ) -> bool:
@@ -163,7 +163,7 @@ class SendLane:
     def _may_take(
         self,
         association: ServerAssociation,
-        context: PresentationContext | None,
+        context: PresentationContext,
         security: SecurityContext,
         stub: bytes,
     ) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.association_states import TRANSITIONS, State
+from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import (
     WHOLE,
     PfcFlags,
@@ -198,10 +199,11 @@ def test_a_stray_fragment_of_a_recent_call_is_ignored(bound: Wire) -> None:
     assert is_fault(answer, FaultStatus.nca_s_proto_error)
 
 
+@pytest.mark.parametrize("flags", [FIRST, WHOLE], ids=["its first fragment", "whole"])
 @pytest.mark.parametrize("call_id", [1, 2], ids=["same call", "another call"])
-def test_a_request_may_not_begin_inside_another(bound: Wire, call_id: int) -> None:
+def test_a_request_may_not_begin_inside_another(bound: Wire, call_id: int, flags: int) -> None:
     bound.send(request(1, b"x", call_id=1, pfc_flags=FIRST))
-    (answer,) = bound.send(request(1, b"x", call_id=call_id, pfc_flags=FIRST))
+    (answer,) = bound.send(request(1, b"x", call_id=call_id, pfc_flags=flags))
     assert is_fault(answer, FaultStatus.nca_s_proto_error)
     assert answer.call_id == 1
     assert ended(bound)
@@ -353,6 +355,18 @@ def test_a_stopping_server_ends_idle_connections(rig: Rig, bound: Wire) -> None:
 def test_nothing_is_accepted_after_the_end(bound: Wire) -> None:
     bound.send(pdu.Shutdown(call_id=0).pack())
     assert bound.send(request(0)) == []
+
+
+def test_requests_behind_one_that_ends_its_connection_are_not_run(rig: Rig, bound: Wire) -> None:
+    run: list[int] = []
+
+    def ending(call: Call) -> None:
+        run.append(call.call_id)
+        bound.association.end("its caller cannot be trusted")
+
+    bound.association.on_call = ending
+    bound.send(request(0, b"", 1) + request(0, b"", 2))
+    assert run == [1]
 
 
 def test_output_is_announced_once_per_flush(rig: Rig, bound: Wire) -> None:

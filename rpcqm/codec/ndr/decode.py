@@ -40,9 +40,10 @@ from rpcqm.codec.ndr.layout import (
 )
 from rpcqm.codec.ndr.source import Deferred, Emitter, Frame, Functions, Source
 
-# How deep structures may hold others of their kind: deeper than any of MSMQ, and little stack.
 MAXIMUM_DEPTH = 16
 """Structures of an argument that hold others of their kind.
+
+Deeper than any of MSMQ, and little stack.
 
 Bound `rpc.nesting` [levels]: the call is refused with RPC_X_BAD_STUB_DATA.
 """

@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
-from rpcqm.base.resolver import OWN_THREADS_OF_ONE, THREADS, THREADS_OF_ONE
+from rpcqm.base.resolver import THREADS_OF_ONE
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.api.programs import Program
 from tests.support.binary.binary_stranger import BinaryStranger
 from tests.support.qm.directories import MACHINES, network_directory
-from tests.support.qm.invented_names import Resolver, threads
+from tests.support.qm.invented_names import InventedPlace, invented_place
 from tests.support.srmp import srmp_text
 from tests.support.srmp.srmp_stranger import Stranger as HttpStranger
 from tests.support.srmp.srmp_stranger import outgoing
@@ -25,12 +25,8 @@ REFUSED = "too many outgoing queues"
 OPEN = "D:(A;;0xf003b;;;WD)(A;;0x4;;;AN)"
 
 
-class Place:
+class Place(InventedPlace):
     """A queue manager that routes and relays, and a neighbour that it finds at `localhost`."""
-
-    def __init__(self, made: PrivateQueueManager, resolver: Resolver) -> None:
-        self.made, self.resolver = made, resolver
-        self.threads = threads(made)
 
     def program(self, name: str) -> Program:
         """A new account."""
@@ -43,7 +39,7 @@ class Place:
 
     @property
     def refusals(self) -> list[str]:
-        return [line for line in self.made.log.splitlines() if REFUSED in line]
+        return self.lines(REFUSED)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +51,6 @@ def near() -> Iterator[PrivateQueueManager]:
 
 @pytest.fixture
 def place(tmp_path: Path, near: PrivateQueueManager) -> Iterator[Place]:
-    resolver = Resolver(tmp_path / "modules")
     directory = tmp_path / "directory.toml"
     sites = {"alice": ["Berlin"], "router": ["Berlin", "Paris"], "bob": ["Paris"]}
     text = network_directory(sites, {}, {"router": "routing_server = true\n"})
@@ -68,23 +63,14 @@ def place(tmp_path: Path, near: PrivateQueueManager) -> Iterator[Place]:
         "[binary]\nretry_milliseconds = 100\n"
         f'peers = "near=localhost:{near.endpoint("binary")[1]}"\n'
     )
-    made = PrivateQueueManager(
-        tmp_path / "data",
-        ("--console-port", "0"),
-        configuration=configuration,
-        environment=resolver.environment,
-    )
-    made.start()
-    yield Place(made, resolver)
-    assert made.stop() == 0  # which waits for no name, though none is ever resolved
+    with invented_place(Place, tmp_path, "--console-port", configuration) as place:
+        yield place
 
 
 def check_bounds(place: Place, queues: int, *, names: int) -> None:
     """So many queues, one line about the others, and no more threads than senders have."""
-    assert len(outgoing(place.made)) == queues
     assert len(place.refusals) == 1
-    assert place.resolver.by_domain["invented"] == names
-    assert threads(place.made) <= place.threads + THREADS + OWN_THREADS_OF_ONE + 1
+    place.check(queues, names)
 
 
 @pytest.mark.bound("limits.outgoing_queues_per_account", "names.threads_of_one")

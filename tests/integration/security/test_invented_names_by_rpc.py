@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.base.resolver import OWN_THREADS_OF_ONE, THREADS, THREADS_OF_ONE
+from rpcqm.base.resolver import THREADS_OF_ONE
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.passwords import nt_hash
 from rpcqm.client.target import RemoteServer
@@ -19,7 +19,7 @@ from tests.support.accounts import PASSWORD
 from tests.support.dcom import clsids
 from tests.support.dcom.com_objects import Objects
 from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
-from tests.support.qm.invented_names import Resolver, threads
+from tests.support.qm.invented_names import InventedPlace, Resolver, invented_place
 from tests.support.rpc.callers import Fault
 from tests.support.rpc.dependent_client import SEND_ACCESS, Client
 from tests.support.rpc.network_caller import NetworkCaller
@@ -47,12 +47,11 @@ retry_milliseconds = 100
 """
 
 
-class Place:
-    """A queue manager whose resolver never answers for some names."""
+class Place(InventedPlace):
+    """A queue manager that any number of accounts call."""
 
     def __init__(self, made: PrivateQueueManager, resolver: Resolver) -> None:
-        self.made, self.resolver = made, resolver
-        self.threads = threads(made)
+        super().__init__(made, resolver)
         self._numbers = count(1)
 
     def account(self) -> NtlmCredentials:
@@ -65,29 +64,11 @@ class Place:
         address = self.made.endpoint("rpc")
         return NetworkCaller(address, *interfaces, credentials=self.account())
 
-    def lines(self, said: str) -> int:
-        return sum(said in line for line in self.made.log.splitlines())
-
-    def check(self, queues: int, names: int) -> None:
-        """So many queues, and look-ups; nobody gets more threads than senders have."""
-        self.resolver.await_asked("invented", names)
-        assert len(outgoing(self.made)) == queues
-        assert self.resolver.by_domain["invented"] == names
-        assert threads(self.made) <= self.threads + THREADS + OWN_THREADS_OF_ONE + 1
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    resolver = Resolver(tmp_path / "modules")
-    made = PrivateQueueManager(
-        tmp_path / "data",
-        ("--dcom-port", "0"),
-        configuration=SETTINGS,
-        environment=resolver.environment,
-    )
-    made.start()
-    yield Place(made, resolver)
-    assert made.stop() == 0  # which waits for no name, though none is ever resolved
+    with invented_place(Place, tmp_path, "--dcom-port", SETTINGS) as place:
+        yield place
 
 
 def host(number: int) -> FormatName:
@@ -104,7 +85,7 @@ def test_an_account_opens_and_sends_to_so_many_hosts(place: Place) -> None:
         for each in opened[:OF_ONE]:
             assert client.sent(bytes(each.phQueue), b"content") == "MQ_OK"
         place.check(OF_ONE, THREADS_OF_ONE)
-    assert 0 < place.lines(REFUSED) < NAMES // 2  # a call that fails is told of, at some rate
+    assert 0 < len(place.lines(REFUSED)) < NAMES // 2  # a call that fails is told of, at some rate
 
 
 def test_one_open_of_many_hosts_makes_no_more(place: Place) -> None:
@@ -134,7 +115,7 @@ def test_lines_about_hosts_that_cannot_be_read_are_limited_for_each_account(plac
         for number in range(NAMES):
             start_reading(caller, f"host{number}.fine")
         caller.settle()
-    assert 0 < place.lines(UNREAD) < NAMES // 2
+    assert 0 < len(place.lines(UNREAD)) < NAMES // 2
 
 
 def start_reading(caller: NetworkCaller, machine: str) -> None:
@@ -178,7 +159,7 @@ def test_objects_open_so_many_hosts(place: Place) -> None:
             access = int(QueueAccessType.RECEIVE_ACCESS)
             com.start(queue_info(objects, number), "Open", access, 0)
         place.check(OF_ONE, THREADS_OF_ONE)
-        assert 0 < place.lines(REFUSED) < NAMES // 2
+        assert 0 < len(place.lines(REFUSED)) < NAMES // 2
 
 
 def open_to_send(objects: Objects, number: int) -> Reference | None:

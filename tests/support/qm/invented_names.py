@@ -6,11 +6,15 @@ answered, those below `fine` are 127.0.0.1.
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from rpcqm.base.resolver import OWN_THREADS_OF_ONE, THREADS
 from rpcqm.testing import PrivateQueueManager
 from tests.support.modules import modules_of
+from tests.support.srmp.srmp_stranger import outgoing
 
 PATIENCE = 30.0
 _CODE = """\
@@ -64,7 +68,42 @@ class Resolver:
             time.sleep(0.02)
 
 
-def threads(queue_manager: PrivateQueueManager) -> int:
-    """How many threads its process has."""
-    assert queue_manager.process is not None
-    return len(list(Path(f"/proc/{queue_manager.process.pid}/task").iterdir()))
+class InventedPlace:
+    """A queue manager whose resolver never answers for some names."""
+
+    def __init__(self, made: PrivateQueueManager, resolver: Resolver) -> None:
+        self.made, self.resolver = made, resolver
+        self._threads = self._count_threads()
+
+    def lines(self, said: str) -> list[str]:
+        """The lines of its log that say something."""
+        return [line for line in self.made.log.splitlines() if said in line]
+
+    def check(self, queues: int, names: int) -> None:
+        """So many queues, and look-ups; nobody gets more threads than senders have."""
+        self.resolver.await_asked("invented", names)
+        assert len(outgoing(self.made)) == queues
+        assert self.resolver.by_domain["invented"] == names
+        assert self._count_threads() <= self._threads + THREADS + OWN_THREADS_OF_ONE + 1
+
+    def _count_threads(self) -> int:
+        assert self.made.process is not None
+        return len(list(Path(f"/proc/{self.made.process.pid}/task").iterdir()))
+
+
+P = TypeVar("P", bound=InventedPlace)
+
+
+@contextmanager
+def invented_place(kind: type[P], path: Path, option: str, configuration: str) -> Iterator[P]:
+    """It runs with one more door, which the option names."""
+    resolver = Resolver(path / "modules")
+    made = PrivateQueueManager(
+        path / "data",
+        (option, "0"),
+        configuration=configuration,
+        environment=resolver.environment,
+    )
+    made.start()
+    yield kind(made, resolver)
+    assert made.stop() == 0  # which waits for no name, though none is ever resolved

@@ -42,12 +42,6 @@ class SentMessages:
     def __bool__(self) -> bool:
         return bool(self.in_flight or self.unpersisted)
 
-    def copied(self) -> "SentMessages":
-        """Others like these."""
-        made = SentMessages()
-        made.in_flight, made.unpersisted = self.in_flight.copy(), dict(self.unpersisted)
-        return made
-
     def clear(self) -> None:
         """Nobody waits for any of them."""
         self.in_flight.clear()

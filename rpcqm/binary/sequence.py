@@ -8,7 +8,6 @@ the message that carries it leaves.
 
 import struct
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -327,19 +326,6 @@ class OrderAckSchedule:
         self._timer = None
         self._last_sent = self._clock.monotonic()
         self._send()
-
-    @property
-    def runs(self) -> bool:
-        """Whether an acknowledgement is due some time."""
-        return self._timer is not None
-
-    def copied(self) -> "OrderAckSchedule":
-        """One like it, whose timer nobody runs."""
-        made = copy(self)
-        made._timers = Timers(self._clock)
-        if self._timer is not None:
-            made._timer = made._timers.call_later(0, made.stop)
-        return made
 
     def stop(self) -> None:
         """Stop the timer."""

@@ -8,10 +8,15 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.protocol import BinaryProtocol
+    from rpcqm.fast.doors.session_arrival import ArrivalObserver
+    from rpcqm.fast.doors.session_outgoing import LeavingObserver
 
 VARIABLE = "RPCQM_OBSERVER"
 
@@ -60,6 +65,16 @@ class Observer(Protocol):
 
     def compare_answer(self, careful: bytes, templated: bytes) -> None:
         """Compare what a read is answered with."""
+
+    def of_arrivals(
+        self, engine: QueueManagerEngine, protocol: "BinaryProtocol"
+    ) -> "ArrivalObserver":
+        """What compares packets that sessions take together."""
+
+    def of_leaving(
+        self, engine: QueueManagerEngine, protocol: "BinaryProtocol"
+    ) -> "LeavingObserver":
+        """What compares messages that sessions send, and remove, together."""
 
     def equal(self, what: str, careful: object, templated: object) -> None:
         """Compare one thing."""

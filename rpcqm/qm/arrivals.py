@@ -205,10 +205,6 @@ class Arrivals:
             queue.incoming_transactional_transfer_info_collection.append(info)
         return info
 
-    def is_shown(self, queue: Queue, format_name: str, sender: UUID) -> bool:
-        """Whether there is a record of that transfer."""
-        return (queue.queue_id, sender, format_name) in self._infos
-
     def forget_transfer_info(self, queue_id: int, format_name: str, sender: UUID) -> None:
         """Show that transfer to nobody any more, also if its queue is there no more."""
         info = self._infos.pop((queue_id, sender, format_name), None)

@@ -55,17 +55,6 @@ class HistoryRecords:
         self._left: dict[bytes, int] = {}
         """How many messages of such a record are remembered still."""
 
-    def copied(self) -> "HistoryRecords":
-        """Others like these."""
-        made = HistoryRecords(self.prefix)
-        made._next = self._next
-        made._record_of, made._left = self._record_of.copy(), self._left.copy()
-        return made
-
-    def told(self) -> list[tuple[bytes, int]]:
-        """The records of many, and how many messages of each are remembered."""
-        return list(self._left.items())
-
     def is_with_others(self, identifier: bytes) -> bool:
         """Whether a message is remembered by a record of many."""
         return identifier in self._record_of
@@ -120,15 +109,6 @@ class HistoryRecords:
         self._next = _NUMBER.unpack(keys[-1][len(self.many) :])[0] + 1 if keys else 0
         remembered = sorted([*grouped.values(), *single], key=lambda each: each.time)
         return remembered, [key for key in keys if key not in self._left]
-
-    def apart(self, key: bytes, value: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
-        """A change of a record as changes of records of each message, as if it came alone."""
-        if value is None or not key.startswith(self.many):
-            yield key, value
-            return
-        time, identifiers = decode_many(value)
-        for identifier in identifiers:
-            yield self.prefix + identifier, Remembered(time, "", b"", identifier).encode()
 
 
 def _parts(identifiers: Sequence[bytes]) -> Iterator[bytes]:

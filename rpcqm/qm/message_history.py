@@ -4,8 +4,7 @@
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from rpcqm.base.clock import Clock, Timer, Timers
@@ -195,29 +194,6 @@ class MessageIDHistory:
         """Take the changes of old records, if no message has taken them along yet."""
         stale, self._stale = self._stale, {}
         return stale
-
-    @contextmanager
-    def rehearsing(self) -> Iterator[None]:
-        """Let be as before what is remembered within the block."""
-        before = dict(vars(self))
-        self._entries, self._contents = self._entries.copy(), self._contents.copy()
-        self._shares = None if self._shares is None else self._shares.copied()
-        self._stale = dict(self._stale)
-        self._records = self._records.copied()
-        try:
-            yield
-        finally:
-            if before["_timer"] is None:
-                self.stop()
-            vars(self).update(before)
-
-    def told(self) -> list[object]:
-        """What is remembered, in order, and what is to be forgotten."""
-        return [*self._entries.items(), *self._contents.items(), *self._stale.items()]
-
-    def apart(self, key: bytes, value: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
-        """A change of a record as it would be if each of its messages had come alone."""
-        return self._records.apart(key, value)
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -47,16 +47,6 @@ class MessageTrace:
     def __len__(self) -> int:
         return len(self._sent)
 
-    def copied(self, queue: Queue | None = None, keys: Iterable[int] = ()) -> "MessageTrace":
-        """One like it, with only these messages of a queue that were sent, or with all of them."""
-        made = MessageTrace(self._clock)
-        made._told = self._told.copy()
-        places = list(self._sent) if queue is None else [(queue.queue_id, key) for key in keys]
-        for place in filter(self._sent.__contains__, places):
-            made._sent[place] = self._sent[place]
-            made._steps[place] = self._steps[place]
-        return made
-
     def steps(self, queue: Queue, keys: Iterable[int]) -> list[tuple[object, ...]]:
         """What is known of messages of a queue."""
         places = ((queue.queue_id, key) for key in keys)

@@ -12,7 +12,6 @@ from random import Random
 
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import DecodeError
-from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
 from rpcqm.codec.packet.base import BaseHeader
 from rpcqm.codec.packet.fields import MESSAGE_ID, NAMES_OFFSET, PACKET_SIZE
 from rpcqm.codec.packet.message import PacketMessage
@@ -24,6 +23,7 @@ from tests.fuzz.mutation import LONGEST, mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.binary.binary_peer import ScriptedPeer
 from tests.support.queue_manager import MEMORY
+from tests.support.shadow.arriving import ArrivalShadow
 from tests.support.shadow.comparing import Difference, Shadow
 from tests.unit.fast.test_arrival_batches import Half, Sent
 

@@ -35,11 +35,6 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"base", "client", "service", "config"},
 }
 ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client"}
-STILL_FAST = {
-    "binary/connection/arrival_shadow.py",
-    "binary/connection/outgoing_shadow.py",
-}
-"""Careful files that import `fast` still; each goes from here with its seam, and none is added."""
 ASSEMBLY = {"service", "config", "accounts", "cli", "__main__"}
 
 # `interfaces` modules, and the like, must not know each other.
@@ -68,23 +63,11 @@ def forbidden(path: Path) -> Iterator[str]:
         parts = name.split(".")
         if parts[0] != "rpcqm" or len(parts) == 1 or room in ASSEMBLY:
             continue
-        if parts[1] == "fast" and str(path.relative_to(PACKAGE)) in STILL_FAST:
-            continue
         if parts[1] != room and parts[1] not in ALLOWED.get(room, set()):
             yield f"{path.relative_to(PACKAGE)}:{line} imports {name}"
 
 
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
-
-
-def test_a_careful_file_is_listed_only_while_it_imports_the_fast_room() -> None:
-    found = {
-        str(path.relative_to(PACKAGE))
-        for path in SOURCES
-        if room_of(path) not in ASSEMBLY | {"fast"}
-        and any(name.startswith("rpcqm.fast") for _, name in imports_of(path))
-    }
-    assert found == STILL_FAST
 
 
 def test_one_file_of_the_assembly_imports_the_fast_room() -> None:

@@ -7,13 +7,12 @@ long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.
 
 import hashlib
 import struct
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
 from itertools import starmap
 from uuid import UUID
 
 from rpcqm.adm.message import Message
-from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
+from rpcqm.adm.queue import IncomingTransactionalTransferInfo
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.errors import DecodeError
@@ -118,28 +117,6 @@ class IncomingTransfer:
         """Answers go back to where a message came from, if its source has sent it directly."""
         from_source = connection.session.remote_qm_guid == self.source
         self.address = connection.address if direct and from_source else ""
-
-    @contextmanager
-    def rehearsing(self) -> Iterator[None]:
-        """Let be as before what becomes of it within the block."""
-        before = dict(vars(self))
-        self.incoming, self._owed = self.incoming.copy(), self._owed.copy()
-        self.schedule = self.schedule.copied()
-        try:
-            yield
-        finally:
-            vars(self).update(before)
-
-    def told(self) -> dict[str, object]:
-        """What there is to know of it, but for when its timer is due."""
-        return {
-            "records": (self.encode(), self.encode_rejected()),
-            "durable": self.incoming.durable,
-            "accessed": self.last_access_time,
-            "way back": (self.address, self.queue_id),
-            "owed": list(self._owed),
-            "acknowledges": self.schedule.runs,
-        }
 
     def settled(self, stamp: Stamp) -> None:
         """Note that the outcome of a message is durable."""
@@ -252,36 +229,6 @@ class IncomingTransfers:
         if queue is not None:
             arrivals = self._arrivals
             transfer.show(arrivals.transfer_info(queue, transfer.name, transfer.source))
-
-    def shown(self, transfer: IncomingTransfer) -> tuple[object, ...] | None:
-        """What administrators are shown of a transfer, None if nothing."""
-        queue = self._queue_manager.queue_collection.get(transfer.queue_id)
-        arrivals = self._arrivals
-        if queue is None or not arrivals.is_shown(queue, transfer.name, transfer.source):
-            return None
-        info = arrivals.transfer_info(queue, transfer.name, transfer.source)
-        counts = info.sequence_identifier, info.sequence_number, info.reject_count
-        return *counts, info.last_access_time
-
-    @contextmanager
-    def rehearsing(self, places: Collection[tuple[IncomingTransfer, Queue]]) -> Iterator[None]:
-        """Let be as before what becomes of transfers to queues within the block."""
-        arrivals, fed, kept = self._arrivals, set(self.fed), self._kept
-        new = [
-            (queue.queue_id, transfer.name, transfer.source)
-            for transfer, queue in places
-            if not arrivals.is_shown(queue, transfer.name, transfer.source)
-        ]
-        self._kept = kept.copied()
-        with ExitStack() as stack:
-            for transfer, _ in places:
-                stack.enter_context(transfer.rehearsing())
-            yield
-        self.fed, self._kept = fed, kept
-        for transfer, _ in places:
-            self.show(transfer)
-        for shown in new:
-            arrivals.forget_transfer_info(*shown)
 
     def of(self, message: Message) -> IncomingTransfer:
         """The transfer that a message belongs to.

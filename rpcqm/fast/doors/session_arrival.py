@@ -1,9 +1,10 @@
 """A batch: packets of one read that are going to be taken together (`arrival_batches`)."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from itertools import repeat
 from operator import add, gt, le
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rpcqm.adm.message import NEVER as FOREVER
 from rpcqm.adm.queue import Queue
@@ -17,6 +18,7 @@ from rpcqm.fast.doors.session_shapes import Shape
 from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.qm.timers import expiry_at
 from rpcqm.store.records import NEVER
+from rpcqm.store.transaction import StoreTransaction
 
 MOST_MESSAGES = 1024
 """Messages of one read that are taken in one commit.
@@ -201,3 +203,21 @@ class Batch:
     @property
     def is_full(self) -> bool:
         return self.count >= MOST_MESSAGES or self.size >= MOST_BYTES
+
+
+class ArrivalObserver(Protocol):
+    """Compares what is taken together with what becomes of its packets one by one."""
+
+    def at_one_time(self) -> AbstractContextManager[None]:
+        """Let no time pass within the block."""
+
+    def rehearse(self, connection: PeerConnection, batch: Batch, octets: bytes) -> Any:
+        """Take the packets of a batch one by one, and take it back; what is compared with."""
+
+    def compare_commit(self, careful: Any, batch: Batch, change: StoreTransaction) -> None:
+        """Compare what a batch is about to commit."""
+
+    def comparing_session(
+        self, careful: Any, connection: PeerConnection, batch: Batch
+    ) -> AbstractContextManager[None]:
+        """Compare what the session counts and sends within the block."""

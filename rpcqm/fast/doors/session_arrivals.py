@@ -7,15 +7,15 @@ stored in one commit, with what remembers that it was taken. A batch that cannot
 whole has changed nothing, and its packets go the careful way one by one.
 """
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.arrival_shadow import ArrivalShadow, CarefulArrivals, tapped
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.binary.connection.receiving import MOST_PENDING
@@ -24,7 +24,7 @@ from rpcqm.codec.packet.base import BASE_HEADER_SIZE
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import PACKET_SIZE
 from rpcqm.fast.arrival_runs import ArrivalRuns
-from rpcqm.fast.doors.session_arrival import Batch, Place
+from rpcqm.fast.doors.session_arrival import ArrivalObserver, Batch, Place
 from rpcqm.fast.doors.session_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.fast.formats.packet_form import Alike, Values
 from rpcqm.fast.turn import Turn
@@ -51,7 +51,9 @@ class ArrivalBatches:
         self._store, self._clock = engine.store, engine.clock
         self._history = protocol.history
         self.shapes = KnownShapes(is_usual_arrival)
-        self.shadow = None if turn.shadow is None else ArrivalShadow(engine, protocol, turn.shadow)
+        self.shadow: ArrivalObserver | None = None
+        if turn.shadow is not None:
+            self.shadow = turn.shadow.of_arrivals(engine, protocol)
         self.taken = 0
         """Messages that were taken together with others."""
 
@@ -165,20 +167,13 @@ class ArrivalBatches:
 
     # What it does
 
-    def _rehearsed(
-        self, connection: PeerConnection, batch: Batch, data: bytes, start: int, end: int
-    ) -> CarefulArrivals | None:
-        """What would become of the packets of a batch one by one, if that is to be compared."""
-        if self.shadow is None:
-            return None
-        return self.shadow.rehearse(connection, batch, list(_packets(data[start:end])))
-
     def carry_out(
         self, connection: PeerConnection, batch: Batch, data: bytes, start: int, end: int
     ) -> bool:
         """Store a batch as a whole, and count its messages; False if nothing has happened."""
-        careful = self._rehearsed(connection, batch, data, start, end)
-        if not self._store_all(connection, batch, careful):
+        shadow = self.shadow
+        careful = None if shadow is None else shadow.rehearse(connection, batch, data[start:end])
+        if not self._store_all(connection, batch, shadow, careful):
             return False
         self.taken += batch.count
         for run in batch.taken:
@@ -187,7 +182,7 @@ class ArrivalBatches:
         return True
 
     def _store_all(
-        self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals | None
+        self, connection: PeerConnection, batch: Batch, shadow: ArrivalObserver | None, careful: Any
     ) -> bool:
         first = connection.session.recoverable_message_received_count + 1
         settled = partial(self._settled, connection, batch, first)
@@ -196,29 +191,21 @@ class ArrivalBatches:
                 change.count_back_when_undone()
                 self._insert(change, batch)
                 self._remember(change, connection, batch)
-                if self.shadow is not None and careful is not None:
-                    self.shadow.compare_commit(careful, batch, change)
+                if shadow is not None:
+                    shadow.compare_commit(careful, batch, change)
                 change.call_after(settled)
         except Exception as error:  # whatever is wrong, the careful path says it to each of them
             _log.debug("not taken together", peer=connection.address, error=str(error))
             self._forget(batch)
             return False
-        with nullcontext() if careful is None else self._compared(connection, batch, careful):
+        with (
+            nullcontext()
+            if shadow is None
+            else shadow.comparing_session(careful, connection, batch)
+        ):
             self._arrived.begin(connection, batch.count, batch.told)
             connection.session.count_messages(batch.count, batch.recoverable, direct=batch.direct)
         return True
-
-    @contextmanager
-    def _compared(
-        self, connection: PeerConnection, batch: Batch, careful: CarefulArrivals
-    ) -> Iterator[None]:
-        """Compare what the session does within the block."""
-        first = connection.session.recoverable_message_received_count + 1
-        assert self.shadow is not None
-        with tapped(connection) as tap:
-            yield
-            numbers = range(first, first + batch.recoverable)
-            self.shadow.compare_session(careful, connection, tap, numbers)
 
     def _insert(self, change: StoreTransaction, batch: Batch) -> None:
         if batch.each:
@@ -353,15 +340,6 @@ def _taken(batch: Batch, place: Place, alike: Alike, packets: list[bytes], size:
         return TakenRun(place.sequence.remembered_as, alike.numbers, packets, octets)
     last = list(islice(reversed(batch.identities), alike.length))
     return TakenRun(b"", last[::-1], packets, octets)
-
-
-def _packets(data: bytes) -> Iterator[bytes]:
-    """Whole packets, one behind the other."""
-    start = 0
-    while start < len(data):
-        end = start + _size_at(data, start)
-        yield data[start:end]
-        start = end
 
 
 def _size_at(data: bytes, start: int) -> int:

@@ -1,12 +1,20 @@
 """A run: messages of an outgoing queue that are going to be sent together (`outgoing_runs`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from itertools import takewhile
+from typing import Protocol
 
 from rpcqm.adm.message import NEVER
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.connection.together import SendingQueue
+from rpcqm.binary.sequence import Stamp
 from rpcqm.fast.doors.session_shapes import Shape
 from rpcqm.fast.formats.packet_form import Alike, Values
+from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import WaitingRun
+from rpcqm.store.transaction import StoreTransaction
 
 FOREVER = 1 << 63
 
@@ -85,3 +93,30 @@ class Leaving:
         alike = shape.form.alike(b"".join(left[:equal]), 0, size, equal)
         self._mixed = alike is None or alike.length * 4 < len(left)
         return None if alike is None or self._are_late(shape, alike.sent_times) else alike
+
+
+ChangesOf = Callable[[int], Changes | None]
+"""The changes of records that belong to the removal of one message."""
+
+Look = Callable[[StoreTransaction], None]
+"""Looks at what is about to be committed."""
+
+
+class LeavingObserver(Protocol):
+    """Compares messages that leave, or are removed, together with each of them."""
+
+    def sending(
+        self, sending: SendingQueue, connection: PeerConnection, keys: Sequence[int]
+    ) -> AbstractContextManager[None]:
+        """Compare what is sent within the block: the messages with these keys."""
+
+    def compare_locked(self, sending: SendingQueue, keys: Sequence[int]) -> None:
+        """Compare what would be locked one by one, and stamped before it leaves."""
+
+    def compare_stamped(self, sending: SendingQueue, key: int, stamp: Stamp, packet: bytes) -> None:
+        """Compare what is sent of a message that has its stamp."""
+
+    def removing(
+        self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
+    ) -> AbstractContextManager[Look]:
+        """Give what compares a commit within the block: the removal of these messages."""

@@ -15,13 +15,12 @@ from rpcqm.adm.message import (
 )
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.outgoing_shadow import ChangesOf, Look, OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection, tokens_of
 from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.binary.connection.together import Locked, SendingQueue, StampedWindow
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.fast.doors.session_outgoing import Leaving
+from rpcqm.fast.doors.session_outgoing import ChangesOf, Leaving, LeavingObserver, Look
 from rpcqm.fast.doors.session_shapes import KnownShapes, Shape
 from rpcqm.fast.doors.session_stamped import LeavingStamped, Recognised
 from rpcqm.fast.turn import Turn
@@ -45,7 +44,9 @@ class OutgoingRuns:
         self._queue_manager = engine.queue_manager
         self.shapes = KnownShapes(lambda message: not is_traced(message.packet))
         self._similar = b""
-        self.shadow = None if turn.shadow is None else OutgoingShadow(engine, protocol, turn.shadow)
+        self.shadow: LeavingObserver | None = None
+        if turn.shadow is not None:
+            self.shadow = turn.shadow.of_leaving(engine, protocol)
         self.sent = 0
         """Messages that were sent together with others."""
 

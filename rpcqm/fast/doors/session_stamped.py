@@ -8,11 +8,11 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.connection.together import Locked, SendingQueue
 from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.fast.doors.session_outgoing import LeavingObserver
 from rpcqm.fast.doors.session_shapes import Shape
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -43,7 +43,7 @@ class Recognised(NamedTuple):
 class Runs(Protocol):
     """What is known of messages that leave together."""
 
-    shadow: OutgoingShadow | None
+    shadow: LeavingObserver | None
 
     def leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
         """Whether messages like one leave as they are kept."""

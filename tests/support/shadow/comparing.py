@@ -13,12 +13,15 @@ from functools import partial
 from typing import NamedTuple
 
 from rpcqm.base.clock import Clock
+from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.fast.observer import Apart, Rehearsable
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.positions import Positions
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
+from tests.support.shadow.arriving import ArrivalShadow
+from tests.support.shadow.leaving import OutgoingShadow
 from tests.support.shadow.rehearsal import Rehearsed, Usage, rehearsing, usage
 from tests.support.shadow.switch import EXIT_STATUS
 
@@ -171,6 +174,14 @@ class Shadow:
         """Compare what a read is answered with."""
         self.compared += 1
         self.equal("answers", careful, templated)
+
+    def of_arrivals(self, engine: QueueManagerEngine, protocol: BinaryProtocol) -> ArrivalShadow:
+        """What compares packets that sessions take together."""
+        return ArrivalShadow(engine, protocol, self)
+
+    def of_leaving(self, engine: QueueManagerEngine, protocol: BinaryProtocol) -> OutgoingShadow:
+        """What compares messages that sessions send, and remove, together."""
+        return OutgoingShadow(engine, protocol, self)
 
     def equal(self, what: str, careful: object, templated: object) -> None:
         """Compare one thing."""

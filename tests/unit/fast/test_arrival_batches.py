@@ -28,6 +28,7 @@ from rpcqm.store.settings import StoreSettings
 from tests.support.binary.binary_network import Simulation
 from tests.support.binary.binary_peer import PEER, ScriptedPeer
 from tests.support.queue_manager import MEMORY
+from tests.support.shadow.kept import apart
 
 QUEUES = ("orders", "others", "small", "stream", "nowhere")
 ADMIN = FormatName.parse("DIRECT=OS:alice\\private$\\admin")
@@ -172,7 +173,7 @@ class Half:
         """Records of protocols; when a message was seen does not matter, only that it was."""
         history, found = self.bob.protocol.history, {}
         for key, value in self.bob.store.records(Family.STREAM):
-            for alone, kept in history.apart(key, value):
+            for alone, kept in apart(history, key, value):
                 is_remembered = alone[len(history.prefix) :] in history
                 if alone.startswith(history.prefix):
                     # What is forgotten goes with the next message, and a record of many with all.

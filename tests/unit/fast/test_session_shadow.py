@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from rpcqm.binary.connection.arrival_shadow import ArrivalShadow
-from rpcqm.binary.connection.outgoing_shadow import OutgoingShadow
 from rpcqm.binary.session import Session
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.fast.arrival_runs import ArrivalRuns
@@ -16,7 +14,9 @@ from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.store.transaction import StoreTransaction
 from tests.support.binary.binary_network import Node
+from tests.support.shadow.arriving import ArrivalShadow
 from tests.support.shadow.comparing import Difference, Shadow
+from tests.support.shadow.leaving import OutgoingShadow
 from tests.unit.fast import test_arrival_batches as arriving
 from tests.unit.fast import test_outgoing_runs as leaving
 

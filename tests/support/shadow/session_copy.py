@@ -4,6 +4,7 @@ from copy import copy
 
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.binary.framing import PacketBuffer
+from rpcqm.binary.sent_messages import SentMessages
 from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import SessionHost
 
@@ -25,7 +26,9 @@ def copied(session: Session, host: SessionHost) -> Session:
     made._host, made._timers = host, Timers(session._clock)
     made.take_together = None
     made._arrived = PacketBuffer()
-    made._sent = session._sent.copied()
+    made._sent = SentMessages()
+    made._sent.in_flight = session._sent.in_flight.copy()
+    made._sent.unpersisted = dict(session._sent.unpersisted)
     made._persisted_early = set(session._persisted_early)
     for name in _TIMERS:
         setattr(made, name, silent(getattr(session, name), made._timers))

@@ -6,28 +6,37 @@ and with whatever else it changes kept as it was (docs/request-templates.md).
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from functools import partial
+from typing import NamedTuple, NoReturn
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
 from rpcqm.binary.connection.peer_connection import PeerConnection, PeerTransport
+from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.session import Session
-from rpcqm.binary.session_copy import copied, told
 from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import PACKET_SIZE
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.fast.doors.session_arrival import Batch
 from rpcqm.fast.observer import Observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.protocol import BinaryProtocol
-    from rpcqm.fast.doors.session_arrival import Batch
+from tests.support.shadow.kept import (
+    apart,
+    copied_trace,
+    history_kept,
+    shown,
+    told_of_history,
+    told_of_transfer,
+    transfers_kept,
+)
+from tests.support.shadow.session_copy import copied, told
 
 _COUNTER = 0xFFFF
 """Sessions count modulo 2**16."""
@@ -103,7 +112,7 @@ class RehearsingReceiver(Receiver):
         """One like another."""
         made = cls.__new__(cls)
         vars(made).update(vars(receiver))
-        made.trace = made._message_trace = made._message_trace.copied()
+        made.trace = made._message_trace = copied_trace(made._message_trace)
         return made
 
     def _refuse(
@@ -113,7 +122,7 @@ class RehearsingReceiver(Receiver):
         reason: MessageClass,
         changes: dict[bytes, bytes | None],
         transfer: IncomingTransfer | None,
-    ) -> "Completion[None]":
+    ) -> Completion[None]:
         return _unlike(f"{reason.name} for {message.attributes.identifier}")
 
 
@@ -145,24 +154,22 @@ class ArrivalShadow:
     """Compares a batch with its packets."""
 
     def __init__(
-        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Observer
+        self, engine: QueueManagerEngine, protocol: BinaryProtocol, shadow: Observer
     ) -> None:
         self._engine, self._protocol, self._shadow = engine, protocol, shadow
         self.at_one_time = shadow.at_one_time
 
-    def rehearse(
-        self, connection: PeerConnection, batch: "Batch", packets: list[bytes]
-    ) -> CarefulArrivals:
+    def rehearse(self, connection: PeerConnection, batch: Batch, octets: bytes) -> CarefulArrivals:
         """Take packets one by one, and take it back."""
-        protocol = self._protocol
+        protocol, packets = self._protocol, list(_packets(octets))
         self._engine.store.carry_out_first()
         receiver, tap = RehearsingReceiver.of(protocol.receiver), Tap()
         stage = Stage(receiver, connection, tap)
         before = connection.session, connection.pending, connection._wire
         with ExitStack() as stack:
-            stack.enter_context(protocol.history.rehearsing())
+            stack.enter_context(history_kept(protocol.history))
             places = _places(batch)
-            stack.enter_context(protocol.incoming_transfers.rehearsing(places))
+            stack.enter_context(transfers_kept(protocol.incoming_transfers, places))
             session = connection.session = copied(connection.session, stage)
             connection._wire = tap
             try:
@@ -173,7 +180,7 @@ class ArrivalShadow:
                 connection.session, connection.pending, connection._wire = before
         return CarefulArrivals(rehearsal, inside, outside)
 
-    def _steps(self, session: Session, batch: "Batch", packets: list[bytes]) -> Iterator[_Step]:
+    def _steps(self, session: Session, batch: Batch, packets: list[bytes]) -> Iterator[_Step]:
         """Each takes the numbers that it gets in the order of the runs, where there are several."""
         counters = self._engine.store.counters
         numbers = counters.serial, counters.lookup_identifier
@@ -195,29 +202,34 @@ class ArrivalShadow:
                 number.next = begin + len(packets)
 
     def compare_commit(
-        self, careful: CarefulArrivals, batch: "Batch", change: StoreTransaction
+        self, careful: CarefulArrivals, batch: Batch, change: StoreTransaction
     ) -> None:
         """Compare what a batch is about to commit, and what is known beside the store by then."""
         answers = [b""] * batch.count
-        apart = self._protocol.history.apart
-        self._shadow.compare(careful.rehearsal, change, answers, together=True, apart=apart)
+        alone = partial(apart, self._protocol.history)
+        self._shadow.compare(careful.rehearsal, change, answers, together=True, apart=alone)
         self._compare(careful.inside, self._inside(batch))
 
-    def compare_session(
-        self, careful: CarefulArrivals, connection: PeerConnection, tap: Tap, numbers: range
-    ) -> None:
-        """Compare what the session has counted and sent."""
-        known = self._engine.message_trace.told()
-        persisted = [number & _COUNTER for number in numbers]
-        self._compare(careful.outside, _outside(connection, tap, persisted, known))
+    @contextmanager
+    def comparing_session(
+        self, careful: CarefulArrivals, connection: PeerConnection, batch: Batch
+    ) -> Iterator[None]:
+        """Compare what the session counts and sends within the block."""
+        first = connection.session.recoverable_message_received_count + 1
+        with tapped(connection) as tap:
+            yield
+            numbers = range(first, first + batch.recoverable)
+            persisted = [number & _COUNTER for number in numbers]
+            known = self._engine.message_trace.told()
+            self._compare(careful.outside, _outside(connection, tap, persisted, known))
 
-    def _inside(self, batch: "Batch") -> dict[str, object]:
+    def _inside(self, batch: Batch) -> dict[str, object]:
         transfers = self._protocol.incoming_transfers
-        found: dict[str, object] = {"history": self._protocol.history.told()}
+        found: dict[str, object] = {"history": told_of_history(self._protocol.history)}
         for number, sequence in enumerate(batch.moved):
-            for name, value in sequence.transfer.told().items():
+            for name, value in told_of_transfer(sequence.transfer).items():
                 found[f"{name} of sequence {number}"] = value
-            found[f"what is shown of sequence {number}"] = transfers.shown(sequence.transfer)
+            found[f"what is shown of sequence {number}"] = shown(transfers, sequence.transfer)
             found["fed"] = set(transfers.fed)
         return found
 
@@ -238,7 +250,7 @@ def tapped(connection: PeerConnection) -> Iterator[Tap]:
             connection._wire = wire
 
 
-def _places(batch: "Batch") -> list[tuple[IncomingTransfer, Queue]]:
+def _places(batch: Batch) -> list[tuple[IncomingTransfer, Queue]]:
     return [(each.transfer, batch.runs[each.queue_id].queue) for each in batch.moved]
 
 
@@ -253,3 +265,13 @@ def _outside(
         "persisted later": numbers,
         "told of others": known,
     }
+
+
+def _packets(octets: bytes) -> Iterator[bytes]:
+    """Whole packets, one behind the other."""
+    start = 0
+    while start < len(octets):
+        place = slice(start + PACKET_SIZE.start, start + PACKET_SIZE.stop)
+        end = start + int.from_bytes(octets[place], "little")
+        yield octets[start:end]
+        start = end

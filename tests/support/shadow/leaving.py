@@ -7,31 +7,25 @@ their commits, which are taken back (docs/request-templates.md).
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.binary.connection.arrival_shadow import Stage, Tap, UnlikeError, tapped
 from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.connection.protocol import BinaryProtocol
 from rpcqm.binary.connection.together import SendingQueue
 from rpcqm.binary.sequence import Stamp
-from rpcqm.binary.session_copy import copied, told
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_sequence
+from rpcqm.fast.doors.session_outgoing import ChangesOf, Look
 from rpcqm.fast.observer import Observer
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.binary.connection.protocol import BinaryProtocol
-
-ChangesOf = Callable[[int], Changes | None]
-"""The changes of records that belong to the removal of one message."""
-
-Look = Callable[[StoreTransaction], None]
+from tests.support.shadow.arriving import Stage, Tap, UnlikeError, tapped
+from tests.support.shadow.kept import copied_trace
+from tests.support.shadow.session_copy import copied, told
 
 Told = list[tuple[Queue, int, MessageClass]]
 """Messages that have left, and why."""
@@ -51,7 +45,7 @@ class OutgoingShadow:
     """Compares runs of messages that leave with each of them."""
 
     def __init__(
-        self, engine: QueueManagerEngine, protocol: "BinaryProtocol", shadow: Observer
+        self, engine: QueueManagerEngine, protocol: BinaryProtocol, shadow: Observer
     ) -> None:
         self._engine, self._protocol, self._shadow = engine, protocol, shadow
         self._transfer = engine.transfer
@@ -89,7 +83,7 @@ class OutgoingShadow:
         self, transfer: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> dict[str, object]:
         tap, protocol, queue = Tap(), self._protocol, transfer.queue
-        trace = self._engine.message_trace.copied(queue, keys)
+        trace = copied_trace(self._engine.message_trace, queue, keys)
         session, locked = copied(connection.session, Stage(None, connection, tap)), []
         try:
             for _ in keys:

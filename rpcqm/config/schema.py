@@ -140,6 +140,15 @@ class StorageSection:
             "Free disk space below which new messages are refused (MiB).", (1, 1 << 30), unit="MiB"
         ),
     ] = 256
+    ballast: Annotated[
+        int,
+        About(
+            "A file that is given up when the disk is full, so that messages can be removed (MiB); "
+            "0: none.",
+            (0, 1 << 20),
+            unit="MiB",
+        ),
+    ] = 64
     express_memory: Annotated[
         int,
         About(

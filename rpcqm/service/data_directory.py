@@ -10,6 +10,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.binary.connection.new_sequences import begin_new_sequences
 from rpcqm.config import Configuration
 from rpcqm.service.start_error import StartError
+from rpcqm.store.ballast import Ballast
 from rpcqm.store.directory_mark import marked
 from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
@@ -25,6 +26,7 @@ def open_store(
     """
     directory = configuration.data_dir
     _prepare_directory(directory)
+    Ballast(directory, configuration.storage.ballast * MIB).make_room()
     executor = ThreadPoolExecutor(2, thread_name_prefix="store")
     undo.callback(executor.shutdown)
     try:
@@ -50,7 +52,9 @@ def _opened(
         end_of_turn=loop.call_soon,
         clock=clock,
         settings=StoreSettings(
-            reserve=storage.reserve * MIB, express_memory=storage.express_memory * MIB
+            reserve=storage.reserve * MIB,
+            ballast=storage.ballast * MIB,
+            express_memory=storage.express_memory * MIB,
         ),
         executor=executor.submit,
         call_from_thread=loop.call_soon_threadsafe,

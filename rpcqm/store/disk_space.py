@@ -7,8 +7,11 @@ from pathlib import Path
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.store.ballast import Ballast
 from rpcqm.store.settings import MIB, StoreSettings
 
+AMPLE = 4 << 30
+"""More free bytes than another program writes between two looks."""
 _log = get_logger("store")
 
 
@@ -21,12 +24,16 @@ def free_space(directory: Path) -> int:
 class DiskSpaceMonitor:
     """Refuses new messages while the disk is nearly full; resumes by itself.
 
-    `free` gives the free bytes. It is asked again after some time or some bytes, and for every
-    message while messages are refused.
+    `free` gives the free bytes. It is asked again after some time or some bytes, for every message
+    while messages are refused, and for every write while another program could fill the disk
+    before that time is over. When hardly anything is free, the ballast is given up.
     """
 
-    def __init__(self, clock: Clock, settings: StoreSettings, free: Callable[[], int]) -> None:
+    def __init__(
+        self, clock: Clock, settings: StoreSettings, free: Callable[[], int], ballast: Ballast
+    ) -> None:
         self._clock = clock
+        self._ballast = ballast
         self._reserve = settings.reserve
         self._interval = settings.space_check_interval
         self._step = settings.space_check_bytes
@@ -34,6 +41,7 @@ class DiskSpaceMonitor:
         self._pending = 0
         self._margin = 0
         self._next_look = 0
+        self._ample = False
         self.refusing = False
         self._told: Callable[[bool], None] | None = None
         self._look()
@@ -83,7 +91,7 @@ class DiskSpaceMonitor:
         """
         self._pending = 0
         due = self._clock.monotonic() >= self._next_look
-        if due:
+        if due or not self._ample:
             self._look()
         return due
 
@@ -98,7 +106,9 @@ class DiskSpaceMonitor:
     def _look(self) -> None:
         """Find out how much may be admitted before looking again."""
         self._next_look = self._clock.monotonic() + self._interval
-        room = self._known_free() - self._reserve - self._pending
+        free = self._balanced(self._known_free())
+        self._ample = free > AMPLE or not self._ballast.size
+        room = free - self._kept_free() - self._pending
         self._margin = min(room, self._step)
         if self.refusing != (room < 0):
             self.refusing = room < 0
@@ -108,3 +118,24 @@ class DiskSpaceMonitor:
                 _log.info("disk has room again, accepting new messages")
             if self._told is not None:
                 self._told(self.refusing)
+
+    def _kept_free(self) -> int:
+        """Once the ballast is given up, as much as it had stays free for removals."""
+        return self._reserve if self._ballast.held else max(self._reserve, self._ballast.size)
+
+    def _balanced(self, free: int) -> int:
+        """The free bytes after the ballast was given up, or made again, where it is time for that.
+
+        Behind `hold` much more is free than before `give_up`, so that one does not follow from the
+        other.
+        """
+        ballast = self._ballast
+        if not ballast.size:
+            return free
+        if ballast.is_needed(free) and ballast.held:
+            ballast.give_up()
+        elif free >= max(self._reserve, ballast.size) + ballast.size and not ballast.is_whole:
+            ballast.hold()
+        else:
+            return free
+        return self._known_free()

@@ -16,6 +16,9 @@ class StoreSettings:
     reserve: int = 256 * MIB
     """Free space below which new messages are refused; removals go on."""
 
+    ballast: int = 0
+    """The file that is given up when the disk is full, so that messages can be removed; 0: none."""
+
     space_check_interval: int = 1_000
     space_check_bytes: int = 16 * MIB
     """Free space is looked up after so much time, or after so much was written."""

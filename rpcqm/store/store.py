@@ -16,6 +16,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.store import recovery, restored
 from rpcqm.store.background import BackgroundWork
 from rpcqm.store.backup import write_backup
+from rpcqm.store.ballast import Ballast
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
 from rpcqm.store.disk_space import DiskSpaceMonitor, free_space
@@ -77,7 +78,8 @@ class Store:
         self.position_handle = self.handles[Family.POSITION]
         self._bodies = self._database.families[Family.BODY]
         self.express = ExpressBodies(directory, settings.express_memory)
-        self.space = DiskSpaceMonitor(clock, settings, free)
+        ballast = Ballast(directory, settings.ballast)
+        self.space = DiskSpaceMonitor(clock, settings, free, ballast)
         self._writer = GroupCommit(
             self._database, settings, surroundings, self._before_write, metrics
         )
@@ -108,10 +110,11 @@ class Store:
         Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the operator,
         if the directory cannot be used.
         """
-        path = Path(directory)
+        path, settings = Path(directory), settings or StoreSettings()
+        Ballast(path, settings.ballast).make_room()
         store = cls(
             path,
-            settings or StoreSettings(),
+            settings,
             StoreEnvironment(end_of_turn, fatal, executor, call_from_thread, stopwatch),
             clock or SystemClock(),
             metrics or Metrics(),

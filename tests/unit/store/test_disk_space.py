@@ -1,8 +1,12 @@
 """A full disk refuses new messages, and nothing else; it recovers by itself."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.store.ballast import RUNNING, Ballast
 from rpcqm.store.database import Database
 from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store
@@ -37,6 +41,11 @@ def guarded(turns: Turns, disk: Disk) -> Store:
 def insert(store: Store, key: int, size: int = 10, consequence: bool = False) -> None:
     with store.transaction("insert") as txn:
         txn.insert(Q, key, bytes(size), arrival=0, consequence=consequence)
+
+
+def remove(store: Store, key: int) -> None:
+    with store.transaction("remove") as txn:
+        txn.remove(Q, key)
 
 
 def refuses(store: Store, key: int) -> bool:
@@ -168,3 +177,73 @@ def test_a_refusal_gives_space_back_when_nothing_is_written_any_more(
     assert refuses(guarded, 2)
     assert len(tidied) == 2
     guarded.close()
+
+
+class DiskWithBallast(Disk):
+    """A disk on which the ballast of a directory takes room."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.free = 1_000
+        self._directory = directory
+
+    def __call__(self) -> int:
+        taken = sum(path.stat().st_size for path in self._directory.glob("ballast*"))
+        return super().__call__() - taken
+
+
+BALLAST = StoreSettings(reserve=10, ballast=100, space_check_interval=1_000)
+
+
+def test_the_ballast_is_given_up_on_a_full_disk_and_made_again(turns: Turns) -> None:
+    """Another program may fill the disk between two looks at it: every write looks."""
+    disk = DiskWithBallast(turns.directory)
+    store = turns.open(settings=BALLAST, free=disk)
+    assert (disk(), store.space.refusing) == (900, False)
+    insert(store, 1)
+    turns.end()
+    disk.free = 120  # 20 are free
+    remove(store, 1)
+    turns.end()
+    assert disk() == 70, "one file is left, for a start"
+    assert not (turns.directory / RUNNING).exists()
+    assert refuses(store, 2), "what is left is for removals"
+    disk.free = 200
+    turns.clock.advance(1_000)
+    assert not refuses(store, 3)
+    turns.end()
+    assert not store.space.refusing
+    assert not (turns.directory / RUNNING).exists()
+    disk.free = 350
+    remove(store, 3)
+    turns.end()
+    assert (turns.directory / RUNNING).stat().st_size == 50
+    assert not store.space.refusing
+    store.close()
+
+
+def test_a_start_on_a_full_disk_gives_the_rest_of_the_ballast_up(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = DiskWithBallast(turns.directory)
+    turns.open(settings=BALLAST, free=disk).close()
+    monkeypatch.setattr("rpcqm.store.ballast._free", lambda _: disk() - 950)
+    Ballast(turns.directory, 100).make_room()
+    assert not list(turns.directory.glob("ballast*"))
+
+
+def test_ballast_of_another_size_or_none_follows_the_setting(turns: Turns) -> None:
+    disk = DiskWithBallast(turns.directory)
+    for size in (100, 40, 0):
+        store = turns.open(settings=replace(BALLAST, ballast=size), free=disk)
+        assert disk() == 1_000 - size
+        store.close()
+        turns.callbacks.clear()
+
+
+def test_nobody_misses_ballast_that_a_small_disk_has_no_room_for(turns: Turns) -> None:
+    disk = DiskWithBallast(turns.directory)
+    disk.free = 150
+    store = turns.open(settings=BALLAST, free=disk)
+    assert (disk(), store.space.refusing) == (150, False)
+    store.close()

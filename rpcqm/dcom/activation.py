@@ -37,7 +37,7 @@ from rpcqm.dcom.class_factory import ClassFactory
 from rpcqm.dcom.com_object import ComObject
 from rpcqm.dcom.exporter import ObjectExporter
 from rpcqm.dcom.orpc import check_version
-from rpcqm.dcom.plain_calls import THAT
+from rpcqm.dcom.orpc_values import THAT
 from rpcqm.dcom.resolver import VERSION, idl_version
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy, RegisteredInterface, register

@@ -23,7 +23,7 @@ from rpcqm.codec.types.oautvalues import (
 )
 from rpcqm.dcom.arguments import ArgumentError, Binding, with_references
 from rpcqm.dcom.com_object import ComCall, ComObject, Outcome
-from rpcqm.dcom.plain_calls import NO_EXCEPTION
+from rpcqm.dcom.orpc_values import NO_EXCEPTION
 from rpcqm.dcom.type_info import TypeInfo
 
 _NULL = UUID(int=0)

@@ -15,7 +15,7 @@ from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
 from rpcqm.base.metrics import Histogram, Metrics
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.idl.tree import InterfacePointer
-from rpcqm.codec.interface import Operation, TransferSyntax, Value
+from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.types.dcom import ORPCTHIS
 from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.automation import INVOKE_KINDS, called_operation
@@ -29,17 +29,8 @@ from rpcqm.dcom.object_interfaces import (
     method_names,
     object_interfaces,
 )
+from rpcqm.dcom.orpc_values import MAJOR, MINOR, THAT, CheckedRequest
 from rpcqm.dcom.passing import Convert, Passing, inward, outward
-from rpcqm.dcom.plain_calls import (
-    MAJOR,
-    MINOR,
-    THAT,
-    Plain,
-    PlainInvoke,
-    decode_invoke,
-    decode_nothing,
-    encode_invoke,
-)
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.dispatch import log_refusal
 from rpcqm.rpc.interface_registry import (
@@ -72,8 +63,6 @@ def check_version(this: ORPCTHIS) -> None:
         raise RpcFault(HResult.RPC_E_VERSION_MISMATCH, f"version {asked} of DCOM")
 
 
-_CHECKED = frozenset({Plain, PlainInvoke})
-"""Classes of requests whose ORPCTHIS was looked at when they were read."""
 _AT_ONCE = frozenset({int, str, bool, bytes, tuple, list, type(None), Variant, UUID, Outcome})
 """Classes of what methods return that do not wait."""
 new = object.__new__
@@ -104,6 +93,8 @@ class ObjectCalls:
         self.bindings = bindings
         self.waiting = WaitingCalls(exporter.limits.waiting_calls_per_caller)
         self._policy = InterfacePolicy(check=check.check_access)
+        self.shorten: Callable[[Operation, OperationEntry], None] | None = None
+        """Lets an operation do without the codecs, in NDR, before its interface is served."""
 
     def registered(self, without: Iterable[str] = ()) -> list[RegisteredInterface]:
         """Every interface of objects in the IDL but those that somebody else serves."""
@@ -126,22 +117,12 @@ class ObjectCalls:
                 method = _Method(self, interface, operation)
                 handlers.__dict__[operation.name] = method.handle
         registered = register(loaded, handlers, self._policy)
-        for operation, entry in zip(loaded.operations, registered.tables[NDR], strict=True):
-            if operation is not None and entry is not None:
-                _shorten(operation, entry)
+        if self.shorten is not None:
+            for operation, entry in zip(loaded.operations, registered.tables[NDR], strict=True):
+                if operation is not None and entry is not None:
+                    self.shorten(operation, entry)
         time_calls(registered, self.metrics, TIMED)
         return registered
-
-
-def _shorten(operation: Operation, entry: OperationEntry) -> None:
-    """Let a property be read without the codecs, in NDR."""
-    decode = partial(operation.decode_request, TransferSyntax.NDR)
-    if operation.request_class.__slots__ == ("orpcthis",):
-        entry.decode = partial(decode_nothing, decode)
-    elif operation.name == INVOKE:
-        entry.decode = partial(decode_invoke, decode)
-        encode = partial(operation.encode_response, TransferSyntax.NDR)
-        entry.encode = partial(encode_invoke, encode)
 
 
 class _Handlers:
@@ -205,7 +186,7 @@ class _Method:
 
     def handle(self, call: Call, request: Any) -> object:
         """Handle a call; the outcome is a response, or a coroutine of one."""
-        if request.__class__ not in _CHECKED:
+        if not isinstance(request, CheckedRequest):
             check_this(request.orpcthis)
         found = self._interfaces.get(call.object_octets)
         if found is None or not (found.iid == self._iid or self._is_base_of(found.iid)):

@@ -25,7 +25,7 @@ from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.exporter import INITIAL_REFERENCES, ObjectExporter
 from rpcqm.dcom.orpc import check_this
-from rpcqm.dcom.plain_calls import THAT
+from rpcqm.dcom.orpc_values import THAT
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy, RegisteredInterface, register
 

@@ -26,8 +26,8 @@ from rpcqm.codec.types.dcom import (
 from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.exporter import ObjectExporter
+from rpcqm.dcom.orpc_values import MAJOR, MINOR
 from rpcqm.dcom.ping_sets import PingSets
-from rpcqm.dcom.plain_calls import MAJOR, MINOR
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import (
     CallCheck,

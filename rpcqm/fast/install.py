@@ -23,6 +23,7 @@ from rpcqm.rpc.interface_registry import InterfacePolicy
 
 if TYPE_CHECKING:
     from rpcqm.api.application import Api
+    from rpcqm.dcom.orpc import ObjectCalls
     from rpcqm.fast.doors.api import RepeatedApi
     from rpcqm.srmp.connection.protocol import SrmpProtocol
 
@@ -58,6 +59,13 @@ class Installation:
         protocol.receiver.read_envelope = posts.read
         protocol.receiver.packet_of = posts.build_packet
         protocol.writer = lambda: RepeatedWriter(protocol, self.turn).write
+
+    def install_com(self, calls: "ObjectCalls") -> None:
+        """Read and answer the commonest calls of objects without the codecs."""
+        # Only now, because unless objects are served nothing of it is loaded.
+        from rpcqm.fast.doors.com import shorten
+
+        calls.shorten = shorten
 
     def switch(self, on: bool) -> None:
         """Let requests that are like ones before be carried out in fewer steps, or none."""

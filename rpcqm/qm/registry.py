@@ -236,24 +236,6 @@ class QueueRegistry:
             change.drop_index(queue.queue_id)
 
 
-class RepeatedName:
-    """A name by which a queue here is sought again and again; no URL, whose port may change."""
-
-    __slots__ = ("_changes", "_found", "name")
-
-    def __init__(self, name: FormatName) -> None:
-        self.name = name
-        self._changes = -1
-        self._found: Queue | None = None
-
-    def find(self, registry: QueueRegistry) -> Queue | None:
-        """What `find_by_format_name` finds; it is looked up anew once any queue came or went."""
-        if self._changes != registry.changes:
-            self._found = registry.find_by_format_name(self.name)
-            self._changes = registry.changes
-        return self._found
-
-
 def journal_for(queue: Queue, queue_id: int) -> Queue:
     """The journal of a queue; it is part of the queue's own record, and named after it."""
     return Queue(

@@ -75,7 +75,7 @@ class DcomDoor:
             lambda: self._port,
             lambda: server.providers.keys(),
         )
-        self._calls = ObjectCalls(self.exporter, self._bindings, self.check, server.metrics)
+        self.calls = ObjectCalls(self.exporter, self._bindings, self.check, server.metrics)
         self._outbound = OutboundCalls(
             self.exporter, self._bindings.packed_resolver, credentials, engine.timers
         )
@@ -88,7 +88,7 @@ class DcomDoor:
         unknown = RemoteUnknown(self.exporter, self._bindings)
         references = unknown.registered(self.check)
         self.objects: list[RegisteredInterface] = [
-            *self._calls.registered(without=OF_REMOTE_UNKNOWN),
+            *self.calls.registered(without=OF_REMOTE_UNKNOWN),
             *references,
         ]
         self.called_names = CalledNames(self._bindings)
@@ -117,7 +117,7 @@ class DcomDoor:
         )
         self._bindings.advertise(_advertised(configuration))
         self.exporter.limits = _limits(configuration)
-        self._calls.waiting.most = section.waiting_calls_per_caller
+        self.calls.waiting.most = section.waiting_calls_per_caller
 
     async def stop(self) -> None:
         """Take every object from its clients, and call theirs no more."""

@@ -331,6 +331,8 @@ class QueueManagerService:
             open_elsewhere=remote.open_to_read,
             manage_elsewhere=LoopRemoteManagement(remote, self._remote_target),
         )
+        if self._speed is not None:
+            self._speed.install_com(self._dcom.calls)
         self._operations.overview.com_names = self._dcom.called_names.lacking
         self._undo.push_async_callback(self._dcom.stop)
 

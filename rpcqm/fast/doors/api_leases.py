@@ -17,11 +17,11 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.fast.first_messages import FirstMessage, FirstMessages
+from rpcqm.fast.repeated_name import RepeatedName
 from rpcqm.fast.turn import Turn, gives_as_usual
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import LONGEST_LEASE, SHORTEST_LEASE, Lease, LeasedMessage, Leases
 from rpcqm.qm.opening import is_name_for
-from rpcqm.qm.registry import RepeatedName
 
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 

@@ -23,12 +23,12 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
 from rpcqm.fast.learned import Budget, Learned, Near
+from rpcqm.fast.repeated_name import RepeatedName
 from rpcqm.fast.requests import Composed, Kind, composed_each
 from rpcqm.fast.turn import Turn, takes_as_usual
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.opening import is_name_for
 from rpcqm.qm.program_work import Sending
-from rpcqm.qm.registry import RepeatedName
 from rpcqm.qm.sent_keys import Identifiers
 from rpcqm.qm.timers import expiry_at
 

@@ -7,22 +7,18 @@ that clients send is known here; for every other one there are the codecs.
 import itertools
 import struct
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 from uuid import UUID
 
 from rpcqm.codec.automation.strings import GAPS
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.automation.variants import Marshaller
-from rpcqm.codec.interface import TransferSyntax, Value, load
-from rpcqm.codec.types.dcom import ORPCTHAT
-from rpcqm.codec.types.oaut import DISPPARAMS, EXCEPINFO
-
-MAJOR, MINOR = 5, 7
-"""The version of DCOM that we speak ([MS-DCOM] 2.2.11)."""
-
-THAT = ORPCTHAT(flags=0, extensions=None)
-NO_EXCEPTION = EXCEPINFO()
+from rpcqm.codec.interface import Operation, TransferSyntax, Value, load
+from rpcqm.codec.types.oaut import DISPPARAMS
+from rpcqm.dcom.orpc import INVOKE
+from rpcqm.dcom.orpc_values import MAJOR, MINOR, NO_EXCEPTION, THAT, CheckedRequest
+from rpcqm.rpc.interface_registry import OperationEntry
 
 Decode = Callable[[bytes], Value]
 Encode = Callable[[Any], bytes]
@@ -30,13 +26,7 @@ Encode = Callable[[Any], bytes]
 new = object.__new__
 
 
-class Plain(Value):
-    """A request whose ORPCTHIS is as it must be, and of no further interest."""
-
-    __slots__ = ()
-
-
-class PlainInvoke(Plain):
+class PlainInvoke(CheckedRequest):
     """A request of IDispatch::Invoke without arguments."""
 
     __slots__ = ("dispIdMember", "dwFlags", "lcid")
@@ -50,7 +40,7 @@ class PlainInvoke(Plain):
     rgVarRef: ClassVar[Sequence[Variant]] = ()
 
 
-PLAIN = Plain()
+NOTHING = CheckedRequest()
 _THIS = struct.Struct("<HHI20xI")
 """What counts of an ORPCTHIS in NDR: its version, its flags, and whether it has extensions."""
 _INVOKE = struct.Struct("<HHI20xIi16sII28s")
@@ -58,12 +48,23 @@ _NIL, _NOTHING = bytes(16), bytes(28)
 """The riid of Invoke; and what stands for no arguments, no names of theirs, and no references."""
 
 
+def shorten(operation: Operation, entry: OperationEntry) -> None:
+    """Let a property be read without the codecs, in NDR."""
+    decode = partial(operation.decode_request, TransferSyntax.NDR)
+    if operation.request_class.__slots__ == ("orpcthis",):
+        entry.decode = partial(decode_nothing, decode)
+    elif operation.name == INVOKE:
+        entry.decode = partial(decode_invoke, decode)
+        encode = partial(operation.encode_response, TransferSyntax.NDR)
+        entry.encode = partial(encode_invoke, encode)
+
+
 def decode_nothing(decode: Decode, stub: bytes) -> Value:
-    """The request of a method without parameters, as for a property: mostly `PLAIN`."""
+    """The request of a method without parameters, as for a property: mostly `NOTHING`."""
     if len(stub) >= _THIS.size:
         major, minor, flags, extensions = _THIS.unpack_from(stub)
         if major == MAJOR and minor <= MINOR and not (flags or extensions):
-            return PLAIN
+            return NOTHING
     return decode(stub)
 
 

@@ -10,13 +10,8 @@ from rpcqm.codec.automation.values import EMPTY, MISSING, SafeArray, Variant
 from rpcqm.codec.interface import TransferSyntax, Value, load
 from rpcqm.codec.types.dcom import COMVERSION, ORPC_EXTENT_ARRAY, ORPCTHIS
 from rpcqm.codec.types.oaut import DISPPARAMS
-from rpcqm.dcom.plain_calls import (
-    NO_EXCEPTION,
-    THAT,
-    PlainInvoke,
-    decode_invoke,
-    encode_invoke,
-)
+from rpcqm.dcom.orpc_values import NO_EXCEPTION, THAT
+from rpcqm.fast.doors.com import PlainInvoke, decode_invoke, encode_invoke
 
 INVOKE = load("oaut.IDispatch").operation("Invoke")
 NIL = UUID(int=0)

@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import Message, MessagePosition
@@ -17,14 +17,17 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
-from rpcqm.fast.install import Installation
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.service.speed import Speed, speed_of
 from rpcqm.store.group_commit import CommitGroup
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from tests.support.clock import SimulatedClock
 from tests.support.fast import templates
+
+if TYPE_CHECKING:
+    from rpcqm.fast.install import Installation
 
 T = TypeVar("T")
 
@@ -63,10 +66,17 @@ class RunningQueueManager:
             free=lambda: self.free,
         )
         self.engine = QueueManagerEngine(self.store, self.clock, self.clock.timers, self.settings)
-        self.speed = Installation(self.engine)
-        self.speed.switch(templates.are_on())
+        self.installed: Speed = speed_of(self.engine)
+        if self.installed is not None:
+            self.installed.switch(templates.are_on())
         self.engine.queue_manager_started()
         self.settle()
+
+    @property
+    def speed(self) -> "Installation":
+        """What makes repeated requests cheap, for tests of that."""
+        assert self.installed is not None
+        return self.installed
 
     def stop(self) -> None:
         self.engine.queue_manager_stopped()

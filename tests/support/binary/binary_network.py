@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rpcqm.adm.directory import DirectoryContents
@@ -40,15 +40,18 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
-from rpcqm.fast.install import Installation
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.service.speed import Speed, speed_of
 from rpcqm.store.backup import restore_backup
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from tests.support.clock import SimulatedClock
 from tests.support.fast import templates
 from tests.support.store.stores import copy_of_running
+
+if TYPE_CHECKING:
+    from rpcqm.fast.install import Installation
 
 REPLAYED_CHUNKS = 100
 REPLAYED_CONNECTIONS = 8
@@ -343,8 +346,9 @@ class Node:
         self.engine = QueueManagerEngine(
             self.store, clock, LivingTimers(self, self.lives), self._settings
         )
-        self.speed = Installation(self.engine)
-        self.speed.switch(templates.are_on())
+        self.installed: Speed = speed_of(self.engine)
+        if self.installed is not None:
+            self.installed.switch(templates.are_on())
         self.engine.loaded_hooks.append(self._make_exchange)
         self.engine.queue_manager_started()
         self.alive = True
@@ -353,9 +357,16 @@ class Node:
         if self.runs(life):
             self._listen()
 
+    @property
+    def speed(self) -> "Installation":
+        """What makes repeated requests cheap, for tests of that."""
+        assert self.installed is not None
+        return self.installed
+
     def _make_exchange(self) -> None:
         self.protocol = BinaryProtocol(self.engine, self, peers=self.peers, keys=self.keys)
-        self.speed.install_sessions(self.protocol)
+        if self.installed is not None:
+            self.installed.install_sessions(self.protocol)
 
     def _listen(self) -> None:
         self.protocol.start()

@@ -177,8 +177,10 @@ def _load() -> None:
     for package in (rpcqm.cli, rpcqm.client):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             import_module(module.name)
-    for name in ("rpcqm.service.queue_manager_service", "rpcqm.fast.install", "uvloop"):
+    for name in ("rpcqm.service.queue_manager_service", "uvloop"):
         import_module(name)
+    with contextlib.suppress(ModuleNotFoundError):  # a product without the fast room
+        import_module("rpcqm.fast.install")
     _compile()
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads cannot be forked"
 

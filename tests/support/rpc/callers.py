@@ -60,7 +60,7 @@ class HasSpeed(Protocol):
     """A queue manager that may have shortcuts."""
 
     @property
-    def speed(self) -> Speed: ...
+    def installed(self) -> Speed: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def shortened(
     qm: HasSpeed, name: str, handlers: RemoteRead | QmComm2, policy: InterfacePolicy
 ) -> Served:
     """An interface with the shortcuts of its handlers."""
-    return Served(name, handlers, with_shortcuts(qm.speed, policy, handlers))
+    return Served(name, handlers, with_shortcuts(qm.installed, policy, handlers))
 
 
 class Settling(Protocol):

@@ -1,4 +1,4 @@
-"""Run tests for longer than CI may, in parts: those that take long, or all without templates."""
+"""Run tests for longer than CI may, in parts: those that take long, or all in another way."""
 
 import argparse
 import os
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.support.project.without_fast import tree_without_fast, variables
 from tests.support.soak.soak_record import ROOT, Goal, Part, Record, options, run_parts
 
 NO_TESTS = 5
@@ -16,12 +17,12 @@ TEMPLATES_OFF = {"RPCQM_LIMITS_REQUEST_TEMPLATES": "false"}
 """For the queue managers that tests start, and for those in the processes of tests."""
 
 
-def ran(words: Sequence[str], variables: Mapping[str, str]) -> Part:
+def ran(words: Sequence[str], variables: Mapping[str, str], place: Path = ROOT) -> Part:
     """What came of tests: how many there were, and a sentence for each that failed."""
     with tempfile.TemporaryDirectory(prefix="rpcqm-soak-") as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *words]
-        status = subprocess.run(command, cwd=ROOT, env=os.environ | variables, check=False)
+        status = subprocess.run(command, cwd=place, env=os.environ | variables, check=False)
         if status.returncode == NO_TESTS:
             return Part()
         if not report.is_file():
@@ -89,6 +90,31 @@ def templates_off(words: Sequence[str] | None = None) -> int:
         return ran([str(file.relative_to(ROOT)) for file in files], TEMPLATES_OFF)
 
     return run_parts(record, parts, work)
+
+
+def without_fast(words: Sequence[str] | None = None) -> int:
+    """Each folder is a part, but those of the fast room itself and what needs it."""
+    made = _parser("without-fast", "Run every test where the product has no fast room.")
+    given = made.parse_args(words)
+    parts = [each for each in folders(given.paths) if "fast" not in Path(each).parts]
+    record = Record(made, given, Goal(len(parts)))
+
+    def work(name: str) -> Part:
+        place = ROOT / name
+        every = sorted(place.glob("test_*.py")) if place.is_dir() else [place]
+        files = [str(file.relative_to(ROOT)) for file in every if not of_fast(file)]
+        if not files:
+            return Part()
+        with tree_without_fast() as tree:
+            return ran(files, variables(tree), tree)
+
+    return run_parts(record, parts, work)
+
+
+def of_fast(file: Path) -> bool:
+    """Whether a test file is about the fast room, by what it imports or looks at."""
+    text = file.read_text("utf-8")
+    return any(word in text for word in ("rpcqm.fast", "unit.fast", ".speed.", "templates"))
 
 
 def _parser(name: str, description: str) -> argparse.ArgumentParser:

@@ -43,6 +43,10 @@ RUNS = {
         "tests.support.soak.pytest_soak:templates_off",
         "run every test without request templates",
     ),
+    "without-fast": (
+        "tests.support.soak.pytest_soak:without_fast",
+        "run every test where the product has no fast room",
+    ),
 }
 PARTS_OF_CRASH = {"power": "only loss of power", "kill": "only kill -9", "all": "both"}
 """Commands of their own too: `scripts/soak power` is `scripts/soak crash power`."""

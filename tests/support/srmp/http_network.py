@@ -91,7 +91,8 @@ class HttpNode(Node):
     def _make_exchange(self) -> None:
         super()._make_exchange()
         self.srmp = SrmpProtocol(self.engine, _Client(self), self.http_settings)
-        self.speed.install_srmp(self.srmp)
+        if self.installed is not None:
+            self.installed.install_srmp(self.srmp)
 
     def _listen(self) -> None:
         self.srmp.start()

@@ -103,7 +103,8 @@ class Door(RunningQueueManager):
     def _start(self) -> None:
         super()._start()
         self.protocol = SrmpProtocol(self.engine, self.peers, self.srmp)
-        self.speed.install_srmp(self.protocol)
+        if self.installed is not None:
+            self.installed.install_srmp(self.protocol)
         self.protocol.start()
         self.settle()
 

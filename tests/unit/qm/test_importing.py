@@ -77,5 +77,5 @@ def test_what_is_no_message_is_refused(qm: RunningQueueManager, cut: int) -> Non
 def test_quotas_hold(qm: RunningQueueManager) -> None:
     queue = qm.create(quota=1)
     packet = qm.compose(queue, bytes(2000)).packet
-    with pytest.raises(Exception, match="QUOTA"):
+    with pytest.raises(Exception, match="at its quota"):
         imported(qm, queue, packet)

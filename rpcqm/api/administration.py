@@ -1,10 +1,8 @@
 """The queue manager, its accounts, its queues to elsewhere, dead letters and traces."""
 
-from dataclasses import asdict
-
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
-from rpcqm.base.text import iso_time
+from rpcqm.base.told import told
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.security.passwords import nt_hash
 from rpcqm.operations.drafts import message_identifier
@@ -21,9 +19,7 @@ MOST_EVENTS = 10_000
 async def show_machine(asked: Asked) -> Reply:
     """What the queue manager is, and how much it keeps."""
     state = asked.operations.machine.state(asked.identity)
-    told = asdict(state) | {"id": state.identifier, "started": iso_time(state.started / 1000)}
-    del told["identifier"]
-    return Reply(200, told)
+    return Reply(200, told(state))
 
 
 async def change_machine(asked: Asked) -> Reply:

@@ -9,14 +9,17 @@ from pydantic import Field
 
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.api.derived import list_of, model_of
 from rpcqm.api.problems import Refusal
 from rpcqm.api.queues import PARTS, parts_given
 from rpcqm.base.errors import HResult
 from rpcqm.base.text import iso_time
+from rpcqm.base.told import told
 from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.http.statuses import status_of_code
 from rpcqm.operations.codes import find_codes
+from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.shapes import described_happening
 from rpcqm.operations.trail import EventKind
 
@@ -119,22 +122,12 @@ class WhichEvents:
     limit: models.Count = 100
 
 
-@dataclass(frozen=True)
-class PublicQueue:
-    """A public queue of any machine; `here` on this one, `fixed` if the directory file lists it."""
-
-    path_name: str
-    format_name: str
-    label: str
-    here: bool
-    fixed: bool
-
-
-@dataclass(frozen=True)
-class PublicQueues:
-    """All that are known."""
-
-    queues: list[PublicQueue]
+PublicQueue = model_of(
+    DirectoryPublicQueue,
+    "PublicQueue",
+    "A public queue of any machine; `here` on this one, `fixed` if the directory file lists it.",
+)
+PublicQueues = list_of(PublicQueue, "PublicQueues", "queues", "All that are known.")
 
 
 async def show_statistics(asked: Asked) -> Reply:
@@ -144,13 +137,13 @@ async def show_statistics(asked: Asked) -> Reply:
         asdict(each) | {"oldest": iso_time(each.oldest / 1000)}
         for each in machine.queue_statuses(identity)
     ]
-    told = {
+    counted = {
         "now": iso_time(machine.now() / 1000),
         "started": iso_time(machine.started / 1000),
         "queues": queues,
         "exposed": machine.exposed_queues(identity),
     }
-    return Reply(200, told)
+    return Reply(200, counted)
 
 
 async def show_machine_permissions(asked: Asked) -> Reply:
@@ -195,7 +188,7 @@ async def explain_code(asked: Asked) -> Reply:
     if not found:
         code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
         raise Refusal(HTTPStatus.NOT_FOUND, code, "no code is known by that")
-    told = [
+    codes = [
         {
             "kind": each.kind,
             "name": each.name,
@@ -206,7 +199,7 @@ async def explain_code(asked: Asked) -> Reply:
         }
         for each in found
     ]
-    return Reply(200, {"codes": told})
+    return Reply(200, {"codes": codes})
 
 
 async def show_event_trail(asked: Asked) -> Reply:
@@ -216,15 +209,15 @@ async def show_event_trail(asked: Asked) -> Reply:
     after = 0 if wanted.after is None else int(wanted.after)
     page = asked.operations.events.latest(asked.identity, after, kind, wanted.limit + 1)
     shown, more = page[: wanted.limit], len(page) > wanted.limit
-    told = []
+    events = []
     for event in shown:
         all_of_it = described_happening(event)
         common = {name: all_of_it.pop(name) for name in ("id", "time", "kind", "about")}
-        told.append(common | {"more": all_of_it})
-    return Reply(200, {"events": told, "next": str(shown[-1].number) if more else None})
+        events.append(common | {"more": all_of_it})
+    return Reply(200, {"events": events, "next": str(shown[-1].number) if more else None})
 
 
 async def list_public_queues(asked: Asked) -> Reply:
     """The public queues of all machines, as far as they are known."""
     found = asked.operations.queues.public(asked.identity)
-    return Reply(200, {"queues": [asdict(each) for each in found]})
+    return Reply(200, {"queues": [told(each) for each in found]})

@@ -6,6 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from rpcqm.api.derived import model_of
+from rpcqm.operations.machine import MachineState
+
 _STRICT = {"extra": "forbid"}
 """A member that nobody knows is a mistake that should be told."""
 
@@ -356,19 +359,7 @@ class LeaseList:
     leases: list[Lease]
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The queue manager; sizes are bytes."""
-
-    name: str
-    id: str
-    version: str
-    connected: bool
-    started: str | None
-    queues: int
-    messages: int
-    bytes: int
-    disk_bytes: int
+Machine = model_of(MachineState, "Machine", "The queue manager; sizes are bytes.")
 
 
 @dataclass(frozen=True)

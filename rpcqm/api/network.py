@@ -1,10 +1,9 @@
 """What goes on with other queue managers: sessions, sequences, transactions, and the ways there."""
 
 from rpcqm.api.asked import Asked, Reply
+from rpcqm.base.told import told
 from rpcqm.operations.network_shapes import (
-    described_graph,
     described_incoming,
-    described_session,
     described_transaction,
     described_transfer,
 )
@@ -13,7 +12,7 @@ from rpcqm.operations.network_shapes import (
 async def list_sessions(asked: Asked) -> Reply:
     """The sessions with other queue managers that are there now, or are being opened."""
     sessions = asked.operations.sessions.all(asked.identity)
-    return Reply(200, {"sessions": [described_session(each) for each in sessions]})
+    return Reply(200, {"sessions": [told(each) for each in sessions]})
 
 
 async def show_transfer(asked: Asked) -> Reply:
@@ -39,4 +38,4 @@ async def list_transactions(asked: Asked) -> Reply:
 
 async def show_routing(asked: Asked) -> Reply:
     """Sites, queue managers and the ways between them, as the directory says: a graph."""
-    return Reply(200, described_graph(asked.operations.routing.graph(asked.identity)))
+    return Reply(200, told(asked.operations.routing.graph(asked.identity)))

@@ -2,34 +2,20 @@
 
 from dataclasses import dataclass
 
+from rpcqm.api.derived import list_of, model_of
 from rpcqm.api.models import OutgoingQueue
+from rpcqm.operations import routing
+from rpcqm.operations.sessions import SessionView
 
-
-@dataclass(frozen=True)
-class Session:
+Session = model_of(
+    SessionView,
+    "Session",
     """A session with another queue manager; numbers of messages are those of this session.
 
     `protocol` is binary, http or https. `waiting` are the messages in its `queues`.
-    """
-
-    protocol: str
-    address: str
-    peer: str | None
-    opened_here: bool
-    state: str
-    queues: list[str]
-    sent: int
-    received: int
-    unacknowledged: int
-    waiting: int
-    since: str | None
-
-
-@dataclass(frozen=True)
-class Sessions:
-    """All of them."""
-
-    sessions: list[Session]
+    """,
+)
+Sessions = list_of(Session, "Sessions", "sessions", "All of them.")
 
 
 @dataclass(frozen=True)
@@ -94,43 +80,11 @@ class Transactions:
     transactions: list[Transaction]
 
 
-@dataclass(frozen=True)
-class SiteNode:
-    """A site of the directory."""
-
-    id: str
-    name: str
-    foreign: bool
-    here: bool
-
-
-@dataclass(frozen=True)
-class MachineNode:
-    """A queue manager of the directory."""
-
-    id: str
-    name: str
-    sites: list[str]
-    routing_server: bool
-    here: bool
-    out_servers: list[str]
-    in_servers: list[str]
-
-
-@dataclass(frozen=True)
-class Link:
-    """What it costs to go from one site to another, and through whom."""
-
-    site1: str
-    site2: str
-    cost: int
-    gates: list[str]
-
-
-@dataclass(frozen=True)
-class Routing:
-    """The graph; empty without a directory."""
-
-    sites: list[SiteNode]
-    queue_managers: list[MachineNode]
-    links: list[Link]
+model_of(routing.SiteNode, "SiteNode", "A site of the directory.")
+model_of(routing.MachineNode, "MachineNode", "A queue manager of the directory.")
+model_of(
+    routing.LinkEdge,
+    "Link",
+    "What it costs to go from one site to another, and through whom.",
+)
+Routing = model_of(routing.RoutingGraph, "Routing", "The graph; empty without a directory.")

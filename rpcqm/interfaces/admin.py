@@ -6,6 +6,7 @@ from itertools import islice
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult
 from rpcqm.base.identity import TokenRight
+from rpcqm.base.told import told
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import CALPWSTR
@@ -74,7 +75,6 @@ from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
-from rpcqm.operations.overview import described_overview
 from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.tokens import TokenView
 from rpcqm.qm.access import require_administrator
@@ -302,8 +302,8 @@ class Admin:
     ) -> R_GetOverviewResponse:
         """Tell the totals, the last hour, and what needs attention (Opnum 24)."""
         overview = await self._overview.overview(call.identity)
-        told = json.dumps(described_overview(overview), separators=(",", ":"))
-        return R_GetOverviewResponse(ppwszOverview=told, result=0)
+        text = json.dumps(told(overview), separators=(",", ":"))
+        return R_GetOverviewResponse(ppwszOverview=text, result=0)
 
     def R_CreateLogon(self, call: Call, request: R_CreateLogonRequest) -> R_CreateLogonResponse:
         """A token with which a browser logs on once as the caller (Opnum 25)."""

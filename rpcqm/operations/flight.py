@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from rpcqm.base.identity import Identity
 from rpcqm.base.text import iso_time
-from rpcqm.operations.network_shapes import described_session, described_transaction
+from rpcqm.base.told import told
+from rpcqm.operations.network_shapes import described_transaction
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.shapes import described_lease
 
@@ -30,7 +31,7 @@ def in_flight(operations: Operations, identity: Identity) -> dict[str, object]:
         "transactions": _told(
             sessions.transactions(identity), lambda each: described_transaction(each, names)
         ),
-        "sessions": _told(sessions.all(identity), described_session),
+        "sessions": _told(sessions.all(identity), told),
     }
 
 

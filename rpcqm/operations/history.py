@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rpcqm.base.clock import Timer
+from rpcqm.base.told import Moment
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.message_counts import ARRIVED, GONE
 
@@ -31,9 +32,9 @@ FAILED_LOGONS = ("rpc.authentications_failed", "http.logons_failed")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was so at a time (milliseconds since 1970), and the rates since the point before."""
+    """What was so at a time, and the rates since the point before."""
 
-    time: int
+    time: Moment
     in_per_second: float
     out_per_second: float
     messages: int

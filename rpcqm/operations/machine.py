@@ -7,6 +7,7 @@ from pathlib import Path
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
+from rpcqm.base.told import MomentOrNone
 from rpcqm.operations.audit import ordered, refusals
 from rpcqm.operations.backup_places import REFUSED, new_place, remove_place
 from rpcqm.operations.management_orders import (
@@ -30,13 +31,13 @@ MakeBackup = Callable[[str, bool], Completion[str]]
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """A queue manager; `started` is milliseconds since 1970, sizes are bytes."""
+    """A queue manager; sizes are bytes."""
 
     name: str
     identifier: str
     version: str
     connected: bool
-    started: int
+    started: MomentOrNone
     queues: int
     messages: int
     bytes: int

@@ -1,31 +1,12 @@
-"""Sessions, transfers, transactions and routes in what JSON has."""
+"""Transfers and transactions in what JSON has."""
 
 from collections.abc import Mapping
 
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.text import iso_time
-from rpcqm.operations.routing import LinkEdge, MachineNode, RoutingGraph, SiteNode
 from rpcqm.operations.sessions import IncomingSequence
 from rpcqm.operations.shapes import described_outgoing
-from rpcqm.qm.sessions import SessionView
-
-
-def described_session(view: SessionView) -> dict[str, object]:
-    """A session with another queue manager."""
-    return {
-        "protocol": view.protocol,
-        "address": view.address,
-        "peer": view.peer or None,
-        "opened_here": view.opened_here,
-        "state": view.state,
-        "queues": list(view.queues),
-        "sent": view.sent,
-        "received": view.received,
-        "unacknowledged": view.unacknowledged,
-        "waiting": view.waiting,
-        "since": iso_time(view.since / 1000),
-    }
 
 
 def described_transfer(queue: OutgoingQueue, info: OutgoingTransferInfo) -> dict[str, object]:
@@ -76,43 +57,4 @@ def described_transaction(transaction: Transaction, names: Mapping[str, str]) ->
         "prepared": transaction.prepared,
         "operations": len(operations),
         "queues": sorted({each.queue.pathname or str(each.queue.label) for each in operations}),
-    }
-
-
-def described_graph(graph: RoutingGraph) -> dict[str, object]:
-    """Sites and queue managers as nodes, links as edges."""
-    return {
-        "sites": [_site(each) for each in graph.sites],
-        "queue_managers": [_machine(each) for each in graph.machines],
-        "links": [_link(each) for each in graph.links],
-    }
-
-
-def _site(site: SiteNode) -> dict[str, object]:
-    return {
-        "id": str(site.identifier),
-        "name": site.name,
-        "foreign": site.foreign,
-        "here": site.here,
-    }
-
-
-def _machine(machine: MachineNode) -> dict[str, object]:
-    return {
-        "id": str(machine.identifier),
-        "name": machine.name,
-        "sites": [str(each) for each in machine.sites],
-        "routing_server": machine.routing_server,
-        "here": machine.here,
-        "out_servers": [str(each) for each in machine.out_servers],
-        "in_servers": [str(each) for each in machine.in_servers],
-    }
-
-
-def _link(link: LinkEdge) -> dict[str, object]:
-    return {
-        "site1": str(link.site1),
-        "site2": str(link.site2),
-        "cost": link.cost,
-        "gates": [str(each) for each in link.gates],
     }

@@ -1,12 +1,12 @@
 """The queue manager at a glance: its totals, its last hour, and what needs attention first."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from rpcqm.base.admission import Admission
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.identity import Identity
-from rpcqm.base.text import iso_time
+from rpcqm.base.told import Moment, MomentOrNone
 from rpcqm.operations.attention import Attention, attention_of
 from rpcqm.operations.history import History, Point
 from rpcqm.qm.access import require_administrator
@@ -17,12 +17,10 @@ from rpcqm.qm.totals import SLICE, QueueTotals, queue_totals
 KEPT_FOR = 1_000
 """Milliseconds for which the totals of many queues are told again."""
 
-_TIMES = ("now", "started", "oldest", "oldest_transaction", "outgoing_oldest")
-
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What a queue manager does; times are milliseconds since 1970 (0: none), sizes bytes.
+    """What a queue manager does; sizes are bytes.
 
     `messages` and `bytes` are all that is kept, `quota_bytes` what may be; `queues`, `oldest` and
     `oldest_queue` are of the queues of applications here. `sessions` are outgoing queues by their
@@ -31,8 +29,8 @@ class Overview:
 
     name: str
     version: str
-    now: int
-    started: int
+    now: Moment
+    started: Moment
     connected: bool
     queues: int
     messages: int
@@ -41,7 +39,7 @@ class Overview:
     queues_nearly_full: int
     in_per_second: float
     out_per_second: float
-    oldest: int
+    oldest: MomentOrNone
     oldest_queue: str
     dead_letters: int
     dead_letters_unread: int
@@ -52,11 +50,11 @@ class Overview:
     locked_messages: int
     leases: int
     transactions: int
-    oldest_transaction: int
+    oldest_transaction: MomentOrNone
     sessions: Mapping[str, int]
     outgoing_messages: int
     outgoing_bytes: int
-    outgoing_oldest: int
+    outgoing_oldest: MomentOrNone
     disk_free: int
     disk_reserve: int
     disk_refusing: bool
@@ -152,13 +150,3 @@ class OverviewOperations:
             failed_logons=self.history.failed_logons(),
             history=self.history.points(),
         )
-
-
-def described_overview(overview: Overview) -> dict[str, object]:
-    """An overview in what JSON has; times are as in ISO 8601, null for none."""
-    told = asdict(overview)
-    for name in _TIMES:
-        told[name] = iso_time(told[name] / 1000)
-    for point in told["history"]:
-        point["time"] = iso_time(point["time"] / 1000)
-    return told

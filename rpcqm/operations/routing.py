@@ -60,7 +60,7 @@ class RoutingGraph:
     """All of it; empty without a directory."""
 
     sites: tuple[SiteNode, ...] = ()
-    machines: tuple[MachineNode, ...] = ()
+    queue_managers: tuple[MachineNode, ...] = ()
     links: tuple[LinkEdge, ...] = ()
 
 

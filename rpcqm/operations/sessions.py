@@ -8,7 +8,7 @@ from rpcqm.adm.transaction import Transaction
 from rpcqm.base.identity import Identity
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.qm.sessions import SessionView
+from rpcqm.qm.sessions import SessionView as SessionView
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from rpcqm.base.told import MomentOrNone, TextOrNone
+
 OPEN, OPENING = "OPEN", "OPENING"
 """States of sessions that have no more of them than these."""
 
@@ -12,12 +14,12 @@ class SessionView:
     """One session; `peer` is the queue manager as it is known, `queues` are who sends over it.
 
     `opened_here` says who has connected; numbers of messages are those of this session. `waiting`
-    are the messages in `queues`, `since` is in milliseconds since 1970.
+    are the messages in `queues`.
     """
 
     protocol: str
     address: str
-    peer: str
+    peer: TextOrNone
     opened_here: bool
     state: str
     queues: tuple[str, ...]
@@ -25,7 +27,7 @@ class SessionView:
     received: int
     unacknowledged: int
     waiting: int
-    since: int
+    since: MomentOrNone
 
 
 SessionSource = Callable[[], Iterable[SessionView]]

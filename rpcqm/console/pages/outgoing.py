@@ -6,6 +6,7 @@ from typing import Any
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.settling import settled
+from rpcqm.base.told import told
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
@@ -15,7 +16,6 @@ from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
 from rpcqm.operations.network_shapes import (
     described_connection,
-    described_session,
     described_transfer,
 )
 from rpcqm.operations.shapes import described_outgoing
@@ -43,9 +43,7 @@ async def show(asked: Asked) -> Shown:
         {
             "queues": [_row(asked, queue) for queue in shown.rows],
             "queues_paged": shown,
-            "sessions": [
-                described_session(each) | {"began": each.since} for each in open_ones.rows
-            ],
+            "sessions": [told(each) | {"began": each.since} for each in open_ones.rows],
             "sessions_paged": open_ones,
             "incoming": incoming.rows,
             "incoming_paged": incoming,

@@ -14,11 +14,11 @@ async def show(asked: Asked) -> Shown:
     """The graph of the directory."""
     graph = asked.operations.routing.graph(asked.identity)
     sites = {each.identifier: each.name for each in graph.sites}
-    machines = {each.identifier: each.name for each in graph.machines}
-    inside = Counter(site for each in graph.machines for site in each.sites)
+    machines = {each.identifier: each.name for each in graph.queue_managers}
+    inside = Counter(site for each in graph.queue_managers for site in each.sites)
     shown_sites = paged(asked, PATH, graph.sites, "sites", TABLES)
     shown_links = paged(asked, PATH, graph.links, "links", TABLES)
-    shown_machines = paged(asked, PATH, graph.machines, "machines", TABLES)
+    shown_machines = paged(asked, PATH, graph.queue_managers, "machines", TABLES)
     picture = None
     if 0 < len(graph.sites) <= MOST_SITES:
         picture = graph_picture(
@@ -29,7 +29,7 @@ async def show(asked: Asked) -> Shown:
                     inside[each.identifier],
                     [
                         machine.name
-                        for machine in graph.machines
+                        for machine in graph.queue_managers
                         if machine.routing_server and each.identifier in machine.sites
                     ],
                     each.here,

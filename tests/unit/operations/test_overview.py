@@ -13,6 +13,7 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.api import overview as models
 from rpcqm.base.admission import Admission
 from rpcqm.base.errors import MQError
+from rpcqm.base.told import told
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType
 from rpcqm.operations import attention
@@ -20,7 +21,7 @@ from rpcqm.operations.exposition import Writer
 from rpcqm.operations.history import POINTS, SAMPLE_EVERY
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
-from rpcqm.operations.overview import Overview, described_overview
+from rpcqm.operations.overview import Overview
 from rpcqm.qm import lost_copies, totals
 from rpcqm.qm.identity_conflicts import BOTH_ALIVE
 from rpcqm.qm.quota_use import MOST_FULL
@@ -396,10 +397,10 @@ def test_programs_are_told_what_their_models_say(
     operations.overview.history.start()
     qm.free = 3
     qm.advance(SAMPLE_EVERY)
-    told = described_overview(look(qm, operations))
-    assert set(told) == {each.name for each in fields(models.Overview)}
+    shown = told(look(qm, operations))
+    assert set(shown) == {each.name for each in fields(models.Overview)}
     for name, model in (("history", models.HistoryPoint), ("attention", models.Attention)):
-        (one,) = cast("tuple[dict[str, object]]", told[name])
+        (one,) = cast("tuple[dict[str, object]]", shown[name])
         assert set(one) == {each.name for each in fields(model)}
 
 

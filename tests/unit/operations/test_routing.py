@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rpcqm.base.errors import MQError
+from rpcqm.base.told import told
 from rpcqm.config.directory import DirectoryFile
-from rpcqm.operations.network_shapes import described_graph
 from rpcqm.operations.routing import RoutingOperations
 from tests.support.qm.directories import WORKSTATION, write_directory
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
@@ -26,7 +26,7 @@ def routed(tmp_path: Path) -> Iterator[RunningQueueManager]:
 
 
 def test_sites_queue_managers_and_links_are_a_graph(routed: RunningQueueManager) -> None:
-    graph: Any = described_graph(RoutingOperations(routed.engine).graph(ADMINISTRATOR))
+    graph: Any = told(RoutingOperations(routed.engine).graph(ADMINISTRATOR))
     sites = {each["name"]: each for each in graph["sites"]}
     assert {name: each["here"] for name, each in sites.items()} == {"Berlin": True, "Paris": False}
     machines = {each["name"]: each for each in graph["queue_managers"]}
@@ -56,4 +56,4 @@ def test_so_much_of_a_directory_is_shown(
 ) -> None:
     routing = RoutingOperations(routed.engine)
     monkeypatch.setattr("rpcqm.operations.routing.MOST_NODES", 2)
-    assert len(routing.graph(ADMINISTRATOR).machines) == 2
+    assert len(routing.graph(ADMINISTRATOR).queue_managers) == 2

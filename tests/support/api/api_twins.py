@@ -40,7 +40,8 @@ class ApiHalf:
 
     def __init__(self, directory: Path, templates: bool) -> None:
         self.qm = RunningQueueManager(directory)
-        self.qm.speed.turn.is_on = templates
+        if self.qm.installed is not None:
+            self.qm.installed.switch(templates)
         self.qm.engine.trail._number = 0  # where it begins is random
         self.accounts = Accounts(self.qm.store, directory, clock=self.qm.clock)
         backups = Backups(self.qm.engine, self.accounts.user_file)
@@ -49,7 +50,8 @@ class ApiHalf:
         log_ons = LogOns(self.accounts, self.operations, self.qm.store.metrics)
         self.ready = True
         self.careful = Api(self.operations, log_ons, ApiSettings(), "1", lambda: self.ready)
-        self.api = self.qm.speed.repeated_api(self.careful)
+        installed = self.qm.installed
+        self.api: Any = self.careful if installed is None else installed.repeated_api(self.careful)
         self.token = self.other = ""
         self._leases = itertools.count()
 

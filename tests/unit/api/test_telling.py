@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -18,7 +17,6 @@ from rpcqm.api.telling import VALUE_OCTETS
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.codec.names.written import format_name
-from rpcqm.fast.doors.api_leases import RepeatedReceive
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.messages import PAGE_BYTES
 from rpcqm.operations.operations import Operations
@@ -138,39 +136,6 @@ def test_a_lease_begins_when_its_answer_leaves(
     assert len({each["lease_expires"] for each in given}) == 1
     qm.clock.advance(LEASE - 1)
     qm.done(operations.messages.complete(ADMINISTRATOR, [each["lease"] for each in given]))
-
-
-def test_a_lease_of_a_repeated_receive_begins_when_its_answer_leaves(
-    qm: RunningQueueManager, operations: Operations
-) -> None:
-    send(qm, operations, b"[1]".ljust(10_000), 2)
-    again = RepeatedReceive.of(ORDERS, LEASE)
-    assert again is not None
-    careful: Any = SimpleNamespace(settings=None)
-    api = qm.speed.repeated_api(careful)
-    told_body = "rpcqm.fast.formats.received_json.described_value"
-    for patched in (slow(qm), mock.patch(told_body, _advancing(qm, told_body))):
-        before = qm.clock.now()
-        with patched:
-            answer = asyncio.run(api._receive(again, ADMINISTRATOR, b"", ""))
-        assert answer is not None
-        (told_lease,) = (each["lease"] for each in json.loads(answer)["messages"])
-        leases = operations.messages.leases(ADMINISTRATOR)
-        (lease,) = (each for each in leases if str(each.identifier) == told_lease)
-        # Where the answer is compared with the careful one, that is made behind it.
-        assert lease.begun >= before + 5_000
-        assert lease.expires == lease.begun + LEASE
-        assert json.loads(answer)["messages"][0]["value"] == [1]
-
-
-def _advancing(qm: RunningQueueManager, name: str) -> Any:
-    from rpcqm.codec.bodies.described import described_value
-
-    def described(*arguments: Any) -> dict[str, object]:
-        qm.clock.advance(5_000)
-        return described_value(*arguments)
-
-    return described
 
 
 def test_a_long_body_is_decoded_off_the_loop_and_only_when_asked_for(

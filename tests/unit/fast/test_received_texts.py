@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rpcqm.adm.queue import Queue
 from rpcqm.api.reading import write_json
-from rpcqm.codec.bodies.described import described_body
+from rpcqm.codec.bodies.budget import DecodeBudget
+from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -25,6 +26,7 @@ from rpcqm.fast.formats.received_json import (
     told_carefully,
 )
 from tests.support.clock import SimulatedClock
+from tests.support.codec.costly_bodies import COSTLY
 
 MACHINE = UUID(int=7)
 NAMES = (None, r"DIRECT=OS:.\private$\answers", r"DIRECT=TCP:192.0.2.9\private$\answers")
@@ -92,6 +94,15 @@ def test_bodies_are_told_the_same(body: bytes, body_type: int) -> None:
     told = json.loads(b"{" + told_body(body, body_type)[1:] + b"}")
     assert told == json.loads(write_json(described_body(body, body_type)))
     assert list(told) == list(described_body(body, body_type))
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 60_000, LONGEST_DECODED])
+@pytest.mark.parametrize("name", list(COSTLY))
+def test_costly_bodies_are_told_the_same(name: str, size: int) -> None:
+    body_type, make = COSTLY[name]
+    body = make(size)
+    told = described_body(body, body_type, LONGEST_DECODED, DecodeBudget(len(body)))
+    assert json.loads(b"{" + told_body(body, body_type)[1:] + b"}") == json.loads(write_json(told))
 
 
 def plain(number: int, **more: Any) -> TakenMessage:

@@ -1,20 +1,25 @@
 """Requests like ones before have the outcome of the careful path (docs/request-templates.md)."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rpcqm.codec.bodies import described
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.fast.doors.api_leases import RepeatedReceive
 from rpcqm.fast.doors.api_requests import HEADS, LONGEST_HEAD, OF_HEAD
+from rpcqm.operations.drafts import Draft
 from tests.support.api.api_twins import MESSAGES, RECEIVE, ApiHalf, ApiTwins, Asked, api_twins
 from tests.support.queue_manager import MEMORY
 from tests.support.rpc.callers import ADMINISTRATOR
@@ -364,6 +369,41 @@ def test_a_shadow_looks_at_each(twins: ApiTwins) -> None:
     assert shadow.compared == sum(LEARNED.values()) + 3 + 2 + 3
     assert differences == []
     twins.check()
+
+
+def test_a_lease_begins_when_its_answer_leaves(twins: ApiTwins) -> None:
+    half, name = twins.halves[0], format_name("orders")
+    drafts = [Draft(b"[1]".ljust(10_000))] * 2
+    half.qm.done(half.operations.messages.send(ADMINISTRATOR, (name,), drafts))
+    received = RepeatedReceive.of(name, LEASE)
+    assert received is not None
+    for slow in (
+        "rpcqm.operations.shapes.described_body",
+        "rpcqm.fast.formats.received_json.described_value",
+    ):
+        before = half.qm.clock.now()
+        with mock.patch(slow, _slow(half, getattr(described, slow.rpartition(".")[2]))):
+            answer = asyncio.run(half.api._receive(received, ADMINISTRATOR, b"", ""))
+        assert answer is not None
+        (told,) = json.loads(answer)["messages"]
+        leases = half.operations.messages.leases(ADMINISTRATOR)
+        (lease,) = (each for each in leases if str(each.identifier) == told["lease"])
+        # Where the answer is compared with the careful one, that is made behind it.
+        assert lease.begun >= before + SLOW
+        assert lease.expires == lease.begun + LEASE
+        assert told["value"] == [1]
+
+
+LEASE, SLOW = 30_000, 5_000
+"""Milliseconds: of a lease, and of decoding."""
+
+
+def _slow(half: ApiHalf, decode: Callable[..., Any]) -> Callable[..., Any]:
+    def decoded(*arguments: Any) -> Any:
+        half.qm.clock.advance(SLOW)
+        return decode(*arguments)
+
+    return decoded
 
 
 @pytest.mark.bound("program.repeated_heads", "program.repeated_targets")

@@ -51,12 +51,6 @@ class Completion(Generic[T]):
         self._given = value
         return cast("Completion[U]", self)
 
-    @property
-    def expected(self) -> T | None:
-        """The value that it will succeed with, as far as that is known."""
-        known = self._value if self._given is _PENDING else self._given
-        return None if known is _PENDING else known
-
     def fail(self, error: BaseException) -> None:
         """Resolve with an error, raised by `result` and by `await`."""
         if self._value is not _PENDING or self._error is not None:
@@ -128,17 +122,6 @@ def start(coroutine: Coroutine[Completion[Any], None, T]) -> Completion[T]:
     outcome: Completion[T] = Completion()
     _step(coroutine, outcome)
     return outcome
-
-
-def rehearsed(coroutine: Coroutine[Completion[Any], None, T]) -> T:
-    """What a coroutine gives if what it awaits succeeds; nobody else may resolve that."""
-    while True:
-        try:
-            awaited = coroutine.send(None)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-        awaited.succeed(awaited.expected)
 
 
 def _step(coroutine: Coroutine[Completion[Any], None, T], outcome: Completion[T]) -> None:

@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import CarefulPath
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -24,13 +26,6 @@ Apart = Callable[[bytes, bytes | None], Iterable[tuple[bytes, bytes | None]]]
 """Tells keys and values of the records that are the same as one record."""
 
 
-class Rehearsable(Protocol):
-    """A request of a run."""
-
-    def rehearse(self) -> bytes:
-        """Go the careful way; its answer, once what it commits is durable."""
-
-
 class Observer(Protocol):
     """Compares runs with their requests; `compared` is how many requests it has compared."""
 
@@ -42,7 +37,7 @@ class Observer(Protocol):
     def keeping(self) -> AbstractContextManager[None]:
         """Keep as it is what a careful path changes beside the store."""
 
-    def rehearse(self, requests: Iterable[Rehearsable]) -> Any:
+    def rehearse(self, requests: Iterable[object]) -> Any:
         """Go the careful way with each request, and take it back; what `compare` takes."""
 
     def compare(
@@ -60,8 +55,8 @@ class Observer(Protocol):
         `apart` tells what one record of the run is on the careful path.
         """
 
-    def compare_call(self, request: Rehearsable, templated: bytes) -> None:
-        """Compare what a request is answered with; what the careful path commits is taken back."""
+    def compare_call(self, call: Call, path: CarefulPath, templated: bytes) -> None:
+        """Compare what a call is answered with; what the careful path commits is taken back."""
 
     def compare_answer(self, careful: bytes, templated: bytes) -> None:
         """Compare what a read is answered with."""

@@ -59,9 +59,6 @@ class TemplatedMessage(Protocol):
     def carefully(self) -> None:
         """Go the careful way: nothing has happened yet."""
 
-    def rehearse(self) -> bytes:
-        """Go the careful way up to the commit, for a comparison; its answer."""
-
     @property
     def response(self) -> bytes:
         """The answer, known once it is composed."""
@@ -82,9 +79,6 @@ class TemplatedRemoval(Protocol):
 
     def carefully(self) -> None:
         """Go the careful way: nothing has happened yet."""
-
-    def rehearse(self) -> bytes:
-        """Go the careful way up to the commit, for a comparison; its answer."""
 
     @property
     def response(self) -> bytes:

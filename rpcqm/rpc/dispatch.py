@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 
-from rpcqm.base.completion import Completion, rehearsed, start
+from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics, stopwatch
@@ -175,24 +175,6 @@ class Dispatcher:
                 self._run(entry, call, request, None)
             else:
                 self._run_in_turn(entry, call, request, use)
-
-    def rehearse(self, call: Call) -> bytes:
-        """What a call is answered with when what it waits for succeeds; for comparisons.
-
-        Raises what its handler raises.
-        """
-        entry = call.context.operations[call.opnum]
-        assert entry is not None
-        request = entry.decode(call.stub_data)
-        self._resolve(entry, call, request)
-        outcome = entry.handler(call, request)
-        if inspect.iscoroutine(outcome):
-            outcome = rehearsed(outcome)
-        if isinstance(outcome, Completion):
-            outcome = outcome.expected
-        if not isinstance(outcome, entry.response_class):
-            outcome = entry.response_of_status(request, outcome)
-        return entry.encode(outcome)
 
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""

@@ -82,8 +82,6 @@ class CarefulPath(Protocol):
 
     def run_carefully(self, call: Call) -> None: ...
 
-    def rehearse(self, call: Call) -> bytes: ...
-
 
 class Shortcut(Protocol):
     """Carries out calls of one operation in fewer steps than its handler, with the same outcome."""

@@ -85,11 +85,6 @@ class LeaseEnd:
         """Go alone."""
         self.outcome.follow_call(self._alone)
 
-    def rehearse(self) -> bytes:
-        """Go alone up to the commit, for a comparison."""
-        self._alone()
-        return self.response
-
 
 class RepeatedLeases:
     """Begins and ends leases."""

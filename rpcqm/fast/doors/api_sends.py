@@ -210,12 +210,6 @@ class RepeatedMessage:
         """Go alone."""
         self.outcome.follow_call(self._alone)
 
-    def rehearse(self) -> bytes:
-        """Go alone up to the commit, for a comparison; the number that it gets."""
-        going = self._alone()
-        (identifier,) = going.expected or ()
-        return identifier.ordinal.to_bytes(4, "little")
-
     @property
     def response(self) -> bytes:
         """The number that it has got, which is all of its answer that is its own."""

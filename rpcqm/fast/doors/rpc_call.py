@@ -23,7 +23,3 @@ class TemplatedCall:
         """Have it run as if no template had taken it."""
         self._path.pend(self.call, -1)
         self._path.run_carefully(self.call)
-
-    def rehearse(self) -> bytes:
-        """Run it up to the commit, for a comparison; what it would be answered with."""
-        return self._path.rehearse(self.call)

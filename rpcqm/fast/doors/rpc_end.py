@@ -64,14 +64,6 @@ class TemplatedEnd(TemplatedCall):
         """Answer the call."""
         self.answer(self.response)
 
-    def rehearse(self) -> bytes:
-        """As the careful path does it, which ends the read again."""
-        self._go_on()
-        try:
-            return super().rehearse()
-        finally:
-            self._end()
-
     def carefully(self) -> None:
         """Go the careful way."""
         self._go_on()

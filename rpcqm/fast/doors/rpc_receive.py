@@ -7,7 +7,6 @@ with the others of the turn; the answer is filled into the octets of those befor
 """
 
 from contextlib import nullcontext
-from typing import NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import CONSEQUENCES, FLAG_ALLOW_PEEK_WHEN_LOCKED, Message, MessagePosition
@@ -126,14 +125,6 @@ class TemplatedReceive(TemplatedCall):
         self._messages.dequeue_message_end(self.descriptor, self._position, False)
         super().carefully()
 
-    def rehearse(self) -> bytes:
-        """Remove it as the careful path does; it is locked afterwards."""
-        try:
-            self._messages.dequeue_message_end(self.descriptor, self._position, True)
-        finally:
-            self.descriptor.two_phase_reads.add(self._position.lookup_identifier)
-        return self.response
-
 
 class ReceiveRecogniser:
     """Recognises the requests of rpc_ACReceiveMessageEx (`rpc.interface_registry`)."""
@@ -239,19 +230,9 @@ class ReceiveRecogniser:
         """Compare an answer with that of the careful path, which is taken back."""
         assert self._turn.shadow is not None
         assert message.queue is not None
-        self._turn.shadow.compare_call(_Rehearsed(call, path), response)
+        self._turn.shadow.compare_call(call, path, response)
         if receiving:
             message.queue.message_position_list.unlock(message.lookup_identifier)
-
-
-class _Rehearsed(NamedTuple):
-    """A call that goes the careful way for a comparison."""
-
-    call: Call
-    path: CarefulPath
-
-    def rehearse(self) -> bytes:
-        return self.path.rehearse(self.call)
 
 
 def _leaves_as_usual(message: Message) -> bool:

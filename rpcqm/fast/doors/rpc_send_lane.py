@@ -346,10 +346,6 @@ class TemplatedSend:
         self._handle.leave()
         self._lane.path.run_carefully(call)
 
-    def rehearse(self) -> bytes:
-        """Run it up to the commit, for a comparison; what it would be answered with."""
-        return self._lane.path.rehearse(self._as_call())
-
     def _count_off(self) -> None:
         self._association.pending -= 1
         self._lane.path.pending -= 1

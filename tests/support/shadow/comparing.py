@@ -14,15 +14,18 @@ from typing import NamedTuple
 
 from rpcqm.base.clock import Clock
 from rpcqm.binary.connection.protocol import BinaryProtocol
-from rpcqm.fast.observer import Apart, Rehearsable
+from rpcqm.fast.observer import Apart
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.positions import Positions
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import CarefulPath
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 from tests.support.shadow.arriving import ArrivalShadow
 from tests.support.shadow.leaving import OutgoingShadow
 from tests.support.shadow.rehearsal import Rehearsed, Usage, rehearsing, usage
+from tests.support.shadow.requests import answer_of, rehearse
 from tests.support.shadow.switch import EXIT_STATUS
 
 
@@ -90,6 +93,16 @@ def unwatched(positions: Positions) -> Iterator[None]:
         positions.watch = watch
 
 
+class _AnsweredCall(NamedTuple):
+    """A call that a template answers at once."""
+
+    call: Call
+    path: CarefulPath
+
+    def rehearse(self) -> bytes:
+        return answer_of(self.path, self.call)
+
+
 class Shadow:
     """Compares (`rpcqm.fast.observer.Observer`); `differs` is told what is not the same."""
 
@@ -113,7 +126,7 @@ class Shadow:
                 stack.enter_context(keeping())
             yield
 
-    def rehearse(self, requests: Iterable[Rehearsable]) -> Rehearsal:
+    def rehearse(self, requests: Iterable[object]) -> Rehearsal:
         """Go the careful way with each request, and take it back."""
         answers: list[bytes] = []
         refusal, store = None, self._store
@@ -121,7 +134,7 @@ class Shadow:
         metrics = store.metrics.snapshot()
         with self.keeping(), rehearsing(store) as kept:
             try:
-                answers += [request.rehearse() for request in requests]
+                answers += [rehearse(request) for request in requests]
             except Exception as error:  # whatever it is, the run must not be carried out
                 refusal = error
             counters = store.counters.places()
@@ -162,9 +175,9 @@ class Shadow:
         self.equal("counters", rehearsal.counters, self._store.counters.places())
         self.equal("metrics", rehearsal.counted, self._store.metrics.since(rehearsal.metrics))
 
-    def compare_call(self, request: Rehearsable, templated: bytes) -> None:
-        """Compare what a request is answered with; what the careful path commits is taken back."""
-        rehearsal = self.rehearse([request])
+    def compare_call(self, call: Call, path: CarefulPath, templated: bytes) -> None:
+        """Compare what a call is answered with; what the careful path commits is taken back."""
+        rehearsal = self.rehearse([_AnsweredCall(call, path)])
         if rehearsal.refusal is not None:
             self._differs(Difference("refusal", rehearsal.refusal, None))
         else:

@@ -40,6 +40,7 @@ from tests.support.rpc.dependent_client import (
     served_clients,
 )
 from tests.support.rpc.remote_reader import PEEK_CURRENT, Reader, body_of, served_remote_read
+from tests.support.shadow import comparing
 from tests.support.shadow.comparing import Difference, Shadow
 from tests.unit.fast.test_rpc_sends import OTHERS, SENDS, Story, messages
 
@@ -429,10 +430,10 @@ def test_a_refusal_that_a_template_does_not_see_is_found(
 ) -> None:
     desk.send(b"one")
 
-    def refuse(call: Any) -> bytes:
+    def refuse(*_: object) -> bytes:
         raise MQError(HResult.MQ_ERROR_ACCESS_DENIED)
 
-    monkeypatch.setattr(desk.server.dispatcher, "rehearse", refuse)
+    monkeypatch.setattr(comparing, "answer_of", refuse)
     desk.start(action=PEEK_CURRENT)
     assert [each.what for each in desk.differences] == ["refusal"]
 

@@ -10,11 +10,11 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
-from rpcqm.fast.doors.rpc_send_lane import TemplatedSend
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ALICE
 from tests.support.rpc.dependent_client import Client, served_clients
+from tests.support.shadow import requests
 from tests.support.shadow.comparing import Difference, Shadow
 from tests.support.shadow.switch import OFF, ON, VARIABLE
 
@@ -55,11 +55,11 @@ def test_what_the_careful_path_would_refuse_is_a_difference(
 ) -> None:
     refusal = MQError(HResult.MQ_ERROR_ACCESS_DENIED, "by the careful path")
 
-    def refuse(self: TemplatedSend) -> bytes:
+    def refuse(*_: object) -> bytes:
         raise refusal
 
     qm.create()
-    monkeypatch.setattr(TemplatedSend, "rehearse", refuse)
+    monkeypatch.setattr(requests, "answer_of", refuse)
     send(qm, LEARNED + 1)
     assert [(each.what, each.careful) for each in differences] == [("refusal", refusal)]
 

@@ -68,11 +68,14 @@ _DEAD_AT_DESTINATION = frozenset(
         MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
         MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED,
         MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG,
+        MessageClass.MQMSG_CLASS_NACK_Q_DELETED,
         MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
         MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
     }
 )
-"""Why a destination or a router keeps a message that is not transactional as a dead letter (G188).
+"""Why a destination or a router keeps a message that is not transactional as a dead letter.
+
+It is one too where its queue was deleted under it (G188, G583).
 
 What its sender may not send, or has not proved, is not kept.
 """

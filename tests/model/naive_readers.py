@@ -166,8 +166,7 @@ class NaiveReaders:
             return None
         if message.transactional:
             return self.system["deadxact"]
-        dead = reason not in ("Q_DELETED", "RECEIVE_REJECTED")
-        return self.system["deadletter"] if dead else None
+        return self.system["deadletter"] if reason != "RECEIVE_REJECTED" else None
 
     def _acknowledging(self, message: MMessage, reason: str) -> Effect:
         """What the administration queue is told, once the commit is there."""

@@ -39,6 +39,19 @@ def test_everything_is_told_of_one(run: Command, queue: str, letter: str) -> Non
     assert "Body " in run("dead-letter", "inspect", letter).text
 
 
+def test_what_was_in_a_queue_that_is_deleted_can_be_sent_elsewhere(run: Command, name: str) -> None:
+    run("queue", "create", name)
+    run("send", name, "--body", "precious", "--count", "3", "--dead-letter")
+    run("queue", "delete", name)
+    letters = json.loads(run("dead-letter", "list", "--json").output)
+    assert [each["class"] for each in letters] == ["NACK_Q_DELETED"] * 3
+    assert letters[0]["reason"] == "the queue was deleted before the message was received"
+    other = f"{name}-other"
+    run("queue", "create", other)
+    assert run("dead-letter", "resend", "--all", "--to", other).text == "Resent 3 messages.\n"
+    assert run("receive", other, "--format", "body").output == b"precious"
+
+
 def test_one_is_sent_again(run: Command, queue: str, letter: str) -> None:
     before = json.loads(run("dead-letter", "inspect", letter, "--json").output)
     assert run("dead-letter", "resend", letter).text == "Resent 1 message.\n"

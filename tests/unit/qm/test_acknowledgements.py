@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import (
@@ -213,6 +213,25 @@ def test_what_expires_or_is_purged_is_a_dead_letter_when_it_asks_for_it(
     assert qm.bodies(deadletter) == [b"expired", b"purged"]
     qm.restart()
     assert qm.bodies(qm.engine.queue_manager.system_deadletter_queue) == [b"expired", b"purged"]
+
+
+def test_a_message_whose_queue_is_deleted_becomes_a_dead_letter_if_it_asks_for_that(
+    qm: RunningQueueManager,
+) -> None:
+    """What is in its subqueues, too; journals keep copies, which are no dead letters."""
+    queue = qm.create(journaling=True)
+    for body in (b"read", b"moved", b"waits"):
+        qm.send(queue, body, negative_journaling_requested=True)
+    qm.send(queue, b"silent")
+    qm.receive(qm.open(queue))
+    position = MessagePosition(queue, queue.message_position_list.page(None, 1)[0])
+    qm.done(qm.engine.messages.move_message(position, qm.subqueue(queue, "late")))
+    qm.done(qm.engine.queues.delete_queue(queue))
+    deadletter = qm.engine.queue_manager.system_deadletter_queue
+    assert sorted(qm.bodies(deadletter)) == [b"moved", b"waits"]
+    assert qm.engine.dead_letters.by_reason() == {"q_deleted": 2}
+    qm.restart()
+    assert qm.engine.dead_letters.by_reason() == {"q_deleted": 2}
 
 
 def test_a_received_message_is_no_dead_letter(qm: RunningQueueManager) -> None:

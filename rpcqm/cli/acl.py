@@ -219,7 +219,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         descriptor = await subject.read(client)
-        names = await _names(client)
+        names = await names_of_accounts(client)
         if arguments.json:
             print_json(_for_programs(descriptor, names, subject.vocabulary))
         else:
@@ -297,7 +297,7 @@ def _still_allowed(descriptor: SecurityDescriptor, mask: int, words: Vocabulary)
     return prepared.granted(frozenset({str(ANONYMOUS)})) & mask
 
 
-async def _names(client: "QueueManagerClient") -> dict[Sid, str]:
+async def names_of_accounts(client: "QueueManagerClient") -> dict[Sid, str]:
     """Names of the well-known identifiers, and of accounts if the caller may list them."""
     names = {sid: word for word, sid in WELL_KNOWN.items()}
     try:
@@ -315,7 +315,7 @@ async def _sid(client: "QueueManagerClient", who: str) -> Sid:
             return Sid.parse(who.upper())
         except (MQError, ValueError):
             raise CommandError(f"`{who}` is not a valid SID.") from None
-    for sid, name in (await _names(client)).items():
+    for sid, name in (await names_of_accounts(client)).items():
         if name.casefold() == who.casefold():
             return sid
     raise CommandError(f"There is no account `{who}` here; give {WHO_HELP}.")

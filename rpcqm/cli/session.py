@@ -54,8 +54,8 @@ def with_server(
             try:
                 await work(client)
             except MQError as error:
-                if error.status in _NOT_HERE and (host := await _other_host(client, arguments)):
-                    raise CommandError(_elsewhere(f"Cannot {purpose}", host, error)) from error
+                if sentence := await _told_by_server(client, arguments, error, f"Cannot {purpose}"):
+                    raise CommandError(sentence) from error
                 raise
 
     try:
@@ -76,6 +76,21 @@ def with_server(
             sentence = _denied(sentence, arguments, queue)
         raise CommandError(sentence) from error
     return ExitStatus.OK
+
+
+async def _told_by_server(
+    client: "QueueManagerClient", arguments: argparse.Namespace, error: MQError, subject: str
+) -> str:
+    """The sentence about a refusal with what the server tells of its reason; empty for none."""
+    if error.status in _NOT_HERE and (host := await _other_host(client, arguments)):
+        return _elsewhere(subject, host, error)
+    if error.status is HResult.MQ_ERROR_ACCESS_DENIED:
+        from rpcqm.cli.denials import denial_of  # only now, because most commands need none of it
+
+        if (denial := await denial_of(client, arguments)) is not None:
+            cause = explain(error, subject).partition(";")[0]
+            return f"{cause}; {denial.sentence(arguments.queue)}."
+    return ""
 
 
 _NOT_HERE = frozenset({HResult.MQ_ERROR_QUEUE_NOT_FOUND, HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME})
@@ -136,7 +151,8 @@ def _denied(sentence: str, arguments: argparse.Namespace, queue: str) -> str:
             f"{cause}; it is a queue of the system: nobody changes or deletes it, and "
             "`rpcqm machine acl show` tells who may read it."
         )
-    return f"{sentence.rstrip('.')}; {taking_over(queue)}."
+    show = f"`rpcqm queue acl show {shlex.quote(queue.partition(';')[0])}`"
+    return f"{sentence.rstrip('.')}; {taking_over(queue)}; {show} then names a denial if one wins."
 
 
 def taking_over(queue: str) -> str:

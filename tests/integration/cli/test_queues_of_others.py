@@ -45,7 +45,8 @@ def test_the_refusal_says_how_administrators_take_it_over(
         f"rpcqm: Cannot {purpose.format(others)}: the caller lacks the right that the operation "
         "needs (MQ_ERROR_ACCESS_DENIED); ask the queue's owner for the right; administrators take "
         f"the queue over first, with `rpcqm queue acl owner {others} administrators` and "
-        f"`rpcqm queue acl grant {others} administrators full`.\n"
+        f"`rpcqm queue acl grant {others} administrators full`; `rpcqm queue acl show {others}` "
+        "then names a denial if one wins.\n"
     )
 
 
@@ -80,3 +81,22 @@ def test_programs_are_told_what_may_not_be_seen_of_a_queue(run: Command, others:
     run("queue", "acl", "owner", others, "administrators")
     run("queue", "acl", "grant", others, "administrators", "full")
     assert json.loads(run("queue", "show", others, "--json").output)["not_shown"] == []
+
+
+def test_the_denial_that_decides_is_named_with_the_command_that_takes_it_back(
+    run: Command, refused: Command, queue: str
+) -> None:
+    """Taking the queue over would change nothing: a denial wins over what is granted."""
+    run("queue", "acl", "deny", queue, "everyone", "send")
+    errors = refused("send", queue, "--body", "x").errors
+    command = f"rpcqm queue acl revoke {queue} everyone send"
+    assert f"(MQ_ERROR_ACCESS_DENIED); everyone is denied: send; `{command}` takes that" in errors
+    run(*command.split()[1:])
+    run("send", queue, "--body", "x")
+    run("queue", "acl", "deny", queue, "guests", "full")
+    run("receive", queue)
+    run("queue", "acl", "deny", queue, "administrators", "full")
+    errors = refused("purge", queue).errors
+    assert "administrators is denied: full" in errors
+    run("queue", "acl", "revoke", queue, "administrators", "full")
+    run("purge", queue)

@@ -55,10 +55,11 @@ class Installation:
         # Only now, because without a port nothing of it is loaded.
         from rpcqm.fast.doors.srmp import RepeatedPosts, RepeatedWriter
 
-        posts = RepeatedPosts(protocol, self.turn)
+        posts = RepeatedPosts(self.clock, protocol, self.turn)
         protocol.receiver.read_envelope = posts.read
         protocol.receiver.packet_of = posts.build_packet
-        protocol.writer = lambda: RepeatedWriter(protocol, self.turn).write
+        own, turn = self.engine.queue_manager, self.turn
+        protocol.posting.writer = lambda: RepeatedWriter(own, protocol, turn).write
 
     def install_com(self, calls: "ObjectCalls") -> None:
         """Read and answer the commonest calls of objects without the codecs."""

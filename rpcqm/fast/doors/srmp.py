@@ -7,6 +7,8 @@ what comes and what leaves (docs/request-templates.md).
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.fast.formats.envelope_read import EnvelopeForm, EnvelopeTemplates
 from rpcqm.fast.formats.envelope_write import WritingTemplates
@@ -33,8 +35,8 @@ envelopes are parsed again.
 class RepeatedPosts:
     """Reads the envelopes of all peers and builds the packets of their messages."""
 
-    def __init__(self, protocol: "SrmpProtocol", turn: Turn) -> None:
-        self._clock, self._turn = protocol.clock, turn
+    def __init__(self, clock: Clock, protocol: "SrmpProtocol", turn: Turn) -> None:
+        self._clock, self._turn = clock, turn
         self._build = protocol.receiver.build_packet
         self._envelopes = EnvelopeTemplates(ENVELOPES)
 
@@ -74,8 +76,8 @@ def _form_of(request: SrmpRequest, destination: Destination) -> EnvelopeForm | N
 class RepeatedWriter:
     """Writes the messages of one queue, as long as it is connected."""
 
-    def __init__(self, protocol: "SrmpProtocol", turn: Turn) -> None:
-        self._protocol, self._turn = protocol, turn
+    def __init__(self, own: QueueManager, protocol: "SrmpProtocol", turn: Turn) -> None:
+        self._own, self._protocol, self._turn = own, protocol, turn
         self.templates = WritingTemplates(self._url_of)
 
     def _url_of(self, name: FormatName) -> str:
@@ -90,7 +92,7 @@ class RepeatedWriter:
             return protocol.request_of(message, name, stream)
         written = self.templates.written(message.packet, stream)
         if written is not None:
-            return write_request(*written, protocol.queue_manager.identifier)
+            return write_request(*written, self._own.identifier)
         request = protocol.request_of(message, name, stream)
         self.templates.note(message.attributes, message.packet)
         return request

@@ -1,22 +1,24 @@
 """Where a message goes that has come by HTTP ([MC-MQSRM] 3.1.5.1.3)."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.names.format_name import DirectName, FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.names import LocalNames
+from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.outgoing_bounds import source_of
 from rpcqm.qm.protection import RejectedError
 from rpcqm.srmp.incoming import destination_of
 from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
-
-if TYPE_CHECKING:
-    from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 _KEPT, _SHORT = 256, 256
 """URLs of queues here that are known again, and characters of one: what an administrator makes is
@@ -45,15 +47,23 @@ class Destination(NamedTuple):
 class Destinations:
     """Finds the queues of messages, here or on their way to elsewhere."""
 
-    def __init__(self, protocol: "SrmpProtocol") -> None:
-        self._protocol = protocol
+    def __init__(
+        self,
+        settings: Callable[[], SrmpSettings],
+        queue_manager: QueueManager,
+        names: LocalNames,
+        arrivals: Arrivals,
+        outgoing: Outgoing,
+    ) -> None:
+        self._settings_now, self._queue_manager = settings, queue_manager
+        self._names, self._arrivals, self._outgoing = names, arrivals, outgoing
         self._found: dict[str, Destination] = {}
         """What `find` has found by these settings."""
-        self._settings = protocol.settings
+        self._settings = settings()
 
     def find(self, to: str) -> Destination:
         """Where <to> leads, by the inbound map before all else (G215). Raises BadRequestError."""
-        settings = self._protocol.settings
+        settings = self._settings_now()
         if settings is not self._settings:
             self._found, self._settings = {}, settings
         return self._found.get(to) or self._look_for(to, settings)
@@ -86,12 +96,12 @@ class Destinations:
         if not isinstance(name.value, str):
             return False
         direct = name.direct_name
-        names = self._protocol.names
+        names = self._names
         here = names.is_local(direct.host) and self._is_our_port(direct)
         return here or names.is_mapped(direct)
 
     def _is_our_port(self, name: DirectName) -> bool:
-        settings = self._protocol.settings
+        settings = self._settings_now()
         usual = _DEFAULT_PORTS.get(name.protocol)
         return name.port in (None, usual, settings.http_port, settings.https_port)
 
@@ -102,7 +112,7 @@ class Destinations:
         RejectedError for one of the queue manager's own.
         """
         try:
-            return self._protocol.arrivals.queue_here(name, in_stream)
+            return self._arrivals.queue_here(name, in_stream)
         except RejectedError as error:
             if error.reason is MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED:
                 raise
@@ -111,7 +121,7 @@ class Destinations:
     def _listening_to(self, name: FormatName) -> Destination:
         """The queues with a multicast address, as direct names. Raises BadRequestError."""
         address = str(name).partition("=")[2]
-        queues = self._protocol.queue_manager.queue_collection.values()
+        queues = self._queue_manager.queue_collection.values()
         names = [f"DIRECT=OS:{each.pathname}" for each in queues if _listens(each, address)]
         if not names:
             raise BadRequestError("no queue has that multicast address")
@@ -120,9 +130,8 @@ class Destinations:
 
     def outgoing_queue(self, name: FormatName, message: Message) -> OutgoingQueue:
         """Where a message for elsewhere waits; MQ_ERROR_INSUFFICIENT_RESOURCES for too many."""
-        outgoing = self._protocol.outgoing
-        found = outgoing.find(name)
-        return found or outgoing.create(name, origin=owner_of(source_of(message)))
+        found = self._outgoing.find(name)
+        return found or self._outgoing.create(name, origin=owner_of(source_of(message)))
 
 
 _REASONS = {

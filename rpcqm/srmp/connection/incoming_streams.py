@@ -5,13 +5,16 @@ state is in the commit of each message ([MC-MQSRM] 3.1.1.1.6, 3.1.5.1.6.3, G213)
 """
 
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.addresses import owner_of
+from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS
 from rpcqm.base.log import get_logger
@@ -23,13 +26,16 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
+from rpcqm.qm.acknowledgements import Acknowledgements
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.protocol_records import ProtocolRecords
 from rpcqm.srmp.elements import Envelope, Stream
 from rpcqm.srmp.incoming import correlation_of, is_url, name_of
+from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.streams import IncomingStream, ReceiptSchedule
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 _log = get_logger("srmp")
 
@@ -52,11 +58,24 @@ Bound `srmp.stream_url` [characters]: the request is answered with 400.
 """
 
 
+@dataclass(eq=False, repr=False)
+class ReceivingStreams:
+    """What all incoming streams share."""
+
+    store: Store
+    clock: Clock
+    timers: Timers
+    settings: Callable[[], SrmpSettings]
+    records: ProtocolRecords
+    composer: Composer
+    acknowledgements: Acknowledgements
+
+
 class StreamReceiver:
     """One stream, and the way back to its sender."""
 
-    def __init__(self, protocol: "SrmpProtocol", guid: UUID, to: str) -> None:
-        self._protocol = protocol
+    def __init__(self, shared: ReceivingStreams, guid: UUID, to: str) -> None:
+        self._shared = shared
         self.guid = guid
         self.to = to
         self.key = key_of(guid, to)
@@ -65,12 +84,12 @@ class StreamReceiver:
         self.state = IncomingStream()
         self.peer = ""
         self.schedule = ReceiptSchedule(
-            protocol.clock, protocol.timers, lambda: protocol.settings, self.send_receipt
+            shared.clock, shared.timers, shared.settings, self.send_receipt
         )
 
     @property
     def _now(self) -> int:
-        return self._protocol.clock.now() // 1000
+        return self._shared.clock.now() // 1000
 
     def accept(self, stream: Stream, peer: str, repeated: bool) -> bool:
         """Whether a message counts; its sender is owed a receipt in any case (G214).
@@ -117,11 +136,11 @@ class StreamReceiver:
             count, time = self.state.reject_count, self.state.last_access_time
             self.has_rejected = True
             changes = {self.rejected_key: _REJECTED.pack(count, time)}
-            self._protocol.protocol_records.write(changes)
+            self._shared.records.write(changes)
 
     def restore_rejected(self) -> None:
         """Restore what `_keep_rejected` has kept."""
-        kept = self._protocol.protocol_records.get(self.rejected_key)
+        kept = self._shared.records.get(self.rejected_key)
         if kept is not None:
             self.has_rejected = True
             self.state.reject_count, self.state.last_access_time = _REJECTED.unpack(kept)
@@ -130,7 +149,7 @@ class StreamReceiver:
         """What is not durable yet must not become so by this; the message comes again."""
         state = self.state
         if state.is_durable and state.follow(stream):
-            self._protocol.protocol_records.write({self.key: state.encode()})
+            self._shared.records.write({self.key: state.encode()})
 
     def show(self, info: IncomingTransactionalTransferInfo) -> None:
         """Tell administrators how far it has come ([MC-MQSRM] 3.1.5.1.6.4)."""
@@ -150,7 +169,7 @@ class StreamReceiver:
         if not number:
             return
         body = OrderAckBody(TxSequenceID.from_value(ordinal), number, number - 1)
-        with self._protocol.store.transaction("stream receipt") as change:
+        with self._shared.store.transaction("stream receipt") as change:
             self._send(change, partial(order_ack, body=body), self.peer)
 
     def send_final_receipt(
@@ -188,12 +207,12 @@ class StreamReceiver:
         destination = name_of(uri)
         if destination is None or not is_url(uri):
             return
-        identifier = self._protocol.composer.new_identifier()
+        identifier = self._shared.composer.new_identifier()
         attributes = build(destination, identifier, self._now)
         attributes.correlation_identifier = MessageIdentifier(self.guid)
         attributes.response_queue_format_name = name_of(self.to)
         message = Message(build_user_message(attributes))
-        self._protocol.acknowledgements.send_if_possible(
+        self._shared.acknowledgements.send_if_possible(
             change, message, destination, ANONYMOUS, source, unbounded=unbounded
         )
 
@@ -201,13 +220,15 @@ class StreamReceiver:
 class IncomingStreams:
     """The streams that others send here."""
 
-    def __init__(self, protocol: "SrmpProtocol") -> None:
-        self._protocol = protocol
+    def __init__(
+        self, shared: ReceivingStreams, queue_manager: QueueManager, arrivals: Arrivals
+    ) -> None:
+        self._shared, self._queue_manager, self._arrivals = shared, queue_manager, arrivals
         self._receivers: dict[bytes, StreamReceiver] = {}
         self._shares: Shares[bytes] = Shares()
         self.fed: set[int] = set()
         """Queues that have ever received a message of a stream."""
-        for key, data in protocol.protocol_records.records(PREFIX):
+        for key, data in shared.records.records(PREFIX):
             self._restore(key, data)
         for receiver in sorted(self._receivers.values(), key=_last_access):
             self._shares.use(receiver.key, receiver.state.owner)
@@ -217,7 +238,7 @@ class IncomingStreams:
         state = IncomingStream.decode(data)
         self.fed.add(state.queue_id)
         guid, to = _parts_of(key)
-        receiver = StreamReceiver(self._protocol, guid, to)
+        receiver = StreamReceiver(self._shared, guid, to)
         receiver.state = state
         receiver.restore_rejected()
         self._receivers[key] = receiver
@@ -233,7 +254,7 @@ class IncomingStreams:
     def of(self, guid: UUID, to: str) -> StreamReceiver:
         """The stream of a sender to one destination; one that is new is kept by `took`."""
         found = self._receivers.get(key_of(guid, to))
-        return found or StreamReceiver(self._protocol, guid, to)
+        return found or StreamReceiver(self._shared, guid, to)
 
     def took(self, receiver: StreamReceiver, queue: Queue) -> dict[bytes, bytes | None]:
         """Note where a message of a stream goes; what has to be durable with it."""
@@ -268,16 +289,16 @@ class IncomingStreams:
 
     def _forget(self, receiver: StreamReceiver) -> None:
         receiver.schedule.stop()
-        name, arrivals = _shown_name(receiver), self._protocol.arrivals
+        name, arrivals = _shown_name(receiver), self._arrivals
         arrivals.forget_transfer_info(receiver.state.queue_id, name, receiver.guid)
 
     def show(self, receiver: StreamReceiver) -> None:
         """Show a stream to administrators, once a message of it has been for a queue here."""
-        queues = self._protocol.queue_manager.queue_collection
+        queues = self._queue_manager.queue_collection
         queue = queues.get(receiver.state.queue_id)
         if queue is not None:
             name = _shown_name(receiver)
-            receiver.show(self._protocol.arrivals.transfer_info(queue, name, receiver.guid))
+            receiver.show(self._arrivals.transfer_info(queue, name, receiver.guid))
 
     def stop(self) -> None:
         """Stop the timers."""

@@ -6,13 +6,14 @@ stays until its receipt.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import FLAG_TRANSACTIONAL, Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
-from rpcqm.base.clock import Timer
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.log import get_logger
@@ -20,22 +21,25 @@ from rpcqm.base.retry import RetryTimer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import ConnectionStatus
+from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.connection_failures import connect_failure, error_of
+from rpcqm.qm.dispatcher import SendDispatcher
+from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.names import next_hop_text, plain_address
-from rpcqm.qm.protocol_records import Changes
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.protocol_records import Changes, ProtocolRecords
 from rpcqm.qm.sessions import OPEN, OPENING, SessionView
-from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
-from rpcqm.srmp.connection.network import Answer
-from rpcqm.srmp.connection.queue_stream import QueueStream
+from rpcqm.qm.transfer import Transfer, cannot_reach_queue, is_stamped_here
+from rpcqm.srmp.connection.network import Answer, MayConnect, SrmpNetwork
+from rpcqm.srmp.connection.queue_stream import QueueStream, Streaming
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.multipart import Headers
 from rpcqm.srmp.outgoing import is_relayed
 from rpcqm.srmp.redirection import find_redirection, matches_any
+from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.urls import request_url, to_uri
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 _log = get_logger("srmp")
 
@@ -57,15 +61,38 @@ NUMBERED_AT_ONCE = 64
 """Messages of a stream whose numbers share a sync of our disk."""
 
 
+@dataclass(eq=False, repr=False)
+class Posting:
+    """What the transfers of all outgoing queues share."""
+
+    clock: Clock
+    timers: Timers
+    settings: Callable[[], SrmpSettings]
+    queue_manager: QueueManager
+    outgoing: Outgoing
+    positions: Positions
+    dispatcher: SendDispatcher
+    transfer: Transfer
+    records: ProtocolRecords
+    message_trace: MessageTrace
+    acknowledgement_queues: AcknowledgementQueues
+    network: SrmpNetwork
+    may_connect: Callable[[OutgoingQueue], MayConnect | None]
+    """Which addresses may be connected to for a queue; None for all."""
+    writer: Callable[[], Write]
+    """Gives what writes the messages of a queue from one connection to the next."""
+    stopping: bool = False
+
+
 class OutgoingTransfer:
     """Posts the messages of one outgoing queue."""
 
-    def __init__(self, protocol: "SrmpProtocol", queue: OutgoingQueue) -> None:
-        self._protocol = protocol
-        self._clock, self._timers = protocol.clock, protocol.timers
-        self._queue_manager, self._outgoing = protocol.queue_manager, protocol.outgoing
-        self._transfer, self._dispatcher = protocol.sending, protocol.dispatcher
-        self._records, self._message_trace = protocol.protocol_records, protocol.message_trace
+    def __init__(self, posting: Posting, streaming: Streaming, queue: OutgoingQueue) -> None:
+        self._shared = posting
+        self._clock, self._timers = posting.clock, posting.timers
+        self._queue_manager, self._outgoing = posting.queue_manager, posting.outgoing
+        self._transfer, self._dispatcher = posting.transfer, posting.dispatcher
+        self._records, self._message_trace = posting.records, posting.message_trace
         self.queue = queue
         self.name = FormatName.parse(queue.destination_format_name)
         self.uri = to_uri(self.name)
@@ -77,19 +104,19 @@ class OutgoingTransfer:
         self._failures = 0
         self._changing_state = False
         self._retry = RetryTimer(
-            protocol.timers, lambda: protocol.settings.retry, self._retransmission_timer
+            posting.timers, lambda: posting.settings().retry, self._retransmission_timer
         )
         self._cleanup: Timer | None = None
         self._answered_at = 0
         self._since = self._taken = 0
         self._address = ""
-        self._write = protocol.writer()
-        self.stream = QueueStream(protocol, queue, self.resend)
+        self._write = posting.writer()
+        self.stream = QueueStream(streaming, queue, self.resend)
 
     @property
     def stopped(self) -> bool:
         """Whether nothing may be sent: on hold, locked, or the queue manager is offline."""
-        offline = self._protocol.stopping or not self._queue_manager.connection_active
+        offline = self._shared.stopping or not self._queue_manager.connection_active
         return offline or self.queue.state in _STOPPED
 
     def _can_send(self, at_most: int) -> bool:
@@ -166,7 +193,7 @@ class OutgoingTransfer:
             if following is None:
                 return
             key = following
-            if not self._is_streamed(self._protocol.positions.message_at(self.queue, key)):
+            if not self._is_streamed(self._shared.positions.message_at(self.queue, key)):
                 return
             yield key
 
@@ -186,7 +213,7 @@ class OutgoingTransfer:
     def _post(self, message: Message) -> None:
         """[MC-MQSRM] 3.1.7.2.4, .5."""
         key = message.lookup_identifier
-        protocol = self._protocol
+        shared = self._shared
         try:
             headers, body = self._request(message)
         except (DecodeError, MQError) as error:
@@ -198,13 +225,13 @@ class OutgoingTransfer:
         self._posting_transactional = message.envelope.transactional
         self._message_trace.leaves(self.queue, message, self.uri)
         self._establish()
-        answered = protocol.network.post(
+        answered = shared.network.post(
             self._url,
             self._connect_to,
             headers,
             body,
-            timeout=protocol.settings.retry,
-            may_connect=protocol.may_connect(self.queue),
+            timeout=shared.settings().retry,
+            may_connect=shared.may_connect(self.queue),
             senders=self.queue.named_by,
         )
         answered.add_done_callback(partial(self._answered, message))
@@ -224,7 +251,7 @@ class OutgoingTransfer:
     @property
     def _connect_to(self) -> str:
         """Where to connect instead, "" for the host itself ([MC-MQSRM] 3.1.7.9, G224)."""
-        settings = self._protocol.settings
+        settings = self._shared.settings()
         if matches_any(settings.outbound_exceptions, self.uri):
             return ""
         return find_redirection(settings.outbound, self.uri) or ""
@@ -235,7 +262,7 @@ class OutgoingTransfer:
         """[MC-MQSRM] 3.1.7.2.5; after the end everything is sent again by the next start."""
         key = message.lookup_identifier
         self._posting.remove(key)
-        if self._protocol.stopping:
+        if self._shared.stopping:
             return
         error = outcome.error
         if error is not None:
@@ -310,7 +337,7 @@ class OutgoingTransfer:
         self._record(status, error, address)
         self._failures += 1
         if not self.stopped:
-            is_strangers = self.queue in self._protocol.acknowledgement_queues
+            is_strangers = self.queue in self._shared.acknowledgement_queues
             self._retry.start(self._failures if is_strangers else 1)
         self.stream.stop()
         self._disconnect(OutgoingQueueState.INACTIVE)
@@ -334,14 +361,14 @@ class OutgoingTransfer:
         self._since = self._since or self._clock.now()
         self._answered_at = self._clock.monotonic()
         if self._cleanup is None:
-            self._cleanup_after(self._protocol.settings.session_cleanup)
+            self._cleanup_after(self._shared.settings().session_cleanup)
 
     def _cleanup_after(self, delay: int) -> None:
         self._cleanup = self._timers.call_later(delay, self._session_cleanup_timer)
 
     def _session_cleanup_timer(self) -> None:
         """[MC-MQSRM] 3.1.6.4; what is under way is not idle."""
-        delay = self._protocol.settings.session_cleanup
+        delay = self._shared.settings().session_cleanup
         left = self._answered_at + delay - self._clock.monotonic()
         if self._posting:
             self._cleanup_after(delay)
@@ -354,10 +381,10 @@ class OutgoingTransfer:
         if self._cleanup is not None:
             self._cleanup.cancel()
             self._cleanup = None
-        self._write = self._protocol.writer()
+        self._write = self._shared.writer()
         self._since = self._taken = 0
         self._address = ""
-        self._protocol.network.close(self._url, self._connect_to)
+        self._shared.network.close(self._url, self._connect_to)
         self._set_state(state)
 
     # Administrators

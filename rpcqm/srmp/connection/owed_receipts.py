@@ -4,8 +4,6 @@ They are acknowledgements as others are, in the commit of what they tell. What t
 envelope, and the packet has no room for, is read from there again.
 """
 
-from typing import TYPE_CHECKING
-
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import DecodeError
@@ -14,14 +12,13 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams
+from rpcqm.srmp.connection.stranger_urls import StrangerUrls
 from rpcqm.srmp.elements import Envelope, Services
 from rpcqm.srmp.incoming import correlation_of, is_url, name_of
 from rpcqm.srmp.reading import read_envelope
 from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 _TOLD_AS_EXPIRED = frozenset({MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT})
 _TOLD_AS_DELETED = frozenset(
@@ -59,10 +56,14 @@ def told_as(reason: MessageClass) -> MessageClass:
 class OwedReceipts:
     """Where each receipt goes, and what it is about."""
 
-    def __init__(self, protocol: "SrmpProtocol", streams: IncomingStreams) -> None:
-        self._streams = streams
-        self._stranger_urls = protocol.stranger_urls
-        protocol.acknowledgements.receipt_of = self.receipt_of
+    def __init__(
+        self,
+        streams: IncomingStreams,
+        stranger_urls: StrangerUrls,
+        acknowledgements: Acknowledgements,
+    ) -> None:
+        self._streams, self._stranger_urls = streams, stranger_urls
+        acknowledgements.receipt_of = self.receipt_of
 
     def removed_from_stream(
         self, change: StoreTransaction, message: Message, reason: MessageClass

@@ -1,24 +1,42 @@
 """The stream of an outgoing queue, its records, and its messages ([MC-MQSRM] 3.1.5.1.8, .9)."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import FLAG_NEGATIVE_JOURNALING
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.completion import Completion, completed
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm.protocol_records import Changes, apply_changes
-from rpcqm.qm.transfer import SentAs
+from rpcqm.qm.message_trace import MessageTrace
+from rpcqm.qm.protocol_records import Changes, ProtocolRecords, apply_changes
+from rpcqm.qm.transfer import SentAs, Transfer
+from rpcqm.srmp.connection.outgoing_streams import OutgoingStreams
 from rpcqm.srmp.connection.stream_records import StreamRecords
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.outgoing_stream import OutgoingStream
+from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.store.transaction import StoreTransaction
 
-if TYPE_CHECKING:
-    from rpcqm.srmp.connection.protocol import SrmpProtocol
-
 _GONE = frozenset({PositionState.DELETED, PositionState.LEAVING})
+
+
+@dataclass(eq=False, repr=False)
+class Streaming:
+    """What the streams of all outgoing queues share."""
+
+    clock: Clock
+    timers: Timers
+    settings: Callable[[], SrmpSettings]
+    queue_manager: QueueManager
+    transfer: Transfer
+    message_trace: MessageTrace
+    records: ProtocolRecords
+    streams: OutgoingStreams
+    receipts_url: Callable[[str], str]
+    """Where the receipts of a stream to a URL go."""
 
 
 class QueueStream:
@@ -28,25 +46,25 @@ class QueueStream:
     """
 
     def __init__(
-        self, protocol: "SrmpProtocol", queue: OutgoingQueue, resend: Callable[[], None]
+        self, streaming: Streaming, queue: OutgoingQueue, resend: Callable[[], None]
     ) -> None:
-        self._protocol = protocol
+        self._streaming = streaming
         self._queue = queue
-        self._transfer, self._message_trace = protocol.sending, protocol.message_trace
+        self._transfer, self._message_trace = streaming.transfer, streaming.message_trace
         self._resend = resend
-        self._kept = StreamRecords(protocol.protocol_records, queue)
+        self._kept = StreamRecords(streaming.records, queue)
         self._sent: dict[int, None] = {}
         self._stream = self._restored()
         self._shown = self._stream
 
     def _new(self, identifier: int) -> OutgoingStream:
-        protocol = self._protocol
+        shared = self._streaming
         return OutgoingStream(
             identifier,
-            protocol.clock,
-            protocol.timers,
+            shared.clock,
+            shared.timers,
             self._resend,
-            lambda: protocol.settings.resend_timer_table,
+            lambda: shared.settings().resend_timer_table,
         )
 
     def _restored(self) -> OutgoingStream | None:
@@ -56,10 +74,10 @@ class QueueStream:
         stream = self._new(0)
         stream.restore(data, self._kept.numbers())
         if lost := self._kept.lost(over=stream.over):
-            self._protocol.protocol_records.write(lost)
+            self._streaming.records.write(lost)
         if stream.over:
             return None
-        self._protocol.streams[stream.identifier] = self._queue
+        self._streaming.streams.remember(stream.identifier, self._queue)
         return stream
 
     # Sending
@@ -75,10 +93,9 @@ class QueueStream:
         return changes
 
     def _begin(self, changes: dict[bytes, bytes | None]) -> OutgoingStream:
-        identifier, kept = self._protocol.next_stream()
+        identifier, kept = self._streaming.streams.begin(self._queue)
         changes.update(kept)
         stream = self._stream = self._shown = self._new(identifier)
-        self._protocol.streams[identifier] = self._queue
         return stream
 
     def element(self, key: int, uri: str) -> Stream | None:
@@ -87,9 +104,9 @@ class QueueStream:
         number = None if stream is None else stream.number_of(key)
         if stream is None or number is None:
             return None
-        identifier = StreamId(self._protocol.queue_manager.identifier, stream.identifier)
+        identifier = StreamId(self._streaming.queue_manager.identifier, stream.identifier)
         previous = stream.previous_of(key)
-        receipts_to = None if previous else self._protocol.receipts_url(uri)
+        receipts_to = None if previous else self._streaming.receipts_url(uri)
         return Stream(identifier, number, previous, receipts_to)
 
     def note_posted(self, key: int) -> None:
@@ -160,7 +177,7 @@ class QueueStream:
 
     def _of(self, named: StreamId) -> OutgoingStream | None:
         stream = self._stream
-        if stream is None or named.guid != self._protocol.queue_manager.identifier:
+        if stream is None or named.guid != self._streaming.queue_manager.identifier:
             return None
         return stream if named.ordinal == stream.identifier else None
 
@@ -184,7 +201,7 @@ class QueueStream:
         if stream is None or not stream.over:
             return None if stream is None else stream.encode()
         stream.ladder.stop()
-        self._protocol.streams.pop(stream.identifier, None)
+        self._streaming.streams.forget(stream.identifier)
         self._stream = None
         return None
 

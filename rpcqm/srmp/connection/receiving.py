@@ -5,56 +5,40 @@ was taken: the stream of one, the history of another. What is refused for good c
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.base.addresses import owner_of
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.http.exchange import HttpRequest
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.directory import Directory
 from rpcqm.qm.forwarded import Forwarded
-from rpcqm.qm.identity_conflicts import OTHER_CONTENT
-from rpcqm.qm.message_history import MessageIDHistory
+from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError
-from rpcqm.qm.protection import RejectedError
+from rpcqm.qm.protection import Protection, RejectedError
+from rpcqm.qm.protocol_records import ProtocolRecords
 from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
-from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
+from rpcqm.srmp.connection.known_messages import Arrived, Changes, KnownMessages, nothing
+from rpcqm.srmp.connection.outgoing_transfers import OutgoingTransfers
+from rpcqm.srmp.connection.owed_receipts import told_as
 from rpcqm.srmp.connection.signed_senders import NOBODY, Signed, packet_of, signed
 from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
 from rpcqm.srmp.hops import MAXIMUM_HOPS, hops_of
-from rpcqm.srmp.incoming import (
-    attributes_of,
-    expires_at,
-    identity_of,
-    is_exempt,
-    is_url,
-    name_of,
-)
+from rpcqm.srmp.incoming import attributes_of, expires_at, is_url, name_of
 from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.reading import ReadEnvelope, parse_envelope, read_request
 from rpcqm.srmp.streams import IncomingStream
-from rpcqm.store.transaction import StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.srmp.connection.protocol import SrmpProtocol
-
-HISTORY_PREFIX = b"srmp history:"
-MOST_RECENT = 4096
-"""Messages over HTTP of which a digest is remembered, to compare those that come again with them.
-
-Bound `identity.recent_over_http` [messages]: the one that came longest ago is not compared any
-more.
-"""
+from rpcqm.store.store import Store
 
 _TAKEN = 200
 _BAD_REQUEST = 400
@@ -74,68 +58,39 @@ _STREAM_RECEIPTS = frozenset({MessageType.STREAM_RECEIPT, MessageType.FINAL_STRE
 
 _log = get_logger("srmp")
 
-Changes = dict[bytes, bytes | None]
 T = TypeVar("T")
-
-
-@dataclass(eq=False)
-class Arrived:
-    """A message that has come, from which address, and who has signed it."""
-
-    request: SrmpRequest
-    message: Message
-    peer: str
-    sender: Signed
-    listener: str = ""
-    """Of several queues with one multicast address the one that this copy is for."""
-
-    def __post_init__(self) -> None:
-        self.envelope = self.request.envelope
-        guid, ordinal = self.number = identity_of(self.envelope)
-        to = folded(self.envelope.to + self.listener).encode("utf-8", "surrogatepass")
-        destination = hashlib.blake2b(to, digest_size=8).digest()
-        self.identity = guid.bytes_le + ordinal.to_bytes(8, "little") + destination
-        """What makes it one of its own: source, number and destination, as written."""
-
-    @cached_property
-    def content(self) -> bytes:
-        """What its sender writes each time that it sends it, whatever stream it is in."""
-        envelope, request = self.envelope, self.request
-        body, extension = request.body or b"", request.extension or b""
-        said = f"{len(body)} {len(extension)} {envelope.sent_at} {envelope.action}"
-        printed = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16)
-        printed.update(body)
-        printed.update(extension)
-        return printed.digest()
 
 
 class Receiver:
     """Takes messages from all peers."""
 
-    def __init__(self, protocol: "SrmpProtocol") -> None:
-        self._protocol = protocol
-        self._clock, self._arrivals = protocol.clock, protocol.arrivals
-        settings = protocol.settings
-        self._history = MessageIDHistory(
-            protocol.clock,
-            protocol.timers,
-            HISTORY_PREFIX,
-            settings.history_size,
-            settings.history_cleanup,
-        )
-        self._history.restore(protocol.protocol_records.records(HISTORY_PREFIX))
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        queue_manager: QueueManager,
+        directory: Directory,
+        records: ProtocolRecords,
+        arrivals: Arrivals,
+        protection: Protection,
+        message_trace: MessageTrace,
+        destinations: Destinations,
+        streams: IncomingStreams,
+        known: KnownMessages,
+        transfers: OutgoingTransfers,
+        forwarded: Forwarded,
+    ) -> None:
+        self._store, self._clock, self._queue_manager = store, clock, queue_manager
+        self._directory, self._records, self._arrivals = directory, records, arrivals
+        self._protection, self._message_trace = protection, message_trace
+        self._destinations, self._streams, self._known = destinations, streams, known
+        self._transfers, self._forwarded = transfers, forwarded
         self.read_envelope: Callable[[bytes], ReadEnvelope] = parse_envelope
         self.packet_of: Callable[[SrmpRequest, Destination, Signed], bytes] = self.build_packet
-        self._destinations = Destinations(protocol)
-        self._streams = IncomingStreams(protocol)
-        self._forwarded = Forwarded()
-        self._owed = OwedReceipts(protocol, self._streams)
-        self._recent: OrderedDict[bytes, tuple[bytes, str]] = OrderedDict()
-        """The contents of the messages that were taken last, and who has sent them (G493)."""
 
     def stop(self) -> None:
         """Stop the timers."""
-        self._history.stop()
+        self._known.stop()
         self._streams.stop()
 
     def receive(self, request: HttpRequest) -> Completion[int]:
@@ -144,7 +99,7 @@ class Receiver:
         500 when the queue manager has no room, 503 when it was taken off the network (G460):
         nothing has changed then, and the peer sends again.
         """
-        if not self._protocol.queue_manager.connection_active:
+        if not self._queue_manager.connection_active:
             return completed(_OFFLINE)
         try:
             return self._take(read_request(request, self.read_envelope), request.peer)
@@ -205,7 +160,7 @@ class Receiver:
 
     def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
         """[MC-MQSRM] 3.1.5.1.1; what goes on has the URL of the inbound map (G215)."""
-        sender = signed(request, self._protocol.directory) if destination.is_here else NOBODY
+        sender = signed(request, self._directory) if destination.is_here else NOBODY
         message = Message(self.packet_of(request, destination, sender))
         message.source_address = peer
         return Arrived(request, message, peer, sender, destination.listener)
@@ -235,10 +190,10 @@ class Receiver:
         receipt, commitment = envelope.stream_receipt, envelope.commitment_receipt
         assert receipt is not None
         if commitment is None:
-            told = self._protocol.stream_receipt(receipt.stream_id, receipt.last_ordinal, peer)
+            told = self._transfers.stream_receipt(receipt.stream_id, receipt.last_ordinal, peer)
         else:
             assert envelope.msmq is not None
-            told = self._protocol.final_stream_receipt(
+            told = self._transfers.final_stream_receipt(
                 receipt.stream_id,
                 receipt.last_ordinal,
                 MessageClass(envelope.msmq.message_class),
@@ -257,10 +212,10 @@ class Receiver:
             return self._drop(arrived, "it has expired")
         if stream is not None:
             return self._forward_in_stream(arrived, name, stream)
-        if self._is_known(arrived):
-            return self._repeated(arrived)
+        if self._known.includes(arrived):
+            return _answered(self._known.repeated(arrived))
         queue = self._destinations.outgoing_queue(name, message)
-        changes, undo = self._remembered(arrived)
+        changes, undo = self._known.remember(arrived)
         return self._commit(queue, message, changes, undo)
 
     def _forward_in_stream(
@@ -277,7 +232,7 @@ class Receiver:
         if printed in self._forwarded:
             return completed(_TAKEN)
         queue = self._destinations.outgoing_queue(name, arrived.message)
-        answer = self._commit(queue, arrived.message, {}, _nothing)
+        answer = self._commit(queue, arrived.message, {}, nothing)
         answer.add_done_callback(partial(self._note_forwarded, printed, arrived.message))
         return answer
 
@@ -290,13 +245,13 @@ class Receiver:
     def _take_user_message(self, arrived: Arrived, queue: Queue) -> Completion[int]:
         """[MC-MQSRM] 3.1.5.1.6, .11, .12; receipts for applications go the same way (.7, .10)."""
         stream = arrived.envelope.stream
-        repeated = self._is_known(arrived)
+        repeated = self._known.includes(arrived)
         if stream is not None:
             return self._take_in_stream(arrived, queue, stream, repeated)
         if repeated:
-            return self._repeated(arrived)
-        changes, undo = self._remembered(arrived)
-        return self._store(arrived, queue, changes, undo, None)
+            return _answered(self._known.repeated(arrived))
+        changes, undo = self._known.remember(arrived)
+        return self._keep(arrived, queue, changes, undo, None)
 
     def _take_in_stream(
         self, arrived: Arrived, queue: Queue, stream: Stream, repeated: bool
@@ -310,22 +265,20 @@ class Receiver:
         receiver = self._streams.of(stream.stream_id.guid, arrived.envelope.to)
         before = receiver.state.copy()
         is_late = stream.stream_id.ordinal < before.ordinal
-        sent_again = (
-            repeated and not is_late and self._history.knows(arrived.identity, arrived.content)
-        )
+        sent_again = repeated and not is_late and self._known.is_same(arrived)
         if not receiver.accept(stream, arrived.peer, repeated and not sent_again):
             self._streams.show(receiver)
             return completed(_TAKEN)
         if sent_again:
             return self._count(arrived, queue, stream, receiver, before)
-        changes, forget = self._remembered(arrived)
+        changes, forget = self._known.remember(arrived)
 
         def undo() -> None:
             forget()
             self._streams.restore(receiver, before)
 
         changes |= self._streams.took(receiver, queue)
-        answer = self._store(arrived, queue, changes, undo, receiver)
+        answer = self._keep(arrived, queue, changes, undo, receiver)
         answer.add_done_callback(partial(_settled, receiver, stream))
         return answer
 
@@ -338,14 +291,13 @@ class Receiver:
         before: IncomingStream,
     ) -> Completion[int]:
         """Note how far a stream has come by a message that is known."""
-        self._history.refresh(arrived.identity)
-        changes = self._streams.took(receiver, queue) | self._history.take_stale()
-        written = self._protocol.protocol_records.write(changes)
+        changes = self._streams.took(receiver, queue) | self._known.refresh(arrived)
+        written = self._records.write(changes)
         answer = _answered(written, partial(self._streams.restore, receiver, before))
         answer.add_done_callback(partial(_settled, receiver, stream))
         return answer
 
-    def _store(
+    def _keep(
         self,
         arrived: Arrived,
         queue: Queue,
@@ -363,8 +315,8 @@ class Receiver:
         except Exception:
             undo()
             raise
-        if self._protocol.message_trace:
-            self._protocol.message_trace.arrived(queue, arrived.message)
+        if self._message_trace:
+            self._message_trace.arrived(queue, arrived.message)
         return _answered(stored, undo)
 
     def _check(self, arrived: Arrived, queue: Queue) -> None:
@@ -374,7 +326,7 @@ class Receiver:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         if sender.is_wrong:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE)
-        self._protocol.protection.check_arrived(queue, bool(sender.sid), False)
+        self._protection.check_arrived(queue, bool(sender.sid), False)
         self._arrivals.check_access(queue, sender.identity)
 
     def _commit(
@@ -413,7 +365,7 @@ class Receiver:
         try:
             if receiver is not None and arrived.message.attributes.negative_journaling_requested:
                 # Before what makes it count: of the two this one may come twice, but not never.
-                with self._protocol.store.transaction("final stream receipt") as change:
+                with self._store.transaction("final stream receipt") as change:
                     receiver.send_final_receipt(change, arrived.envelope, told, arrived.peer)
             refused = self._arrivals.reject(arrived.message, told, changes, reason)
             return _answered(refused, undo)
@@ -421,63 +373,6 @@ class Receiver:
             if undo is not None:
                 undo()
             raise
-
-    # Duplicates
-
-    def _is_known(self, arrived: Arrived) -> bool:
-        """[MC-MQSRM] 3.1.5.1.11."""
-        is_known = arrived.identity in self._history
-        if is_known:
-            self._compare(arrived)
-        return is_known
-
-    def _repeated(self, arrived: Arrived) -> Completion[int]:
-        """It has been taken: what has taken it is durable by then."""
-        history = self._history
-        history.refresh(arrived.identity)
-        return _answered(self._protocol.protocol_records.write(history.take_stale()))
-
-    def _remembered(self, arrived: Arrived) -> tuple[Changes, Callable[[], None]]:
-        """What makes a message known, with the commit of the message; and how to forget it."""
-        changes: Changes = {}
-        if is_exempt(arrived.number):
-            return changes, _nothing
-        self._remember_content(arrived)
-        identity, recoverable = arrived.identity, arrived.message.envelope.recoverable
-        content = b"" if arrived.envelope.stream is None else arrived.content
-        kept = changes if recoverable else None
-        self._history.add(identity, kept, owner_of(arrived.peer), content)
-        return changes, partial(self._history.remove, identity, changes)
-
-    def _remember_content(self, arrived: Arrived) -> None:
-        self._recent[arrived.identity] = arrived.content, arrived.peer
-        self._recent.move_to_end(arrived.identity)
-        if len(self._recent) > MOST_RECENT:
-            self._recent.popitem(last=False)
-
-    def _compare(self, arrived: Arrived) -> None:
-        """Say so if a message that comes again is another one than the one that was taken."""
-        content, peer = self._recent.get(arrived.identity, (arrived.content, ""))
-        if content != arrived.content:
-            conflicts = self._protocol.conflicts
-            conflicts.note(arrived.number[0], peer, arrived.peer, OTHER_CONTENT)
-
-    # Removals
-
-    def left_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> None:
-        """Messages have left an outgoing queue, as `removed` hears of each."""
-        self._forwarded.removed_many(queue, keys)
-
-    def removed(
-        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
-    ) -> None:
-        """A message has left a queue ([MC-MQSRM] 3.1.7.3)."""
-        if isinstance(queue, OutgoingQueue):
-            self._forwarded.removed(queue, key)
-        elif queue.main.queue_id in self._streams.fed and not queue.is_journal:
-            self._owed.removed_from_stream(
-                change, self._protocol.positions.message_at(queue, key), reason
-            )
 
 
 def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) -> Completion[int]:
@@ -511,7 +406,3 @@ def _no_room(peer: str, error: MQError) -> Completion[int]:
 def _settled(receiver: StreamReceiver, stream: Stream, answer: Completion[int]) -> None:
     if answer.error is None and answer.result() == _TAKEN:
         receiver.state.settled(stream)
-
-
-def _nothing() -> None:
-    """There is nothing to undo."""

@@ -60,7 +60,7 @@ class Sending:
 
     def receipt(self, last_ordinal: int, stream: StreamId | None = None) -> bool:
         """The shop says how far it has come, in the stream that it has seen last."""
-        said = self.alice.srmp.stream_receipt(
+        said = self.alice.srmp.transfers.stream_receipt(
             stream or self.streams[-1].stream_id, last_ordinal, self.shop.address
         )
         return self._known(said)
@@ -69,7 +69,7 @@ class Sending:
         self, ordinal: int, message_class: MessageClass, stream: StreamId | None = None
     ) -> bool:
         """The shop says what became of a message."""
-        said = self.alice.srmp.final_stream_receipt(
+        said = self.alice.srmp.transfers.final_stream_receipt(
             stream or self.streams[-1].stream_id, ordinal, message_class, self.shop.address
         )
         return self._known(said)

@@ -271,7 +271,7 @@ def _sent(templates: bool) -> list[tuple[bytes, bytes | None, bytes | None]]:
             sending.settle(2)
             sending.receipt(sending.numbers[-1])
         own = sending.alice.engine.queue_manager.identifier
-        transfer = sending.alice.srmp.transfers[sending.queue]
+        transfer = sending.alice.srmp.transfers.of(sending.queue)
         assert _learned_by(transfer) == (2 if templates else 0)
         sending.settle(SETTINGS.session_cleanup / 1000 + 1)
         assert _learned_by(transfer) == 0, "an idle queue keeps nothing"

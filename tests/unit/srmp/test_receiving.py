@@ -12,7 +12,7 @@ from rpcqm.codec.packet.message import MessageIdentifier
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm.identity_conflicts import COUNTED
-from rpcqm.srmp.connection import receiving
+from rpcqm.srmp.connection import known_messages
 from rpcqm.srmp.elements import MessageId
 from tests.support.srmp.srmp_door import HERE, ORDERS, PEER, RECEIPTS, SENDER, SRMP, Door, msmq
 from tests.support.srmp.srmp_text import NULL, SOURCE, Elements, Post, changed, durable, message
@@ -218,7 +218,7 @@ def test_the_contents_of_so_many_messages_are_remembered(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that comes again after as many others is not compared any more (G493)."""
-    monkeypatch.setattr(receiving, "MOST_RECENT", 3)
+    monkeypatch.setattr(known_messages, "MOST_RECENT", 3)
     for ordinal in (1, 2, 3):
         assert door.send(ordinal=ordinal, services=durable(), msmq=msmq()) == 200
     metrics = door.engine.store.metrics
@@ -353,7 +353,7 @@ def test_what_could_not_be_refused_is_refused_when_it_comes_again(
 
     expired: dict[str, Any] = {"expires": PAST, "ordinal": 5, "services": NEGATIVE}
     with monkeypatch.context() as context:
-        context.setattr(door.protocol.arrivals, "reject", full)
+        context.setattr(door.engine.arrivals, "reject", full)
         assert door.send(**expired, msmq=msmq()) == 500
     assert door.send(**expired, msmq=msmq()) == 200
     door.settle()

@@ -16,7 +16,7 @@ def sending() -> Iterator[Sending]:
 
 
 def shown(sending: Sending) -> list[SessionView]:
-    return list(sending.alice.srmp._sessions())
+    return list(sending.alice.srmp.transfers.sessions())
 
 
 def test_a_connection_that_is_being_opened_is_shown_with_what_waits(sending: Sending) -> None:

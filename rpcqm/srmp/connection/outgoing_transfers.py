@@ -1,0 +1,166 @@
+"""The transfers of all outgoing queues whose messages travel by HTTP."""
+
+from collections.abc import Iterator, Sequence
+
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.message import MessagePosition
+from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
+from rpcqm.base.completion import Completion, completed
+from rpcqm.base.log import get_logger
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.qm.sessions import SessionView
+from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer, Posting
+from rpcqm.srmp.connection.queue_stream import Streaming
+from rpcqm.srmp.connection.stream_records import queues_with_streams, without_queues
+from rpcqm.srmp.elements import StreamId
+from rpcqm.store.transaction import StoreTransaction
+
+_log = get_logger("srmp")
+_TIDY_AT_LEAST = 64
+
+
+class OutgoingTransfers:
+    """Makes each transfer when it is first needed, and tells it what becomes of its queue."""
+
+    def __init__(self, posting: Posting, streaming: Streaming) -> None:
+        self._posting, self._streaming = posting, streaming
+        self._outgoing, self._dispatcher = posting.outgoing, posting.dispatcher
+        self._records = posting.records
+        self._by_queue: dict[OutgoingQueue, OutgoingTransfer] = {}
+        self._tidy_at = _TIDY_AT_LEAST
+
+    def __iter__(self) -> Iterator[OutgoingTransfer]:
+        """Those of this moment; others may be made meanwhile."""
+        return iter(list(self._by_queue.values()))
+
+    def of(self, queue: OutgoingQueue) -> OutgoingTransfer:
+        """The transfer of a queue, made when it is first needed."""
+        transfer = self._by_queue.get(queue)
+        if transfer is None:
+            if len(self._by_queue) >= self._tidy_at:
+                self._tidy()
+            transfer = OutgoingTransfer(self._posting, self._streaming, queue)
+            self._by_queue[queue] = transfer
+        return transfer
+
+    def _tidy(self) -> None:
+        """Forget the transfers of queues that are deleted."""
+        for queue in [queue for queue in self._by_queue if queue.deleted]:
+            self._by_queue.pop(queue).stop()
+        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self._by_queue))
+
+    # Start and end
+
+    def start(self) -> None:
+        """[MC-MQSRM] 3.1.3.1, 3.1.4.1: send what waits."""
+        self._outgoing.state_hooks.append(self._state_changed)
+        self._outgoing.resend_hooks.append(self._resend)
+        self._outgoing.transfer_hooks.append(self._show_transfer)
+        self._dispatcher.send_by_srmp = self.send_user_message_wrapper
+        unusable = self._posting.queue_manager.unusable_queues.keys()
+        self._forget_streams({queue.queue_id for queue in self._outgoing.list()} | unusable)
+        streaming = set(queues_with_streams(self._records))
+        for queue in self._outgoing.list():
+            if carries(queue) and (queue.message_count or queue.queue_id in streaming):
+                self.of(queue).wake()
+
+    def _forget_streams(self, queues: set[int]) -> None:
+        """Those of queues that were deleted while messages over HTTP were off."""
+        if gone := without_queues(self._records, queues):
+            self._records.write(gone)
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._posting.stopping = True
+        for transfer in self:
+            transfer.stop()
+
+    def online_changed(self, active: bool) -> None:
+        """The queue manager may use the network again, or may not any more."""
+        for transfer in self:
+            if active:
+                transfer.try_now()
+            else:
+                transfer.disconnect()
+
+    # Receipts
+
+    def stream_receipt(self, stream: StreamId, last_ordinal: int, peer: str) -> Completion[bool]:
+        """Everything of a stream up to a number has arrived ([MC-MQSRM] 3.1.5.1.8).
+
+        False when no such stream is sent from here. `peer` is who says so.
+        """
+        queue = self._streaming.streams.queue(stream.ordinal)
+        known = queue is not None and self.of(queue).stream_receipt(stream, last_ordinal)
+        if not known:
+            _log.debug("receipt of another stream", peer=peer, stream=stream.ordinal)
+        return completed(known)
+
+    def final_stream_receipt(
+        self, stream: StreamId, ordinal: int, message_class: MessageClass, peer: str
+    ) -> Completion[bool]:
+        """The fate of a message of a stream is decided ([MC-MQSRM] 3.1.5.1.9).
+
+        False when no such message waits here. `peer` is who says so.
+        """
+        queue = self._streaming.streams.queue(stream.ordinal)
+        if queue is None:
+            _log.debug("final receipt of another stream", peer=peer, stream=stream.ordinal)
+            return completed(False)
+        return self.of(queue).stream.final_receipt(stream, ordinal, message_class)
+
+    # What becomes of queues and messages
+
+    def message_position_available(self, queue: OutgoingQueue, key: int) -> None:
+        """[MC-MQSRM] 3.1.7.7; an inactive queue may connect (G49)."""
+        if not self._posting.stopping and carries(queue):
+            self.of(queue).wake()
+
+    def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
+        """[MC-MQSRM] 3.1.7.8."""
+        queue = position.queue_reference
+        assert isinstance(queue, OutgoingQueue)
+        try:
+            self.of(queue).send()
+        finally:
+            self._dispatcher.remove_message_from_dispatch_collection(position)
+
+    def removed(self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]) -> None:
+        """Messages have left their queue, in whatever way."""
+        transfer = self._by_queue.get(queue)
+        if transfer is not None:
+            for key in keys:
+                transfer.removed(change, key)
+
+    def _state_changed(self, queue: OutgoingQueue) -> None:
+        """[MC-MQSRM] 3.1.7.4, 3.1.7.5."""
+        if not carries(queue):
+            return
+        if queue.state is OutgoingQueueState.ON_HOLD:
+            self._dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
+            self.of(queue).hold()
+        elif queue.state is OutgoingQueueState.INACTIVE:
+            self.of(queue).resume()
+
+    def _resend(self, queue: OutgoingQueue) -> None:
+        transfer = self._by_queue.get(queue)
+        if transfer is not None:
+            transfer.resend_now()
+
+    # What administrators see
+
+    def sessions(self) -> Iterator[SessionView]:
+        """The connections that were opened here."""
+        shown = (transfer.session() for transfer in self)
+        return (each for each in shown if each is not None)
+
+    def _show_transfer(self, info: OutgoingTransferInfo) -> None:
+        transfer = self._by_queue.get(info.outgoing_queue_reference)
+        if transfer is not None:
+            transfer.show(info)
+
+
+def carries(queue: OutgoingQueue) -> bool:
+    """Whether messages of a queue travel by HTTP."""
+    return FormatName.parse(queue.destination_format_name).is_http

@@ -95,86 +95,10 @@ class Bound:
         return int(found)
 
 
-_OTHERS: tuple[Bound, ...] = (
-    Bound(
-        "binary.transfers",
-        "of the address from which most come, the one that was used longest ago is read from the "
-        "store again when it is needed",
-        "Sources of transactional messages, for each queue that they name, that are in memory.",
-        "rpcqm.binary.connection.incoming_transfers:CACHED",
-        "sources",
-    ),
-    Bound(
-        "binary.kept_transfers",
-        "those are forgotten first that were for no queue here, then, of the address from which "
-        "most have come, the one that was used longest ago",
-        "The same in the store, where it is known over restarts how far they have come.",
-        "rpcqm.binary.connection.incoming_transfers:KEPT",
-        "sources",
-    ),
-    Bound(
-        "binary.transfer_name",
-        "a digest stands for the rest",
-        "Characters of the names of queues by which these are told apart.",
-        "rpcqm.binary.connection.incoming_transfers:LONGEST_NAME",
-        "characters",
-    ),
-    Bound(
-        "rpc.request_templates_of_a_handle",
-        "they are looked for among all",
-        "Templates that a connection keeps with a queue that it has open.",
-        "rpcqm.fast.doors.rpc_send_lane:OF_HANDLE",
-        "templates",
-    ),
-    Bound(
-        "rpc.open_queues_of_a_lane",
-        "all of them are forgotten, and found again",
-        "Open queues that a connection sends to by templates without looking for them.",
-        "rpcqm.fast.doors.rpc_send_lane:OF_LANE",
-        "open queues",
-    ),
-    Bound(
-        "rpc.templated_messages_of_a_turn",
-        "those that wait are carried out",
-        "Messages for one queue, or removals from it, that wait for the end of a turn.",
-        "rpcqm.fast.turn:MOST_MESSAGES",
-        "messages",
-    ),
-    Bound(
-        "rpc.templated_octets_of_a_turn",
-        "those that wait are carried out",
-        "Octets of bodies for one queue that wait for the end of a turn.",
-        "rpcqm.fast.turn:MOST_BYTES",
-        "octets",
-    ),
-    Bound(
-        "binary.packets_not_looked_at",
-        "the next packet is looked at again",
-        "Packets in a row that are not tried with any shape, because as many before had none.",
-        "rpcqm.fast.doors.session_arrivals:MOST_MISSED",
-        "packets",
-    ),
-    Bound(
-        "binary.pending_messages",
-        "nothing more is read from it until half of them are on the disk",
-        "Messages of one connection that are not on the disk yet.",
-        "rpcqm.binary.connection.receiving:MOST_PENDING",
-        "messages",
-    ),
-    Bound(
-        "identity.recent_octets",
-        "those that came longest ago are not compared any more",
-        "Messages at port 1801 that are remembered, to compare those that come again with them.",
-        "rpcqm.binary.connection.recent_messages:MOST_OCTETS",
-        "octets",
-    ),
-)
-
-
 @cache
 def bounds() -> tuple[Bound, ...]:
     """All bounds in the order of the page; those of one subject as the sources have them."""
-    found = [*_of_settings(), *_of_constants(), *_OTHERS]
+    found = [*_of_settings(), *_of_constants()]
     return tuple(sorted(found, key=lambda bound: SUBJECTS.index(bound.name.partition(".")[0])))
 
 

@@ -26,8 +26,18 @@ from rpcqm.store.run_changes import are_held
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
-MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
-"""A run that is as long is carried out at once: one write stays short, and takes little memory."""
+MOST_MESSAGES = 1024
+"""Messages for one queue, or removals from it, that wait for the end of a turn.
+
+Bound `rpc.templated_messages_of_a_turn` [messages]: those that wait are carried out.
+"""
+MOST_BYTES = 4 << 20
+"""Octets of bodies for one queue that wait for the end of a turn.
+
+One write stays short, and takes little memory.
+
+Bound `rpc.templated_octets_of_a_turn` [octets]: those that wait are carried out.
+"""
 
 SENT, ENDED, READ = "templates.sent", "templates.ended", "templates.read"
 """What counts the requests that templates have carried out."""

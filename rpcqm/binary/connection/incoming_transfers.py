@@ -36,13 +36,26 @@ _TIME = struct.Struct("<I")
 _REJECTED = struct.Struct("<II")
 _GUID_SIZE = 16
 CACHED = 10_000
-"""Transfers in memory; the others are in the store."""
+"""Sources of transactional messages, for each queue that they name, that are in memory.
+
+Bound `binary.transfers` [sources]: of the address from which most come, the one that was used
+longest ago is read from the store again when it is needed.
+"""
 KEPT = 50_000
-"""Transfers in the store; beyond, those are forgotten that cost least (G510)."""
+"""The same in the store, where it is known over restarts how far they have come.
+
+Those are forgotten that cost least (G510).
+
+Bound `binary.kept_transfers` [sources]: those are forgotten first that were for no queue here,
+then, of the address from which most have come, the one that was used longest ago.
+"""
 FORGOTTEN_AT_ONCE = 1_000
 """Records that one commit removes, which keeps it short: earlier versions have kept any number."""
 LONGEST_NAME = 512
-"""Characters of a name by which transfers are told apart; a digest stands for the rest of it."""
+"""Characters of the names of queues by which these are told apart.
+
+Bound `binary.transfer_name` [characters]: a digest stands for the rest.
+"""
 _LONGEST_REMEMBERED = 2_048
 """Octets of the part of a packet by which a transfer is found without reading its name."""
 _OWNER = "\x1f"

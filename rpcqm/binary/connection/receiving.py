@@ -45,6 +45,11 @@ _log = get_logger("binary")
 
 _HOPS = UserFlags.RC.bits
 MOST_PENDING = 512
+"""Messages of one connection that are not on the disk yet.
+
+Bound `binary.pending_messages` [messages]: nothing more is read from it until half of them are on
+the disk.
+"""
 _SENDER_UNPROVED = frozenset(
     {
         MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,

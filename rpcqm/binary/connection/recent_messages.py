@@ -16,7 +16,10 @@ from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.qm.identity_conflicts import OTHER_CONTENT, IdentityConflicts
 
 MOST_OCTETS = 8 << 20
-"""Octets of all remembered messages together; beyond, the oldest are forgotten."""
+"""Messages at port 1801 that are remembered, to compare those that come again with them.
+
+Bound `identity.recent_octets` [octets]: those that came longest ago are not compared any more.
+"""
 LONGEST = 64 << 10
 """Octets of a packet that is kept as it is; of a longer one only a digest is kept."""
 DIGEST_SIZE = 16

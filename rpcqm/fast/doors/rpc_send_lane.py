@@ -38,9 +38,15 @@ from rpcqm.rpc.security.context import SecurityContext
 from rpcqm.rpc.security.verification import may_be_verified
 
 OF_LANE = 64
-"""Open queues that a connection remembers; a connection that uses more begins anew."""
+"""Open queues that a connection sends to by templates without looking for them.
+
+Bound `rpc.open_queues_of_a_lane` [open queues]: all of them are forgotten, and found again.
+"""
 OF_HANDLE = 8
-"""Templates that are kept with an open queue, to be found without looking among all."""
+"""Templates that a connection keeps with a queue that it has open.
+
+Bound `rpc.request_templates_of_a_handle` [templates]: they are looked for among all.
+"""
 FEWEST = 4
 """Columns of fewer messages cost more than these do one by one."""
 

@@ -35,7 +35,10 @@ from rpcqm.store.transaction import StoreTransaction
 FEWEST = 2
 """Packets that are worth a batch: one alone is asked as much as on the careful way."""
 MOST_MISSED = 1024
-"""How many packets are not looked at, when as many before could not be taken."""
+"""Packets in a row that are not tried with any shape, because as many before had none.
+
+Bound `binary.packets_not_looked_at` [packets]: the next packet is looked at again.
+"""
 
 _log = get_logger("binary")
 

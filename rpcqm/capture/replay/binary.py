@@ -164,7 +164,7 @@ class BinaryPlayer:
         _, server, refused = self._establishment(self.captured)
         # A client that was refused in the capture asks for a wrong queue manager again.
         identities = Identities(
-            self._rewriter.client(self.client_guid), uuid4() if refused else NULL_GUID
+            self.mapping.client(self.client_guid), uuid4() if refused else NULL_GUID
         )
         session = Session(self, identities, clock, timers_on_loop(clock, loop))
         self._session = session

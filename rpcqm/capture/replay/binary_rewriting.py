@@ -1,6 +1,6 @@
 """Captured messages of the binary protocol as they are sent again, to another server and later."""
 
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.binary import BinaryPacket
@@ -36,14 +36,6 @@ class Rewriter:
     def __init__(self, mapping: Mapping) -> None:
         self._mapping = mapping
         self._sequences: set[bytes] = set()
-
-    def client(self, captured: UUID) -> UUID:
-        """Who a captured queue manager is now: somebody new, so that nothing is a duplicate."""
-        live = self._mapping.live(QUEUE_MANAGER, captured)
-        if live == captured:
-            live = uuid4()
-            self._mapping.learn(QUEUE_MANAGER, captured, live)
-        return UUID(str(live))
 
     def message(self, captured: BinaryPacket, seconds_later: int) -> bytes:
         """The packet to send; DecodeError for one that cannot be read.

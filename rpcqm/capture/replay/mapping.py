@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
+from uuid import UUID, uuid4
 
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.codec.interface import Operation, Value
@@ -79,6 +80,14 @@ class Mapping:
     def knows(self, kind: str, captured: object) -> bool:
         """Whether something stands for a captured value."""
         return (kind, captured) in self._live
+
+    def client(self, captured: UUID) -> UUID:
+        """Who a captured queue manager is now: somebody new, so that nothing is a duplicate."""
+        live = self.live(QUEUE_MANAGER, captured)
+        if live == captured:
+            live = uuid4()
+            self.learn(QUEUE_MANAGER, captured, live)
+        return UUID(str(live))
 
     # Requests.
 

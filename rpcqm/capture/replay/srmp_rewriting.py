@@ -2,11 +2,11 @@
 
 import re
 from urllib.parse import urlsplit
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.srmp import SrmpExchange
-from rpcqm.capture.replay.mapping import QUEUE_MANAGER, Mapping
+from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.srmp.dates import LAST_SECOND, format_date, parse_date
 from rpcqm.srmp.elements import Envelope, SrmpRequest
@@ -60,18 +60,10 @@ class SrmpRewriter:
 
     def _envelope(self, text: str, envelope: Envelope, host: str, later: int) -> str:
         for each in _senders(envelope):
-            live = str(self.client(each))
+            live = str(self._mapping.client(each))
             text = re.sub(re.escape(str(each)), live, text, flags=re.IGNORECASE)
         text = _DATES.sub(lambda found: found[1] + _postponed(found[2], later), text)
         return self._at_live_host(text, host)
-
-    def client(self, captured: UUID) -> UUID:
-        """Who a captured queue manager is now."""
-        live = self._mapping.live(QUEUE_MANAGER, captured)
-        if live == captured:
-            live = uuid4()
-            self._mapping.learn(QUEUE_MANAGER, captured, live)
-        return UUID(str(live))
 
     def _at_live_host(self, text: str, host: str) -> str:
         """URLs of the captured server are those of the live one; others stay."""

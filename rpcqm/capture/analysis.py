@@ -1,10 +1,8 @@
 """From records to calls: finds out what each connection carries."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.binary import (
     PORT,
     BinaryConversation,
@@ -19,16 +17,16 @@ from rpcqm.capture.conversation.call import (
     Conversation,
 )
 from rpcqm.capture.conversation.http import begins_http, is_answer
-from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.capture.conversation.knowledge import Knowledge
 from rpcqm.capture.conversation.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
 from rpcqm.capture.conversation.rpc import RpcConversation
 from rpcqm.capture.conversation.srmp import SrmpConversation, SrmpExchange
+from rpcqm.capture.file.flow import Flow, FlowDirection
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.record import Record
-from rpcqm.capture.file.tcp import Flow, FlowDirection, TcpReassembler
+from rpcqm.capture.file.tcp import TcpReassembler
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
-from rpcqm.rpc.tower import Tower
 
 Exchange = CapturedCall | BinaryPacket | SrmpExchange
 """What is shown, exported and replayed: a call, a packet of the binary protocol, or a message over
@@ -38,47 +36,6 @@ _ENOUGH = 16
 """Octets that tell what a connection carries: the header of a PDU, or of a packet."""
 _HELD = 64
 """How many segments, and octets of each, are held until that is clear."""
-
-
-class Knowledge:
-    """What one connection tells about others: which server serves which interface."""
-
-    def __init__(self, problems: Problems) -> None:
-        self.problems = problems
-        self._contexts: dict[tuple[str, int], Context] = {}
-        self._towers: dict[str, Context] = {}
-
-    def bound(self, server: str, context: Context) -> None:
-        """A server accepted a context."""
-        self._contexts[server, context.identifier] = context
-
-    def guess(self, server: str, identifier: int) -> Context:
-        """The context of a connection whose bind was not captured."""
-        found = self._contexts.get((server, identifier)) or self._towers.get(server)
-        return found or Context(identifier, None, None)
-
-    def answered(self, call: CapturedCall) -> None:
-        """Learn from an answer of the endpoint mapper where interfaces are served."""
-        if call.opnum not in (2, 3):
-            return
-        response = call.decoded_response()
-        if response is None:
-            return
-        if call.opnum == 3:
-            found = [tower for tower in response.ITowers or () if tower is not None]
-        else:
-            found = [entry.tower for entry in response.entries if entry.tower is not None]
-        for each in found:
-            # One tower that cannot be read says nothing about the others.
-            with suppress(DecodeError):
-                self._follow(Tower.unpack(each.tower_octet_string), call.conversation.server)
-
-    def _follow(self, tower: Tower, mapper: str) -> None:
-        if tower.tcp_port is None:
-            return
-        server = f"{mapper.rpartition(':')[0]}:{tower.tcp_port}"
-        context = Context(0, tower.interface, tower.transfer_syntax.uuid)
-        self._towers.setdefault(server, context)
 
 
 class _Detector:
@@ -192,6 +149,7 @@ class Analysis:
         rpc = RpcConversation(conversation, self._knowledge, self._accounts, self._emit)
         flow.forward.take = rpc.from_client.take
         flow.backward.take = rpc.from_server.take
+        flow.carries = True
         flow.forward.gap = lambda count, time, offset: rpc.gap(True, count, time, offset)
         flow.backward.gap = lambda count, time, offset: rpc.gap(False, count, time, offset)
         flow.finished = rpc.finish
@@ -205,6 +163,7 @@ class Analysis:
         packets = BinaryConversation(conversation, self.problems, self._emit)
         flow.forward.take = packets.from_client.take
         flow.backward.take = packets.from_server.take
+        flow.carries = True
         flow.forward.gap = packets.from_client.gap
         flow.backward.gap = packets.from_server.gap
 

@@ -10,9 +10,9 @@ from rpcqm.capture.analysis import Analysis
 from rpcqm.capture.conversation.pdu_stream import CapturedPdu, pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
 from rpcqm.capture.export import COLUMNS, Row, arrow_schema
+from rpcqm.capture.file.flow import Flow
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
-from rpcqm.capture.file.tcp import Flow
 from rpcqm.capture.unsealing.accounts import read_accounts
 
 CALLS = f"file string, {COLUMNS}, record long"

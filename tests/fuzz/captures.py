@@ -8,9 +8,10 @@ from pathlib import Path
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.interfaces import NAMES, known_interfaces
+from rpcqm.capture.file.flow import Flow
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
-from rpcqm.capture.file.tcp import Flow, TcpReassembler
+from rpcqm.capture.file.tcp import TcpReassembler
 from rpcqm.rpc import pdu
 from tests.fuzz.mutation import LONGEST, split_stream
 from tests.support.capture.analysed import calls_of

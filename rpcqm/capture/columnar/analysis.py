@@ -20,8 +20,8 @@ from rpcqm.capture.conversation.call import Conversation
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.pdu_stream import PduStream
 from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.file.flow import Flow, FlowDirection, reversed_key
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.file.tcp import Flow, FlowDirection, reversed_key
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
 
 Single = tuple[int, Exchange]
@@ -246,7 +246,8 @@ class _ConsecutiveAnalysis:
     ) -> bool:
         """Whether nothing but whole calls in order follows from the connection's state."""
         server = client.peer
-        if client.waiting or server.waiting or not rpc.between_pdus:
+        waits = client.waiting or server.waiting or client.flow.ending
+        if waits or not rpc.between_pdus:
             return False
         place, request = self._runs.place[start:stop], self._runs.request[start:stop]
         seq = self._found.seq[place]

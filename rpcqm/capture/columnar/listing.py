@@ -13,7 +13,7 @@ from rpcqm.capture.columnar.analysis import Single
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.call_queues import QueueTracker
 from rpcqm.capture.columnar.record_batch import Array
-from rpcqm.capture.columnar.rows import status_names
+from rpcqm.capture.columnar.rows import are_far_apart, status_names
 from rpcqm.capture.columnar.same_shape import SameShapeCalls
 from rpcqm.capture.columnar.template import Leaf, Stubs, Template
 from rpcqm.capture.columnar.texts import (
@@ -85,7 +85,7 @@ class Listing:
 def group_lines(group: SameShapeCalls, queues: Text, visible: Callable[[str], str]) -> Text | None:
     """The lines of the calls of a group; None if they must be made one by one."""
     arguments = _arguments(group)
-    if arguments is None:
+    if arguments is None or are_far_apart(group).any():
         return None
     status = status_names(group, group.status())
     fault = "" if group.response is not None else "fault "

@@ -7,7 +7,7 @@ import numpy as np
 from rpcqm.capture.columnar.packets import PacketPlaces, packet_places
 from rpcqm.capture.columnar.record_batch import Array, RecordBatch, gather
 from rpcqm.capture.columnar.texts import codes
-from rpcqm.capture.file.tcp import reversed_key
+from rpcqm.capture.file.flow import reversed_key
 from rpcqm.capture.frames.numbers import OTHER_PROTOCOLS, TCP, UDP, UNREAD_PORTS
 from rpcqm.capture.frames.steps import numbers_of
 

@@ -2,11 +2,11 @@
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import CapturedCall, Conversation
 from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.capture.conversation.knowledge import Knowledge
 from rpcqm.capture.conversation.pdu_stream import CapturedPdu, PduStream
 from rpcqm.capture.conversation.recognition import Recognition
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
@@ -27,9 +27,6 @@ from rpcqm.rpc.pdu import (
     Pdu,
     unpack,
 )
-
-if TYPE_CHECKING:
-    from rpcqm.capture.analysis import Knowledge
 
 _REQUEST = REQUEST_BODY.unpack_from
 _WHOLE = int(PfcFlags.PFC_FIRST_FRAG | PfcFlags.PFC_LAST_FRAG)
@@ -75,7 +72,7 @@ class RpcConversation:
     def __init__(
         self,
         conversation: Conversation,
-        knowledge: "Knowledge",
+        knowledge: Knowledge,
         accounts: Sequence[UnsealingAccount],
         emit: Callable[[CapturedCall], None],
     ) -> None:
@@ -139,7 +136,7 @@ class RpcConversation:
     ) -> CapturedCall:
         context = self.contexts.get(context_id)
         if context is None or context.uuid is None:
-            context = self._knowledge.guess(self.conversation.server, context_id)
+            context = self._knowledge.guess(self.conversation.server, context_id, offset)
             self.contexts[context_id] = context
         call = CapturedCall(self.conversation, call_id, context, opnum, time, offset)
         self.calls[call_id] = call
@@ -202,7 +199,7 @@ class RpcConversation:
         if found is None:
             return
         self.contexts[old.identifier] = found
-        self._knowledge.bound(self.conversation.server, found)
+        self._knowledge.bound(self.conversation.server, found, call.offset)
         for each in (call, *self.calls.values()):
             if each.context is old:
                 each.context = found
@@ -271,9 +268,9 @@ class RpcConversation:
             reason = f"a PDU of type {kind} cannot be read: {error}"
             self._problems.add("pdu", found.offset, reason)
             return
-        self._negotiate(pdu)
+        self._negotiate(pdu, found.offset)
 
-    def _negotiate(self, pdu: Pdu) -> None:
+    def _negotiate(self, pdu: Pdu, offset: int) -> None:
         if pdu.auth is not None:
             self._authenticate(pdu)
         if isinstance(pdu, Bind | AlterContext):
@@ -282,9 +279,9 @@ class RpcConversation:
             self.conversation.group = pdu.assoc_group_id or self.conversation.group
             elements = self._proposed.pop(pdu.call_id, ())
             for element, answer in zip(elements, pdu.p_result_list, strict=False):
-                self._accept(element, answer)
+                self._accept(element, answer, offset)
 
-    def _accept(self, element: ContextElement, answer: ContextAnswer) -> None:
+    def _accept(self, element: ContextElement, answer: ContextAnswer, offset: int) -> None:
         if answer.result == ContextResult.negotiate_ack:
             return
         accepted = answer.result == ContextResult.acceptance
@@ -292,7 +289,7 @@ class RpcConversation:
         context = Context(element.p_cont_id, element.abstract_syntax, transfer, accepted)
         self.contexts[element.p_cont_id] = context
         if accepted:
-            self._knowledge.bound(self.conversation.server, context)
+            self._knowledge.bound(self.conversation.server, context, offset)
 
     def _authenticate(self, pdu: Pdu) -> None:
         auth = pdu.auth

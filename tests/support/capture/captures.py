@@ -5,10 +5,11 @@ import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rpcqm.capture.file.flow import Flow
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.record import Record
-from rpcqm.capture.file.tcp import Flow, TcpReassembler
+from rpcqm.capture.file.tcp import TcpReassembler
 
 SYN, ACK, FIN, RST, PUSH = 2, 16, 1, 4, 8
 CLIENT, SERVER = ("192.0.2.1", 50000), ("192.0.2.2", 2103)
@@ -111,4 +112,9 @@ class Collected:
     def feed(self, *frames: bytes, link: int = 1) -> "Collected":
         for number, frame in enumerate(frames):
             self.tcp.feed((TIME + number, link, frame, len(frame), number))
+        return self
+
+    def finish(self) -> "Collected":
+        """The capture is over."""
+        self.tcp.finish()
         return self

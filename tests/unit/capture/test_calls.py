@@ -150,7 +150,7 @@ def test_the_endpoint_mapper_tells_what_a_port_serves() -> None:
         return b"\x05\x00\x0b" not in record[2] or b"\x00\x87" in record[2][34:38]
 
     found, _ = analysed(CAPTURES / "impacket-none.pcapng", keep=unbound)
-    assert outcome(found[1]) == ("RemoteRead", "R_GetServerPort", "MQ_OK")
+    assert ("RemoteRead", "R_GetServerPort", "MQ_OK") in map(outcome, found)
 
 
 @pytest.mark.parametrize("first", [15, 30, 41, 60, 77])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.file.tcp import WAITING_SEGMENTS
+from rpcqm.capture.file.flow import WAITING_SEGMENTS
 from tests.support.capture.captures import (
     ACK,
     CLIENT,
@@ -53,13 +53,13 @@ EXTENSIONS = bytes([43, 0, *bytes(6)]) + bytes([6, 1, *bytes(14)])
     ],
 )
 def test_every_link_type_is_read(link: int, frame: bytes) -> None:
-    assert Collected().feed(frame, link=link).forward == b"hello"
+    assert Collected().feed(frame, link=link).finish().forward == b"hello"
 
 
 def test_extension_headers_are_passed_over() -> None:
     body = EXTENSIONS + tcp(CLIENT, SERVER, 100, b"hello")
     packet = ipv6("2001:db8::1", "2001:db8::2", body, following=0)
-    assert Collected().feed(packet, link=101).forward == b"hello"
+    assert Collected().feed(packet, link=101).finish().forward == b"hello"
 
 
 def test_fragments_are_put_together_in_any_order() -> None:
@@ -70,7 +70,8 @@ def test_fragments_are_put_together_in_any_order() -> None:
         for a, b in cuts
     ]
     for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0, 0)):
-        assert Collected().feed(*(pieces[n] for n in order), link=101).forward == bytes(range(200))
+        found = Collected().feed(*(pieces[n] for n in order), link=101).finish()
+        assert found.forward == bytes(range(200))
 
 
 def test_fragments_of_ipv6_are_put_together() -> None:
@@ -81,7 +82,8 @@ def test_fragments_of_ipv6_are_put_together() -> None:
         head = struct.pack("!BBHI", 6, 0, start | more, 99)
         return ipv6("2001:db8::1", "2001:db8::2", head + body[start:end], following=44)
 
-    assert Collected().feed(piece(0, 96), piece(96, 220), link=101).forward == bytes(range(200))
+    found = Collected().feed(piece(0, 96), piece(96, 220), link=101).finish()
+    assert found.forward == bytes(range(200))
 
 
 def test_a_fragment_that_is_missing_is_reported() -> None:
@@ -126,9 +128,10 @@ def test_order_overlaps_and_repetition_do_not_matter(seed: int, start: int) -> N
 
 
 def test_what_was_not_captured_is_a_gap_at_the_end() -> None:
-    found = Collected().feed(segment(100, b"one"), segment(110, b"two"))
+    opening = segment(99, flags=SYN), segment(20, flags=SYN | ACK, backward=True)
+    found = Collected().feed(*opening, segment(100, b"one"), segment(110, b"two"))
     assert found.forward == b"one"
-    found.tcp.finish()
+    found.finish()
     assert found.forward == b"onetwo"
     assert found.gaps == [7]
 
@@ -142,7 +145,7 @@ def test_what_waits_for_a_missing_segment_is_bounded() -> None:
 
 def test_a_snapped_segment_leaves_a_gap() -> None:
     cut = segment(100, b"0123456789")[:-4]
-    found = Collected().feed(cut, segment(110, b"abc"))
+    found = Collected().feed(cut, segment(110, b"abc")).finish()
     assert found.forward == b"012345abc"
     assert found.gaps == [4]
 

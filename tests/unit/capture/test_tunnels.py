@@ -127,7 +127,7 @@ def test_other_link_types_have_the_calls_of_plain_frames(
 def test_both_versions_of_ip_are_found_in_every_kind(kind: str, packet: bytes) -> None:
     if packet is PACKET_6 and kind == "GENEVE with options":
         return
-    assert Collected().feed(WRAPS[kind](packet)).forward == b"hello"
+    assert Collected().feed(WRAPS[kind](packet)).finish().forward == b"hello"
 
 
 @pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
@@ -183,7 +183,7 @@ def test_a_frame_that_is_cut_anywhere_is_passed_over(kind: str) -> None:
     """No cut makes octets that were not there, and what is behind it is read."""
     frame = WRAPS[kind](PACKET)
     for end in range(len(frame)):
-        found = Collected().feed(frame[:end], plain(PACKET))
+        found = Collected().feed(frame[:end], plain(PACKET)).finish()
         assert b"hello".startswith(found.forward), end
         assert len(found.forward) + sum(found.gaps) == 5, end
 

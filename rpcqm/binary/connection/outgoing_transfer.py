@@ -17,7 +17,7 @@ from rpcqm.adm.message import (
     Message,
     MessagePosition,
 )
-from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.completion import Completion
@@ -137,6 +137,11 @@ class OutgoingTransfer:
             self.route.try_now()
         elif self.sequence is not None:
             self.sequence.ladder.resend_now()
+
+    def show(self, info: OutgoingTransferInfo) -> None:
+        """Fill in what administrators see of its sequence."""
+        if self.sequence is not None:
+            self.sequence.show(info)
 
     def stop(self) -> None:
         """The queue manager stops."""

@@ -1,10 +1,10 @@
 """The transfers of all outgoing queues that the binary protocol sends from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import MessagePosition
-from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
+from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.binary.connection.outgoing_route import Connecting
 from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer, Sending
 from rpcqm.binary.connection.peer_connection import PeerConnection
@@ -13,47 +13,25 @@ from rpcqm.binary.connection.sequence_numbers import sequence_key
 from rpcqm.binary.connection.session_reuse import claims
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.queue_transfers import QueueTransfers
 from rpcqm.store.transaction import StoreTransaction
 
-_TIDY_AT_LEAST = 64
 
-
-class OutgoingTransfers:
-    """Makes each transfer when it is first needed, and tells it what becomes of its queue."""
+class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
+    """The transfers of [MS-MQQB], with their routes and sequences."""
 
     def __init__(self, sending: Sending, connecting: Connecting, outgoing: Outgoing) -> None:
-        self._sending, self._connecting, self._outgoing = sending, connecting, outgoing
-        self._dispatcher, self._records = sending.dispatcher, sending.records
-        self._by_queue: dict[OutgoingQueue, OutgoingTransfer] = {}
-        self._tidy_at = _TIDY_AT_LEAST
+        make = partial(OutgoingTransfer, sending, connecting)
+        super().__init__(outgoing, sending.dispatcher, make, carries)
+        self._sending, self._connecting, self._records = sending, connecting, sending.records
 
-    def __len__(self) -> int:
-        return len(self._by_queue)
-
-    def __iter__(self) -> Iterator[OutgoingTransfer]:
-        """Those of this moment; others may be made meanwhile."""
-        return iter(list(self._by_queue.values()))
-
-    def of(self, queue: OutgoingQueue) -> OutgoingTransfer:
-        """The transfer of a queue, made when it is first needed."""
-        transfer = self._by_queue.get(queue)
-        if transfer is None:
-            if len(self._by_queue) >= self._tidy_at:
-                self._tidy()
-            transfer = OutgoingTransfer(self._sending, self._connecting, queue)
-            self._by_queue[queue] = transfer
-        return transfer
-
-    def _tidy(self) -> None:
-        """Forget the transfers of queues that are deleted, and what is stored of them."""
-        gone = [queue for queue in self._by_queue if queue.deleted]
-        for queue in gone:
-            transfer = self._by_queue.pop(queue)
+    def _forget(self, gone: Mapping[OutgoingQueue, OutgoingTransfer]) -> None:
+        """Forget what is stored of them, too."""
+        for transfer in gone.values():
             if transfer.sequence is not None:
                 self._sending.sequences.forget(transfer.sequence.identifier)
         keys = [key(queue) for queue in gone for key in (sequence_key, peer_key)]
         self._records.write(dict.fromkeys(keys))
-        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self._by_queue))
 
     def _has_sequence(self, queue: OutgoingQueue) -> bool:
         return self._records.get(sequence_key(queue)) is not None
@@ -62,9 +40,7 @@ class OutgoingTransfers:
 
     def start(self) -> None:
         """[MS-MQQB] 3.1.4.1: connect for every queue that has messages."""
-        self._outgoing.state_hooks.append(self._state_changed)
-        self._outgoing.resend_hooks.append(self._resend)
-        self._outgoing.transfer_hooks.append(self._show_transfer)
+        super().start()
         self._dispatcher.send_by_binary = self.send_user_message_wrapper
         for queue in self._outgoing.list():
             if carries(queue) and (queue.message_count or self._has_sequence(queue)):
@@ -75,8 +51,7 @@ class OutgoingTransfers:
     def stop(self) -> None:
         """[MS-MQQB] 3.1.4.2."""
         self._connecting.stopping = True
-        for transfer in self:
-            transfer.stop()
+        super().stop()
 
     # Routes
 
@@ -108,11 +83,6 @@ class OutgoingTransfers:
 
     # What becomes of queues and messages
 
-    def message_position_available(self, queue: OutgoingQueue, key: int) -> None:
-        """[MS-MQQB] 3.1.7.12."""
-        if not self._connecting.stopping and carries(queue):
-            self.of(queue).wake()
-
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
         """Let a transfer send; the dispatcher is told when its turn is over.
 
@@ -138,25 +108,13 @@ class OutgoingTransfers:
         if queue in self._by_queue or self._has_sequence(queue):
             self.of(queue).left_together(change, keys)
 
-    def _state_changed(self, queue: OutgoingQueue) -> None:
-        """[MS-MQQB] 3.1.7.13, 3.1.7.14."""
-        transfer = self._by_queue.get(queue)
-        if queue.state is OutgoingQueueState.ON_HOLD:
-            self._dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
-            if transfer is not None:
-                transfer.route.hold()
-        elif queue.state is OutgoingQueueState.INACTIVE and carries(queue):
-            self.of(queue).route.resume()
-
-    def _resend(self, queue: OutgoingQueue) -> None:
+    def _hold(self, queue: OutgoingQueue) -> None:
         transfer = self._by_queue.get(queue)
         if transfer is not None:
-            transfer.resend_now()
+            transfer.route.hold()
 
-    def _show_transfer(self, info: OutgoingTransferInfo) -> None:
-        transfer = self._by_queue.get(info.outgoing_queue_reference)
-        if transfer is not None and transfer.sequence is not None:
-            transfer.sequence.show(info)
+    def _resume(self, queue: OutgoingQueue) -> None:
+        self.of(queue).route.resume()
 
 
 def carries(queue: Queue) -> bool:

@@ -1,14 +1,15 @@
 """The transfers of all outgoing queues whose messages travel by HTTP."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import MessagePosition
-from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.qm.queue_transfers import QueueTransfers
 from rpcqm.qm.sessions import SessionView
 from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer, Posting
 from rpcqm.srmp.connection.queue_stream import Streaming
@@ -17,46 +18,25 @@ from rpcqm.srmp.elements import StreamId
 from rpcqm.store.transaction import StoreTransaction
 
 _log = get_logger("srmp")
-_TIDY_AT_LEAST = 64
 
 
-class OutgoingTransfers:
-    """Makes each transfer when it is first needed, and tells it what becomes of its queue."""
+class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
+    """The transfers of [MC-MQSRM], with their streams."""
 
     def __init__(self, posting: Posting, streaming: Streaming) -> None:
-        self._posting, self._streaming = posting, streaming
-        self._outgoing, self._dispatcher = posting.outgoing, posting.dispatcher
-        self._records = posting.records
-        self._by_queue: dict[OutgoingQueue, OutgoingTransfer] = {}
-        self._tidy_at = _TIDY_AT_LEAST
+        make = partial(OutgoingTransfer, posting, streaming)
+        super().__init__(posting.outgoing, posting.dispatcher, make, carries)
+        self._posting, self._streaming, self._records = posting, streaming, posting.records
 
-    def __iter__(self) -> Iterator[OutgoingTransfer]:
-        """Those of this moment; others may be made meanwhile."""
-        return iter(list(self._by_queue.values()))
-
-    def of(self, queue: OutgoingQueue) -> OutgoingTransfer:
-        """The transfer of a queue, made when it is first needed."""
-        transfer = self._by_queue.get(queue)
-        if transfer is None:
-            if len(self._by_queue) >= self._tidy_at:
-                self._tidy()
-            transfer = OutgoingTransfer(self._posting, self._streaming, queue)
-            self._by_queue[queue] = transfer
-        return transfer
-
-    def _tidy(self) -> None:
-        """Forget the transfers of queues that are deleted."""
-        for queue in [queue for queue in self._by_queue if queue.deleted]:
-            self._by_queue.pop(queue).stop()
-        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self._by_queue))
+    def _forget(self, gone: Mapping[OutgoingQueue, OutgoingTransfer]) -> None:
+        for transfer in gone.values():
+            transfer.stop()
 
     # Start and end
 
     def start(self) -> None:
         """[MC-MQSRM] 3.1.3.1, 3.1.4.1: send what waits."""
-        self._outgoing.state_hooks.append(self._state_changed)
-        self._outgoing.resend_hooks.append(self._resend)
-        self._outgoing.transfer_hooks.append(self._show_transfer)
+        super().start()
         self._dispatcher.send_by_srmp = self.send_user_message_wrapper
         unusable = self._posting.queue_manager.unusable_queues.keys()
         self._forget_streams({queue.queue_id for queue in self._outgoing.list()} | unusable)
@@ -73,8 +53,7 @@ class OutgoingTransfers:
     def stop(self) -> None:
         """Send nothing more."""
         self._posting.stopping = True
-        for transfer in self:
-            transfer.stop()
+        super().stop()
 
     def online_changed(self, active: bool) -> None:
         """The queue manager may use the network again, or may not any more."""
@@ -112,11 +91,6 @@ class OutgoingTransfers:
 
     # What becomes of queues and messages
 
-    def message_position_available(self, queue: OutgoingQueue, key: int) -> None:
-        """[MC-MQSRM] 3.1.7.7; an inactive queue may connect (G49)."""
-        if not self._posting.stopping and carries(queue):
-            self.of(queue).wake()
-
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
         """[MC-MQSRM] 3.1.7.8."""
         queue = position.queue_reference
@@ -133,20 +107,11 @@ class OutgoingTransfers:
             for key in keys:
                 transfer.removed(change, key)
 
-    def _state_changed(self, queue: OutgoingQueue) -> None:
-        """[MC-MQSRM] 3.1.7.4, 3.1.7.5."""
-        if not carries(queue):
-            return
-        if queue.state is OutgoingQueueState.ON_HOLD:
-            self._dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
-            self.of(queue).hold()
-        elif queue.state is OutgoingQueueState.INACTIVE:
-            self.of(queue).resume()
+    def _hold(self, queue: OutgoingQueue) -> None:
+        self.of(queue).hold()
 
-    def _resend(self, queue: OutgoingQueue) -> None:
-        transfer = self._by_queue.get(queue)
-        if transfer is not None:
-            transfer.resend_now()
+    def _resume(self, queue: OutgoingQueue) -> None:
+        self.of(queue).resume()
 
     # What administrators see
 
@@ -154,11 +119,6 @@ class OutgoingTransfers:
         """The connections that were opened here."""
         shown = (transfer.session() for transfer in self)
         return (each for each in shown if each is not None)
-
-    def _show_transfer(self, info: OutgoingTransferInfo) -> None:
-        transfer = self._by_queue.get(info.outgoing_queue_reference)
-        if transfer is not None:
-            transfer.show(info)
 
 
 def carries(queue: OutgoingQueue) -> bool:

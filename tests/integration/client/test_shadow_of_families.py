@@ -229,8 +229,8 @@ Machines = tuple[PrivateQueueManager, PrivateQueueManager]
 
 
 @contextlib.contextmanager
-def two(here: dict[str, str], other: dict[str, str], doors: tuple[int, int]) -> Iterator[Machines]:
-    """Two queue managers with these environments, and doors for HTTP, that know each other."""
+def two(here: dict[str, str], other: dict[str, str]) -> Iterator[Machines]:
+    """Two queue managers with these environments that know each other."""
     ports = reserved_port(), reserved_port()
     peers = f"here=127.0.0.1:{ports[0]}, other=127.0.0.1:{ports[1]}"
     with contextlib.ExitStack() as stack:
@@ -238,14 +238,11 @@ def two(here: dict[str, str], other: dict[str, str], doors: tuple[int, int]) -> 
             stack.enter_context(
                 private_queue_manager(
                     ("--binary-port", str(port)),
-                    f'name = "{name}"\nhttp_port = {door}\n'
-                    f'[binary]\npeers = "{peers}"\nretry_milliseconds = 100\n',
+                    f'name = "{name}"\n[binary]\npeers = "{peers}"\nretry_milliseconds = 100\n',
                     environment,
                 )
             )
-            for name, port, door, environment in zip(
-                ("here", "other"), ports, doors, (here, other), strict=True
-            )
+            for name, port, environment in zip(("here", "other"), ports, (here, other), strict=True)
         ]
         for machine in machines:
             create_queues(machine)
@@ -259,18 +256,8 @@ def test_a_difference_of_a_session_ends_a_queue_manager(tmp_path: Path, family: 
     changed, right = environment(tmp_path / "hook", wrong), {templates.VARIABLE: "true"}
     sends = family in SENDER
     given = (changed, right) if sends else (right, changed)
-    with two(*given, (reserved_port(), reserved_port())) as (here, other):
+    with two(*given) as (here, other):
         other.stop()
         story(here, FormatName.parse(ELSEWHERE + queue))
         other.start()
         await_end(here if sends else other)
-
-
-def test_a_difference_of_what_comes_by_http_ends_a_queue_manager(tmp_path: Path) -> None:
-    wrong = ALONE["an object sends"][0]
-    changed, right = environment(tmp_path / "hook", wrong), {templates.VARIABLE: "true"}
-    doors = reserved_port(), reserved_port()
-    with two(right, changed, doors) as (here, other):
-        url = f"DIRECT=HTTP://127.0.0.1:{doors[1]}/msmq/private$/orders"
-        here.run("send", url, "--body", "x", "--count", str(MANY))
-        await_end(other)

@@ -45,6 +45,17 @@ def test_it_says_the_same(words: list[str], settings: dict[str, Any], tmp_path: 
     assert any(forked[1:])
 
 
+def test_it_makes_files_as_its_umask_says(tmp_path: Path) -> None:
+    modes = []
+    for way in WAYS:
+        made = tmp_path / way.__name__
+        with way():
+            words = [*RPCQM, "capture", "dissector", "--output", str(made)]
+            subprocess.run(words, check=True, umask=0o007)
+        modes.append(made.stat().st_mode & 0o777)
+    assert modes == [0o660, 0o660]
+
+
 def command_line(process: "subprocess.Popen[Any]") -> str:
     return Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 

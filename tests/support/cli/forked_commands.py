@@ -68,13 +68,14 @@ class Forking:
         environment = dict(os.environ) if env is None else _variables(env)
         plain = (
             not (self.paused or session or gid or gids or uid or preexec)
-            and (group, umask) == (-1, -1)
+            and group == -1
             and len(kept) == 1
             and tuple(words[:3]) == COMMAND
             and (cwd is None or os.path.isdir(cwd))
             and read_at_start(environment) == self._start
         )
-        request = json.dumps([words[3:], os.fspath(cwd or os.getcwd()), environment, _umask()])
+        mask = _umask() if umask == -1 else umask
+        request = json.dumps([words[3:], os.fspath(cwd or os.getcwd()), environment, mask])
         if not plain or len(request) > LONGEST:
             return self.fork_exec(*arguments)
         files = [standard if file == -1 else file for standard, file in enumerate(files)]

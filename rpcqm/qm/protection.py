@@ -9,13 +9,26 @@ from rpcqm.codec.packet.enums import MessageAuthenticationLevel, MessageClass
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
+_SENDER_UNPROVED = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
+        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+    }
+)
+
 
 class RejectedError(Exception):
-    """A message is not taken; `reason` is the class of its negative acknowledgement."""
+    """A message is not taken; `reason` is the class of its negative acknowledgement.
+
+    Of one whose `sender_is_unproved` a forger must not make a duplicate of somebody's next message
+    (G106).
+    """
 
     def __init__(self, reason: MessageClass) -> None:
         super().__init__(reason.name)
         self.reason = reason
+        self.sender_is_unproved = reason in _SENDER_UNPROVED
 
 
 class Protection:

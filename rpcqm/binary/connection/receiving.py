@@ -50,14 +50,6 @@ MOST_PENDING = 512
 Bound `binary.pending_messages` [messages]: nothing more is read from it until half of them are on
 the disk.
 """
-_SENDER_UNPROVED = frozenset(
-    {
-        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
-        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
-        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
-    }
-)
-"""Refusals of which a forger must not make a duplicate of somebody's next message (G106)."""
 
 
 class Receiver:
@@ -264,7 +256,7 @@ class Receiver:
             if self._message_trace:
                 self._message_trace.arrived(queue, message)
         except RejectedError as error:
-            if transfer is None and error.reason in _SENDER_UNPROVED:
+            if transfer is None and error.sender_is_unproved:
                 undo()
             return self._refuse(connection, message, error.reason, changes, transfer)
         if is_traced(message.packet):

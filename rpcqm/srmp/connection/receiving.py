@@ -45,15 +45,6 @@ _BAD_REQUEST = 400
 _NO_ROOM = 500
 _OFFLINE = 503
 
-_SENDER_UNPROVED = frozenset(
-    {
-        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
-        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
-        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
-    }
-)
-"""Refusals of which a forger must not make a duplicate of somebody's next message (G106)."""
-
 _STREAM_RECEIPTS = frozenset({MessageType.STREAM_RECEIPT, MessageType.FINAL_STREAM_RECEIPT})
 
 _log = get_logger("srmp")
@@ -309,7 +300,7 @@ class Receiver:
             self._check(arrived, queue)
             stored = self._arrivals.store(queue, arrived.message, changes)
         except RejectedError as error:
-            if receiver is None and error.reason in _SENDER_UNPROVED:
+            if receiver is None and error.sender_is_unproved:
                 undo()
             return self._refuse(arrived, error.reason, changes, undo, receiver)
         except Exception:

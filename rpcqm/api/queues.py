@@ -86,7 +86,7 @@ async def create_queue(asked: Asked) -> Reply:
 
 async def show_queue(asked: Asked) -> Reply:
     """What a queue is, and how much is in it."""
-    queue = asked.operations.queues.look(asked.identity, asked.queue)
+    queue = asked.operations.queues.look_as_listed(asked.identity, asked.queue)
     return Reply(200, asked.operations.queues.shown(asked.identity, queue))
 
 

@@ -10,6 +10,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, shown_name
 from rpcqm.console.asked import Asked, Fields
 from rpcqm.console.texts import text
+from rpcqm.operations.probing import probing
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)?")
 """Names that nobody takes for a format name or a system queue."""
@@ -53,14 +54,17 @@ def _root_beside(sid: str) -> str:
 
 def look(asked: Asked, fields: Fields) -> tuple[FormatName, dict[str, object], Named]:
     """A queue that is named, as far as the caller may see it; without `path_name` see `_used`."""
-    name = queue_in(fields)
+    name, queues = queue_in(fields), asked.operations.queues
     try:
-        queue = asked.operations.queues.look(asked.identity, name)
+        with probing():
+            queue = queues.look(asked.identity, name)
     except MQError as error:
-        if error.status not in _REFUSED or (described := _used(asked, name)) is None:
+        if error.status not in _REFUSED:
             raise
-        written = fields.text("queue")
-        return name, described, Named(written, written)
+        if (described := _used(asked, name)) is not None:
+            written = fields.text("queue")
+            return name, described, Named(written, written)
+        queue = queues.look(asked.identity, name)  # the log is told of this refusal
     described = asked.operations.queues.shown(asked.identity, queue)
     return name, described, named(described)
 

@@ -25,4 +25,12 @@ def text(key: str, **filled: object) -> str:
     one = f"{key}_one"
     if str(filled.get("number")) == "1" and one in texts():
         key = one
-    return texts()[key].format(**filled)
+    words = texts()[key]
+    return words.format(**{name: _within(words, name, value) for name, value in filled.items()})
+
+
+def _within(words: str, name: str, value: object) -> object:
+    """A value without its full stop where one follows in the words."""
+    if isinstance(value, str) and value.endswith(".") and f"{{{name}}}." in words:
+        return value.removesuffix(".")
+    return value

@@ -3,6 +3,9 @@
 The queue manager itself (identity None) may do everything.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
@@ -440,6 +443,22 @@ class AccessControl:
         return SecurityDescriptor(owner=BUILTIN_ADMINISTRATORS, dacl=Acl(aces)).encode()
 
 
+_PROBING = ContextVar("probing", default=False)
+
+
+@contextmanager
+def probing() -> Iterator[None]:
+    """Refusals in the block have no line of the log, unless the descriptor wants them audited.
+
+    A page asks so what it may show; nobody has tried anything.
+    """
+    before = _PROBING.set(True)
+    try:
+        yield
+    finally:
+        _PROBING.reset(before)
+
+
 def require_administrator(identity: Identity) -> None:
     """Raise MQError(MQ_ERROR_ACCESS_DENIED) if the caller is not an administrator."""
     if not identity.is_administrator:
@@ -471,8 +490,9 @@ def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str
 
 
 def _refuse(identity: Identity, what: str, rights: int, audited: bool = False) -> NoReturn:
-    """Log a refused access, and return the error for the caller."""
-    _log.warning("access refused", **_line(identity, what, rights, audited))
+    """Log a refused access, and raise the error for the caller."""
+    if audited or not _PROBING.get():
+        _log.warning("access refused", **_line(identity, what, rights, audited))
     raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{identity.name}, {what}")
 
 

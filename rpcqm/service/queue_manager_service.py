@@ -51,6 +51,7 @@ from rpcqm.service.console import (
 from rpcqm.service.data_directory import open_store
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
+from rpcqm.service.named_files import versions
 from rpcqm.service.recording import binary as recording_binary
 from rpcqm.service.recording.rpc import Recorder
 from rpcqm.service.reload import differing, in_force
@@ -107,6 +108,7 @@ class QueueManagerService:
         self._recorded: Callable[[SecurityProviders], SecurityProviders] = lambda each: each
         self._admission = admission_of(configuration.limits)
         self._metrics = Metrics()
+        self._files = versions(configuration)
         self._srmp: SrmpDoor | None = None
         self._dcom: DcomDoor | None = None
         self._started = False
@@ -144,7 +146,8 @@ class QueueManagerService:
     def reload(self, configuration: Configuration) -> tuple[list[str], list[str]]:
         """Take over what can change in a running queue manager, and read every file again.
 
-        Returns the settings that were taken over, and those that wait for the next start.
+        Returns the settings that were taken over, also those whose files have changed, and those
+        that wait for the next start.
         Connections and open queues go on as they are. Raises ConfigurationError with every
         mistake, also of a file that is named; then nothing has changed.
         """
@@ -157,6 +160,7 @@ class QueueManagerService:
         self._take_switches(self._configuration)
         if self._take_directory(read.directory) and "directory_file" not in taken:
             taken.insert(0, "directory_file")
+        taken += [key for key in self._changed_files() if key not in taken]
         self._server.adjust(rpc_limits(configuration.limits), self._recorded(read.providers))
         self._remote_targets = read.remote_targets
         self._binary.adjust(configuration.binary, read.binary)
@@ -166,6 +170,11 @@ class QueueManagerService:
             self._dcom.adjust(configuration)
         self._console.adjust(configuration, context)
         return taken, [*differing(self._configuration, configuration), *self._doors_to_change()]
+
+    def _changed_files(self) -> list[str]:
+        """The settings whose files have other contents than before."""
+        old, self._files = self._files, versions(self._configuration)
+        return [key for key, digest in self._files.items() if old.get(key) != digest]
 
     def _doors_to_change(self) -> list[str]:
         """The binary door, if `hardened_security` wants it otherwise than it did at the start."""

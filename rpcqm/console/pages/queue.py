@@ -21,6 +21,7 @@ from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.messages import Message
+from rpcqm.operations.probing import probing
 from rpcqm.operations.queues import QueueRights
 from rpcqm.operations.shapes import properties
 
@@ -135,7 +136,8 @@ class Messages:
 def _messages(asked: Asked, name: FormatName, called: Named) -> tuple[Messages, bool]:
     """A page of messages, and whether the caller may look at all."""
     try:
-        return _page(asked, name, called), True
+        with probing():
+            return _page(asked, name, called), True
     except MQError as error:
         if error.status not in _REFUSED:
             raise
@@ -173,7 +175,8 @@ def _link(asked: Asked, called: Named, to: dict[str, int]) -> str:
 def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:
     """The owner, and who may do what; None where the caller may not know."""
     try:
-        octets = asked.operations.queues.security(asked.identity, name, _PARTS)
+        with probing():
+            octets = asked.operations.queues.security(asked.identity, name, _PARTS)
     except MQError:
         return None
     descriptor = SecurityDescriptor.decode(octets)

@@ -107,9 +107,12 @@ def test_each_change_by_a_program_leaves_one_line(
         (line,) = lines.new()
         assert (line["who"], line["origin"], line["protocol"]) == ("boss", "127.0.0.1", "http")
         assert line["sid"].startswith("S-1-5-21-"), name
+    assert boss.ask("DELETE", "/queues/DeadLetter$/messages").status == 200
 
 
-def test_sends_and_receives_leave_none(running: PrivateQueueManager, boss: Program) -> None:
+def test_sends_and_receives_leave_none(
+    running: PrivateQueueManager, boss: Program, tmp_path: Path
+) -> None:
     boss.ask("POST", "/queues", {"name": "worked"})
     lines = Lines(running)
     boss.ask("POST", "/queues/worked/messages", b"x")
@@ -119,6 +122,8 @@ def test_sends_and_receives_leave_none(running: PrivateQueueManager, boss: Progr
     assert boss.ask("POST", f"/leases/{got[1]['lease']}/release").status == 204
     running.run("send", "worked", "--body", "x")
     running.run("receive", "worked")
+    running.run("peek", "worked")
+    running.run("queue", "export", "worked", str(tmp_path / "worked.mq"))
     assert lines.new() == []
 
 
@@ -198,6 +203,7 @@ def test_an_order_for_many_letters_is_one_line_with_their_number(
     running: PrivateQueueManager, boss: Program
 ) -> None:
     """Its later parts run in the turns of others, and still come from where it came."""
+    running.run("purge", "DeadLetter$")
     boss.ask("POST", "/queues", {"name": "many"})
     running.run("send", "many", "--count", "7", "--body", "x", "--dead-letter")
     lines = Lines(running)

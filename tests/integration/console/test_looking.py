@@ -132,3 +132,23 @@ def test_the_page_of_a_message_shows_its_text_whatever_the_encoding() -> None:
             assert "two" in words
             assert bodies[label][1] in words
             assert ("About the body" in words) == bool(bodies[label][1])
+
+
+def test_a_page_that_shows_less_than_there_is_fills_no_log(running: PrivateQueueManager) -> None:
+    """Pages ask again each second; who is shown nothing of a queue has a line."""
+    running.run("queue", "create", "roots")
+    running.run("user", "add", "nosy", "--password-stdin", input="secret\n")
+    boss, nosy = boss_of(running), open_browser(running)
+    nosy.log_on("nosy")
+    before = len(running.log)
+    for _ in range(3):
+        page = boss.get("/console/queue?queue=roots")
+        assert "Permissions not told to you" in page.words
+        assert nosy.get("/console/queue?queue=roots").title == "roots"
+    assert "access refused" not in running.log[before:]
+    program = Program(running.endpoint("console"), "boss")
+    assert program.ask("GET", "/queues/roots").value["name"] == "roots"
+    program.close()
+    running.run("queue", "acl", "revoke", "roots", "everyone")
+    assert nosy.get("/console/queue?queue=roots").status == 403
+    assert running.log[before:].count("access refused") == 1

@@ -229,7 +229,7 @@ def test_of_chosen_messages_it_is_told_how_many_were_still_there(
     gone = boss.submit("/console/queue/remove", chosen)
     assert "1 message was removed. 2 more were left as they are" in gone.words
     told = boss.get("/console/trail?kind=operator-acts").words
-    assert f"private$\\{queue};later, messages: 3 (from 127.0.0.1)" in told
+    assert f"private$\\{queue};later, messages: 2 (from 127.0.0.1)" in told
     send(boss, queue)
     deleted = boss.submit("/console/queue/delete", {"queue": queue, "repeat": queue})
     assert f"The queue {queue} was deleted. It had 1 message." in deleted.words

@@ -149,7 +149,9 @@ def test_a_renewed_certificate_holds_for_new_connections_and_sessions_stay(
         assert renewed == mine
         with pytest.raises(ssl.SSLCertVerificationError):
             browser.get("/console/overview")
-        running.reload(configured(mine))
+        said = running.reload(configured(mine))
+        assert '"changed": ["console.certificate", "console.key"]' in said
+        assert '"changed": []' in running.reload(configured(mine))
         assert browser.get("/console/overview").title == "Overview"
         mine[0].write_text("junk")
         assert "has no certificate in PEM form" in running.reload(configured(mine))

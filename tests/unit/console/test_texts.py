@@ -3,8 +3,10 @@
 import ast
 import re
 from pathlib import Path
+from string import Formatter
 
 import rpcqm.console
+from rpcqm.base.errors import HResult
 from rpcqm.codec.bodies import described
 from rpcqm.codec.security.permissions import RIGHTS
 from rpcqm.console.texts import text, texts
@@ -84,3 +86,13 @@ def test_every_property_of_a_message_has_a_name() -> None:
     assert {f"property.{each}" for each in shown} <= set(texts())
     assert len(shown) > 15
     assert "traceparent" in shown
+
+
+def test_no_sentence_ends_twice() -> None:
+    """Meanings of codes end with a full stop, and are put into sentences that end with one."""
+    meaning = HResult.MQ_ERROR_QUEUE_NOT_FOUND.meaning
+    assert meaning.endswith(".")
+    for key, words in texts().items():
+        names = {name for _, name, _, _ in Formatter().parse(words) if name}
+        said = text(key, **dict.fromkeys(names, meaning))
+        assert ".." not in said, key

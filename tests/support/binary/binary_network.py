@@ -357,6 +357,12 @@ class Node:
         if self.runs(life):
             self._listen()
 
+    def switch(self, together: bool) -> None:
+        """Handle what is like others before together with others, or alone."""
+        assert not together or self.installed is not None
+        if self.installed is not None:
+            self.installed.switch(together)
+
     @property
     def speed(self) -> "Installation":
         """What makes repeated requests cheap, for tests of that."""

@@ -20,6 +20,7 @@ from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_u
 from rpcqm.codec.packet.patch import with_session_header
 from tests.support.binary.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
 from tests.support.binary.binary_peer import ADDRESS, ScriptedPeer
+from tests.support.fast import templates
 from tests.unit.fast.test_arrival_batches import Sent
 
 NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"
@@ -353,13 +354,13 @@ def test_copies_of_a_message_to_several_queues_of_one_machine_all_arrive(pair: E
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.6")
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("together", templates.WAYS)
 def test_a_direct_name_is_one_destination_with_our_number_or_without(
     pair: Exchanging, together: bool
 ) -> None:
     """QueueManagerAddress is no part of a direct name, so that it begins no other sequence."""
     bob, now = pair.bob, pair.simulation.clock.now() // 1000
-    bob.speed.turn.is_on = together
+    bob.switch(together)
     peer = ScriptedPeer(bob)
     own = bob.engine.queue_manager.identifier.bytes_le
 

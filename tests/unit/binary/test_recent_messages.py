@@ -8,6 +8,7 @@ import pytest
 
 from rpcqm.binary.connection.recent_messages import LONGEST, MOST_OCTETS, RecentMessages, TakenRun
 from rpcqm.qm.identity_conflicts import COUNTED
+from tests.support.fast import templates
 from tests.support.queue_manager import MEMORY
 from tests.unit.fast.test_arrival_batches import Half, Sent
 
@@ -15,7 +16,7 @@ HERE, THERE = "192.0.2.1", "192.0.2.2"
 NOW = 1_750_000_000
 
 
-@pytest.fixture(params=[True, False], ids=["together", "one by one"])
+@pytest.fixture(params=templates.WAYS, ids=["together", "one by one"][-len(templates.WAYS) :])
 def half(request: pytest.FixtureRequest) -> Iterator[Half]:
     with TemporaryDirectory(dir=MEMORY) as directory:
         half = Half(Path(directory), request.param)
@@ -48,7 +49,7 @@ def test_only_other_content_under_a_number_that_was_taken_is_a_conflict(
     half.deliver(messages("others", b"learned", 60), [], header=False)
     half.deliver(first, [], header=True)
     half.bob.settle()
-    assert bool(half.bob.speed.batches.taken) is half.together
+    assert half.together is bool(half.bob.installed and half.bob.speed.batches.taken)
     half.reconnect()
     half.deliver(first, [], header=True)
     half.bob.settle()

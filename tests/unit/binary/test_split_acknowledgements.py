@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.binary.binary_network import Faults, Node, Simulation
+from tests.support.fast import templates
 
 STREAM = "DIRECT=OS:bob\\private$\\stream"
 BODIES = [b"%d" % number for number in range(12)]
@@ -22,7 +23,7 @@ def sent(directory: Path, together: bool, how: dict[str, Any]) -> tuple[Simulati
     simulation = Simulation(directory, faults=Faults(delay=0))
     alice, bob = simulation.node("alice"), simulation.node("bob")
     bob.create("stream", transactional=True)
-    alice.speed.turn.is_on = together
+    alice.switch(together)
     for body in BODIES:
         alice.send_later(STREAM, body, True, **how)
     simulation.until(lambda: len(bob.bodies("stream")) == len(BODIES))
@@ -34,7 +35,7 @@ def sent(directory: Path, together: bool, how: dict[str, Any]) -> tuple[Simulati
 
 @pytest.mark.parametrize("fuse", [2, 3])
 @pytest.mark.parametrize("how", [{}, {"negative_journaling_requested": True}])
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("together", templates.WAYS)
 def test_what_has_arrived_in_order_is_not_sent_as_another_message_after_a_crash(
     tmp_path: Path, together: bool, how: dict[str, Any], fuse: int
 ) -> None:

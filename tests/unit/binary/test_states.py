@@ -9,6 +9,7 @@ import pytest
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.binary.connection.outgoing_route import OutgoingRoute, RouteState
 from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.enums import MessageClass
@@ -266,3 +267,40 @@ def test_pausing_a_queue_pauses_the_session_that_it_has_borrowed(pair: Exchangin
     assert not theirs.session.session_active
     outgoing.admin_resume_queue(queue)
     assert theirs.session.session_active
+
+
+def route_states(pair: Exchanging, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The states that routes of queues take from now on, each with what its queue is called."""
+    seen: list[tuple[str, str]] = []
+
+    def note(route: OutgoingRoute, name: str, value: object) -> None:
+        object.__setattr__(route, name, value)
+        if name == "state":
+            seen.append((str(route.queue.destination_format_name), route.state.name))
+
+    monkeypatch.setattr(OutgoingRoute, "__setattr__", note, raising=False)
+    return seen
+
+
+def test_a_route_waits_for_one_thing_at_a_time(
+    pair: Exchanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two queues lead to one address: one connects, the other one waits in line for it."""
+    seen = route_states(pair, monkeypatch)
+    pair.bob.kill()
+    pair.alice.send(ORDERS, b"first")
+    pair.alice.send(STREAM, b"second", transactional=True)
+    pair.settle(60)
+    transfers = list(pair.alice.protocol.transfers)
+    for transfer in transfers:
+        route = transfer.route
+        assert route.connection is None
+        assert route._retry.runs is (route.state is RouteState.RETRYING)
+    assert {state for _, state in seen} >= {"LOOKING", "IN_LINE", "CONNECTING", "RETRYING"}
+    pair.bob.start()
+    pair.settle(300)
+    assert pair.bob.bodies("orders") == [b"first"]
+    assert pair.bob.bodies("stream") == [b"second"]
+    assert [transfer.route.state for transfer in transfers] == [RouteState.OPEN] * 2
+    pair.settle(IDLE)
+    assert [transfer.route.state for transfer in transfers] == [RouteState.IDLE] * 2

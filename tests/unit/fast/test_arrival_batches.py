@@ -103,7 +103,7 @@ class Half:
         self._begin()
 
     def _begin(self) -> None:
-        self.bob.speed.turn.is_on = self.together
+        self.bob.switch(self.together)
         self.peer = ScriptedPeer(self.bob)
 
     def reconnect(self) -> None:

@@ -39,7 +39,7 @@ class Half:
         self._begin()
 
     def _begin(self) -> None:
-        self.alice.speed.turn.is_on = self.together
+        self.alice.switch(self.together)
 
     def die(self) -> None:
         self.alice.kill()

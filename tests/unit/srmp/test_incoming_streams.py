@@ -144,6 +144,8 @@ def test_streams_are_kept_apart_by_sender_and_destination(door: Door) -> None:
 def test_a_stream_goes_on_after_a_restart(door: Door) -> None:
     send(door, 1)
     door.restart()
+    send(door, 2)
+    assert contents(door) == "12"
     for number in (1, 2):
         send(door, number)
     door.crash()

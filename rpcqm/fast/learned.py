@@ -110,6 +110,10 @@ class Near(Generic[NearKey, Template]):
     def __contains__(self, key: NearKey) -> bool:
         return key in self._by_key
 
+    def find(self, key: NearKey) -> Template | None:
+        """The template of a key; None if there is none, or none is remembered."""
+        return self._by_key.get(key)
+
     def __getitem__(self, key: NearKey) -> Template | None:
         return self._by_key[key]
 

@@ -20,6 +20,7 @@ from rpcqm.fast.doors.rpc_call import TemplatedCall
 from rpcqm.fast.doors.rpc_receive_answers import KnownAnswers, ReceiveTemplates
 from rpcqm.fast.doors.rpc_recognition import Recognition
 from rpcqm.fast.formats.stub_shapes import Holes, StubShape
+from rpcqm.fast.learned import Patience
 from rpcqm.fast.turn import Turn, gives_as_usual
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.qm.messages import MessageEvents
@@ -142,12 +143,11 @@ class ReceiveRecogniser:
         self._messages, self._handles = messages, handles
         self._codec = operation.codec(syntax)
         self._recognition = Recognition(turn, operation, syntax, HOLES)
-        self._misses = 0
+        self._patience = Patience(_PATIENCE, _LOOKED_AT)
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Answer a read without a cursor or a transaction, if nothing about it is unusual."""
-        self._misses += 1
-        if self._misses > _PATIENCE and self._misses % _LOOKED_AT:
+        if not self._patience.looks():
             return False
         found = self._recognition.of(call)
         if found is None:
@@ -163,7 +163,7 @@ class ReceiveRecogniser:
         except (DecodeError, MQError):  # the careful path tells it
             return False
         if taken:
-            self._misses = 0
+            self._patience.found()
         return taken
 
     def _read(

@@ -4,12 +4,10 @@
 kind are those of one form of packets with the same constants (`fast.formats.packet_form`).
 """
 
-from collections import OrderedDict
 from functools import partial
 from random import Random
 
 from rpcqm.adm.message import Message
-from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult
 from rpcqm.codec.interface import NullPointer, OperationCodec
@@ -28,6 +26,7 @@ from rpcqm.fast.formats.received_response import (
     UnplacedError,
     kind_of_label,
 )
+from rpcqm.fast.learned import Budget, Learned
 from rpcqm.interfaces._received_buffer import fill
 
 MOST_FORMS = 8
@@ -68,20 +67,11 @@ class KnownAnswers:
     With each is the time to be received of such messages.
     """
 
-    __slots__ = ("_by_kind", "_codec")
+    __slots__ = ("_codec", "by_kind")
 
     def __init__(self, codec: OperationCodec) -> None:
         self._codec = codec
-        self._by_kind: OrderedDict[_Kind, tuple[ReceivedResponse | None, int]] = OrderedDict()
-
-    def find(self, kind: _Kind) -> tuple[ReceivedResponse | None, int] | None:
-        known = self._by_kind.get(kind)
-        if known is not None:
-            self._by_kind.move_to_end(kind)
-        return known
-
-    def __len__(self) -> int:
-        return len(self._by_kind)
+        self.by_kind: Learned[_Kind, tuple[ReceivedResponse | None, int]] = Learned(MOST_KINDS)
 
     def learn(self, kind: _Kind, form: PacketForm, packet: bytes, stub: bytes) -> None:
         """Have the careful path answer a request with other messages of a kind."""
@@ -89,9 +79,7 @@ class KnownAnswers:
         careful = partial(self._careful, form, packet, limit, stub)
         rooms = _rooms(self._codec.request.decode(stub).ptb.old)
         made = ReceivedResponse.learn(careful, rooms, form.contents(packet).label)
-        self._by_kind[kind] = made, limit
-        if len(self._by_kind) > MOST_KINDS:
-            self._by_kind.popitem(last=False)
+        self.by_kind.keep(kind, (made, limit))
 
     def _careful(
         self, form: PacketForm, packet: bytes, limit: int, stub: bytes, answer: Received
@@ -142,7 +130,7 @@ class ReceiveTemplates:
         self._clock = clock
         self._forms: list[PacketForm] = []
         self._random = Random()
-        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+        self._budget = Budget(clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)
 
     def answer(
         self, known: KnownAnswers, stub: bytes, message: Message, timeout: int, action: int
@@ -154,11 +142,11 @@ class ReceiveTemplates:
             if values is None:
                 continue
             contents = form.contents(packet)
-            found = known.find((values[0], kind_of_label(contents.label)))
+            found = known.by_kind.find((values[0], kind_of_label(contents.label)))
             if found is not None:
                 arrival = message.arrival_time // 1000
                 return self._filled(found, (timeout, action, arrival), values, contents)
-        if self._learning.take(None, self._clock.monotonic()) is not None:
+        if self._budget.take():
             self._learn(known, stub, message)
         return None
 

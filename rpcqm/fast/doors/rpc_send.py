@@ -6,13 +6,12 @@ holes, the response with its hole. The next one is recognised, checked for what 
 since, and carried out with the others of its turn (docs/request-templates.md).
 """
 
-from collections import OrderedDict
+from functools import partial
 from typing import Any, NamedTuple
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.buckets import TokenBuckets
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import Operation, OperationCodec, TransferSyntax
@@ -26,6 +25,7 @@ from rpcqm.fast.doors.rpc_send_lane import Names, OpenForSending, SendLane
 from rpcqm.fast.doors.rpc_sent_values import SendTemplate, values_of
 from rpcqm.fast.formats.sent_packet import SentTemplate
 from rpcqm.fast.formats.stub_shapes import Holes, StubShape
+from rpcqm.fast.learned import Budget, Learned
 from rpcqm.fast.requests import Kind
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
@@ -105,8 +105,8 @@ class SendTemplates:
         self._clock = clock
         self._composer = composer
         self._arrivals = arrivals
-        self._learned: OrderedDict[_Key, SendTemplate | None] = OrderedDict()
-        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+        self._learned: Learned[_Key, SendTemplate] = Learned(TEMPLATES)
+        self._budget = Budget(clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)
 
     def __len__(self) -> int:
         return len(self._learned)
@@ -123,16 +123,10 @@ class SendTemplates:
         if (shape, names) in opened.templates:
             return opened.find(shape, names)
         key = _Key(shape, names, str(opened.descriptor.format_name), call.identity.sid)
+        learn = partial(self._learn, call, opened.descriptor, codec)
+        template = self._learned.find_or_learn(key, self._budget, learn)
         if key in self._learned:
-            self._learned.move_to_end(key)
-        elif self._learning.take(None, self._clock.monotonic()) is None:
-            return None
-        else:
-            self._learned[key] = self._learn(call, opened.descriptor, codec)
-            if len(self._learned) > TEMPLATES:
-                self._learned.popitem(last=False)
-        template = self._learned[key]
-        opened.keep(shape, names, template)
+            opened.keep(shape, names, template)
         return template
 
     def _learn(

@@ -25,6 +25,7 @@ from rpcqm.fast.doors.rpc_sent_values import (
     values_of,
 )
 from rpcqm.fast.formats.stub_shapes import StubShape
+from rpcqm.fast.learned import Near
 from rpcqm.fast.requests import Composed, composed_each
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._sent_buffer import time_to_reach_queue
@@ -67,7 +68,7 @@ class OpenForSending:
 
     def __init__(self, descriptor: OpenQueueDescriptor, queue: Queue) -> None:
         self.descriptor, self.queue = descriptor, queue
-        self.templates: dict[tuple[StubShape, Names], SendTemplate | None] = {}
+        self.templates: Near[tuple[StubShape, Names], SendTemplate] = Near(OF_HANDLE)
         self._shape: StubShape | None = None
         self._names: Names = ()
         self.template: SendTemplate | None = None
@@ -75,15 +76,13 @@ class OpenForSending:
     def find(self, shape: StubShape, names: Names) -> SendTemplate | None:
         """The template of sends of a shape that name such queues; None if none is there."""
         if shape is not self._shape or names != self._names:
-            self.template = self.templates.get((shape, names))
+            self.template = self.templates.find((shape, names))
             self._shape, self._names = shape, names
         return self.template
 
     def keep(self, shape: StubShape, names: Names, template: SendTemplate | None) -> None:
         """Have it found from now on."""
-        if len(self.templates) >= OF_HANDLE:
-            self.templates.clear()
-        self.templates[shape, names] = self.template = template
+        self.template = self.templates.keep((shape, names), template)
         self._shape, self._names = shape, names
 
 

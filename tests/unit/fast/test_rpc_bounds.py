@@ -82,7 +82,7 @@ def test_learning_is_limited_in_a_moment_and_in_a_second(sender: Sender) -> None
 @pytest.mark.bound("rpc.request_templates")
 def test_templates_are_bounded_and_one_in_use_stays(sender: Sender) -> None:
     sender.send(0)
-    (used,) = sender.templates._learned
+    (used,) = sender.templates._learned._by_key
     for kind in range(1, TEMPLATES):
         if kind % LEARNED_PER_SECOND == 0:
             sender.second()

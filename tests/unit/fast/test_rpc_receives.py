@@ -530,13 +530,13 @@ def test_kinds_of_messages_are_bounded_and_one_in_use_stays(
     for number in range(MOST_KINDS - 1):  # one is known from before
         desk.qm.advance(1000)
         kind(desk, number)
-    assert len(learned[0]) == MOST_KINDS
+    assert len(learned[0].by_kind) == MOST_KINDS
     kind(desk, 0)
     before = desk.taken()
     desk.qm.advance(1000)
     kind(desk, MOST_KINDS)
     kind(desk, MOST_KINDS + 1)
-    assert len(learned[0]) == MOST_KINDS
+    assert len(learned[0].by_kind) == MOST_KINDS
     kind(desk, 0)
     assert desk.taken() == before + 2
     kind(desk, 1)

@@ -33,6 +33,7 @@ class ContextHandle:
 
     __slots__ = (
         "_busy",
+        "_carry_out",
         "_draining",
         "_joined",
         "_rundown",
@@ -68,10 +69,16 @@ class ContextHandle:
         self._busy = False
         self._draining = False
         self._joined = 0
+        self._carry_out: Callable[[], None] | None = None
         self._waiting: deque[Callable[[], None]] = deque()
 
     def try_acquire(self) -> bool:
-        """Take the handle for a serialized call, unless another one uses it or waits for it."""
+        """Take the handle for a serialized call, unless another one uses it or waits for it.
+
+        Calls that have joined are carried out first, since they came first.
+        """
+        if self._joined and self._carry_out is not None:
+            self._carry_out()
         if self._busy or self._waiting:
             return False
         self._busy = True
@@ -84,16 +91,17 @@ class ContextHandle:
         else:
             self._waiting.append(start)
 
-    def join(self) -> bool:
+    def join(self, carry_out: Callable[[], None]) -> bool:
         """Take the handle for a call that a shortcut has taken; such calls share it.
 
-        They are carried out in the order in which they came (G300). False while another call uses
-        it or waits for it.
+        They are carried out in the order in which they came (G300), by `carry_out` when that is
+        called. False while another call uses the handle or waits for it.
         """
         if self._waiting or (self._busy and not self._joined):
             return False
         self._busy = True
         self._joined += 1
+        self._carry_out = carry_out
         return True
 
     def leave(self) -> None:

@@ -228,7 +228,7 @@ class SendRecogniser:
         if opened is None or opened.queue is not queue:
             opened = OpenForSending(descriptor, queue)
         template = self._templates.find(call, opened, shape, holes[1:3], self._codec)
-        if template is None or not handle.join():
+        if template is None or not handle.join(self._turn.drain):
             return False
         if lane is None:
             lane = SendLane(call, path, self._recognition, self._handles)

@@ -159,7 +159,7 @@ class SendLane:
         ):
             return False
         values = values_of(holes)
-        if values is None or not handle.join():
+        if values is None or not handle.join(self._turn.drain):
             return False
         self.path.calls += 1
         self.put(association, call_id, stub, handle, opened.queue, template, values)

@@ -372,6 +372,16 @@ def test_a_send_that_goes_the_careful_way_is_a_call_like_others(lane: Lane, give
     assert lane.qm.bodies(lane.queue)[-1] == b"carefully"
 
 
+def test_a_careful_send_stays_behind_sends_that_go_the_careful_way_at_their_end(lane: Lane) -> None:
+    lane.queue.trail = True
+    calls = [lane.send(b"first"), lane.send(b"second")]
+    calls.append(lane.client.start_send(lane.handle, b"third", pAuditing=2))
+    assert [lane.status(call) for call in calls] == ["MQ_OK"] * 3
+    numbers = [call.result().pMessageID.Uniquifier for call in calls]
+    assert numbers == sorted(numbers)
+    assert lane.qm.bodies(lane.queue)[-3:] == [b"first", b"second", b"third"]
+
+
 def test_sends_are_counted_and_timed_like_other_calls(lane: Lane) -> None:
     lane.lane.durations = durations = Histogram()
     before = lane.server.dispatcher.calls, lane.client.caller.association.pdus_in

@@ -30,6 +30,7 @@ SLOW_SYNC = 0.02
 """Seconds; every recoverable message waits for one."""
 MIB = 1 << 20
 WINDOWS_PORT = 135
+BOUNDS = "bounds"
 TIMEOUT = 5.0
 _ACCOUNT_LINE = re.compile(r"[^:\n]+:\d+:[^:\n]{32}:[0-9A-F]{32}:[^:\n]*:LCT-[0-9A-F]{8}:?")
 
@@ -246,7 +247,7 @@ def check_bounds(patient: CheckedMachine) -> Iterator[CheckResult]:
     held = patient.configuration
     for part, group in groupby(bounds(), key=lambda bound: bound.name.partition(".")[0]):
         listed = ", ".join(f"{bound.name} {bound.value(held):,}" for bound in group)
-        yield CheckResult("bounds", Level.GOOD, f"In force of {part}: {listed}.")
+        yield CheckResult(BOUNDS, Level.GOOD, f"In force of {part}: {listed}.")
 
 
 def check_name(patient: CheckedMachine) -> Iterator[CheckResult]:

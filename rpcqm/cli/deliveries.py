@@ -1,4 +1,4 @@
-"""Options of `rpcqm queue set` for poison messages, and how `rpcqm queue show` tells of them."""
+"""Options of `rpcqm queue create` and `set` for poison messages, and how `show` tells of them."""
 
 import argparse
 

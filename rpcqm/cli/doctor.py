@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from rpcqm.cli.checks import CHECKS, CheckedMachine, CheckResult, Level
+from rpcqm.cli.checks import BOUNDS, CHECKS, CheckedMachine, CheckResult, Level
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.http_checks import HTTP_CHECKS
 from rpcqm.cli.identity_checks import IDENTITY_CHECKS
 from rpcqm.cli.name_checks import NAME_CHECKS
 from rpcqm.cli.options import add_local_options, configuration
-from rpcqm.cli.output import Table, print_json
+from rpcqm.cli.output import Table, counted, print_json
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.safety_checks import SAFETY_CHECKS
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
@@ -35,7 +35,8 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         run,
         DETAILS,
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.add_argument("--json", action="store_true", help="print a JSON array of everything")
+    parser.add_argument("--all", action="store_true", help="tell the bounds in force, too")
     add_local_options(parser)
 
 
@@ -47,12 +48,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([_for_programs(finding) for finding in findings])
     else:
+        shown = [each for each in findings if arguments.all or not _is_bound(each)]
         table = Table(["", "WHAT", "FINDING"])
-        for finding in findings:
+        for finding in shown:
             table.add(finding.level.value, finding.subject, finding.text)
         table.print()
+        if hidden := len(findings) - len(shown):
+            print(f"The bounds in force are {counted(hidden, 'line')} more: `rpcqm doctor --all`.")
     sick = any(finding.level is Level.PROBLEM for finding in findings)
     return ExitStatus.REFUSED if sick else ExitStatus.OK
+
+
+def _is_bound(finding: CheckResult) -> bool:
+    """Whether it only says what holds; a warning or a problem is always told."""
+    return finding.subject == BOUNDS and finding.level is Level.GOOD
 
 
 def _running(data_dir: Path) -> ReadyFile | None:

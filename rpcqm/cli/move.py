@@ -27,7 +27,9 @@ NOT_MOVABLE = frozenset(
 DETAILS = """\
 Messages move between a queue and its subqueues, and between subqueues of one queue. A subqueue
 comes into being by moving a message to it. Without --lookup-id and --all the first message is
-moved. When --all is interrupted or refused midway, the command says how many it has moved."""
+moved. When --all is interrupted or refused midway, the command says how many it has moved.
+To another queue messages are sent anew: `rpcqm dead-letter resend --queue FROM --all --to TO`, or
+with a lookup identifier in place of --all."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:

@@ -1,14 +1,13 @@
 """`rpcqm queue`: create, list, show, set and delete queues."""
 
 import argparse
-import contextlib
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import HResult, MQError, RpcFault
+from rpcqm.base.errors import MQError
 from rpcqm.base.text import iso_time, visible
-from rpcqm.cli import acl, deliveries, outgoing, transfer
+from rpcqm.cli import acl, deliveries, outgoing, queue_delete, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_fields, print_json, size_text, time_text
@@ -47,7 +46,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_list(queues)
     _add_show(queues)
     _add_set(queues)
-    _add_delete(queues)
+    queue_delete.add(queues)
     transfer.add(queues)
     acl.add(queues)
 
@@ -62,6 +61,10 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
             (
                 "rpcqm queue create bills --transactional --journal --label 'Bills'",
                 "for exactly-once messages; received ones are kept in its journal",
+            ),
+            (
+                "rpcqm queue create jobs --max-deliveries 5",
+                "what fails the fifth time goes to `jobs;poison`",
             ),
             ("rpcqm queue create logs --sddl 'D:(A;;0x4;;;WD)'", "everybody may only send"),
             (r"rpcqm queue create '.\offers'", "a public queue, where there is a directory file"),
@@ -83,6 +86,13 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument(
         "--authenticate", action="store_true", default=None, help="take signed messages only"
     )
+    parser.add_argument(
+        "--trail",
+        action="store_true",
+        default=None,
+        help="write down what happens to its messages for `rpcqm explain`",
+    )
+    deliveries.add_options(parser)
     _add_settings(parser)
 
 
@@ -148,8 +158,8 @@ def run_create(arguments: argparse.Namespace) -> int:
             r"A queue is created by its path name, like `orders` or `.\private$\orders`, "
             f"not by `{arguments.name}`."
         )
-    queue_name(arguments, arguments.name)
-    path = path_name(arguments.name, HERE)
+    deliveries.check(arguments)
+    name, path = queue_name(arguments, arguments.name), path_name(arguments.name, HERE)
     if path.suffix:
         raise UsageMistake(
             f"`{arguments.name}` is a part of a queue: a subqueue comes into being by "
@@ -164,6 +174,7 @@ def run_create(arguments: argparse.Namespace) -> int:
     async def work(client: "QueueManagerClient") -> None:
         await client.queues.create(path, _settings(arguments), arguments.sddl)
         print(visible(str(path)))
+        await _set_what_is_ours(client, name, arguments)
 
     return with_server(arguments, f"create {path}", work)
 
@@ -478,70 +489,17 @@ def run_set(arguments: argparse.Namespace) -> int:
             await client.queues.set_properties(name, settings)
         if arguments.sddl is not None:
             await client.queues.set_security(name, arguments.sddl)
-        if arguments.trail is not None:
-            await client.maintenance.switch_trail(name, arguments.trail)
-        if arguments.max_deliveries is not None:
-            limit, poison = arguments.max_deliveries, arguments.poison or deliveries.POISON
-            await client.maintenance.set_max_deliveries(name, limit, poison)
+        await _set_what_is_ours(client, name, arguments)
 
     return with_server(arguments, f"change `{arguments.queue}`", work)
 
 
-def _add_delete(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "delete",
-        "Delete a queue, with every message in it, its journal and its subqueues.",
-        [
-            ("rpcqm queue delete orders", "there is no way back"),
-            (
-                r"rpcqm queue delete 'DIRECT=OS:other\private$\orders'",
-                "what waits here to be sent there, and the outgoing queue",
-            ),
-        ],
-        run_delete,
-    )
-    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
-    add_server_options(parser)
-
-
-def run_delete(arguments: argparse.Namespace) -> int:
-    """Delete the queue."""
-    name = queue_name(arguments, arguments.queue)
-
-    async def work(client: "QueueManagerClient") -> None:
-        try:
-            await client.queues.delete(name)
-        except MQError as error:
-            missing = error.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND
-            if (
-                missing
-                and await _is_elsewhere(client, name)
-                and await outgoing.delete(client, name)
-            ):
-                return
-            denied = error.status is HResult.MQ_ERROR_ACCESS_DENIED
-            if denied and await _is_fixed(client, name):
-                raise CommandError(
-                    f"Cannot delete `{arguments.queue}`: the directory file lists it; take it out "
-                    "there first."
-                ) from error
-            raise
-
-    return with_server(arguments, f"delete `{arguments.queue}`", work)
-
-
-async def _is_elsewhere(client: "QueueManagerClient", name: FormatName) -> bool:
-    """Whether the queue may be on another machine; True if the server does not tell."""
-    with contextlib.suppress(MQError, RpcFault):
-        return not await client.management.is_here(name)
-    return True
-
-
-async def _is_fixed(client: "QueueManagerClient", name: FormatName) -> bool:
-    """Whether the directory file lists the queue; False if its machine does not tell."""
-    with contextlib.suppress(MQError, RpcFault):
-        known = await client.management.queue_information(name)
-        public = await client.queues.public()
-        return any(queue.fixed and queue.format_name == known.format_name for queue in public)
-    return False
+async def _set_what_is_ours(
+    client: "QueueManagerClient", name: FormatName, arguments: argparse.Namespace
+) -> None:
+    """Set what queues of MSMQ do not have."""
+    if arguments.trail is not None:
+        await client.maintenance.switch_trail(name, arguments.trail)
+    if arguments.max_deliveries is not None:
+        limit, poison = arguments.max_deliveries, arguments.poison or deliveries.POISON
+        await client.maintenance.set_max_deliveries(name, limit, poison)

@@ -19,6 +19,19 @@ def test_a_running_one_is_asked_as_windows_would(queue_manager: PrivateQueueMana
     assert all(finding["text"].endswith(".") for finding in findings)
 
 
+def test_bounds_in_force_are_told_where_somebody_wants_them(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    short, whole = (queue_manager.run("doctor", *words).stdout for words in ((), ("--all",)))
+    hidden = [line for line in whole.splitlines() if "In force of" in line]
+    assert len(hidden) > 20
+    assert "In force of" not in short
+    assert len(whole.splitlines()) == len(short.splitlines()) - 1 + len(hidden)
+    last = f"The bounds in force are {len(hidden)} lines more: `rpcqm doctor --all`."
+    assert short.splitlines()[-1] == last
+    assert "bounds" in queue_manager.run("doctor", "--json").stdout
+
+
 def test_one_that_does_not_run_is_told(tmp_path: Path) -> None:
     idle = PrivateQueueManager(tmp_path / "data")
     outcome = idle.run("doctor", check=False)

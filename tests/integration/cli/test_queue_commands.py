@@ -253,3 +253,40 @@ def test_a_queue_gets_another_owner(run: Command, refused: Command, queue: str) 
     assert (
         "There is no account `nobody`" in refused("queue", "acl", "owner", queue, "nobody").errors
     )
+
+
+def test_a_queue_is_made_with_its_trail_and_its_limit_of_deliveries(
+    run: Command, name: str
+) -> None:
+    run("queue", "create", name, "--trail", "--max-deliveries", "5", "--poison", "bad")
+    shown = json.loads(run("queue", "show", name, "--json").output)
+    assert (shown["trail"], shown["max_deliveries"], shown["poison"]) == (True, 5, "bad")
+
+
+def test_a_queue_with_messages_is_deleted_after_a_question(
+    run: Command, refused: Command, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal; a script asks by an option that the queue is empty."""
+    run("queue", "create", name, "--journal")
+    run("send", name, "--count", "3", "--body", "x")
+    run("receive", name)
+    there = "2 messages, and 1 in its journal"
+    refusal = refused("queue", "delete", name, "--if-empty").errors
+    assert refusal == f"rpcqm: Cannot delete `{name}`: it has {there}.\n"
+    asked = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "no"
+
+    monkeypatch.setattr("rpcqm.cli.queue_delete._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rpcqm.cli.queue_delete._answer", answer)
+    assert refused("queue", "delete", name).errors == f"rpcqm: `{name}` stays.\n"
+    assert asked == [f"`{name}` has {there}. Delete it with them? [y/N] "]
+    run("queue", "delete", name, "--yes")
+    assert len(asked) == 1
+
+
+def test_an_empty_queue_is_deleted_without_a_question(run: Command, name: str) -> None:
+    run("queue", "create", name)
+    run("queue", "delete", name, "--if-empty")

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.cli import checks, name_checks
+from rpcqm.cli import checks, doctor, name_checks
 from rpcqm.cli.checks import Check, CheckedMachine, Level
 from rpcqm.cli.identity_checks import check_mark
 from rpcqm.client.ready import ReadyFile
@@ -218,3 +218,10 @@ def test_the_mark_of_the_data_directory_is_compared(
     assert levels(check_mark, healthy) == {level}
     assert f"{path}" in told(check_mark, healthy)
     assert text in told(check_mark, healthy)
+
+
+def test_only_what_is_good_of_bounds_is_hidden() -> None:
+    for level in Level:
+        found = checks.CheckResult(checks.BOUNDS, level, "Something.")
+        assert doctor._is_bound(found) is (level is Level.GOOD)
+    assert not doctor._is_bound(checks.CheckResult("disk", Level.GOOD, "Something."))

@@ -12,13 +12,12 @@ error: a fault (for a second bind a bind_nak), then the end of the connection.
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.metrics import stopwatch
 from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.association_states import TRANSITIONS, State
-from rpcqm.rpc.call import ANSWERED, Call, InFlight
+from rpcqm.rpc.call import ANSWERED, Call, ConnectionShortcut, InFlight
 from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
 from rpcqm.rpc.events import (
     SHOWN,
@@ -58,10 +57,6 @@ from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused, unreadable
 from rpcqm.rpc.request_receiver import RequestReceiver
 from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
 from rpcqm.rpc.security.table import SecurityRefusal
-
-if TYPE_CHECKING:
-    from rpcqm.rpc.interface_registry import ConnectionShortcut
-
 
 _LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
 """The PDUs that may carry a token of authentication, which is never cut into fragments."""

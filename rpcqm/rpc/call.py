@@ -1,7 +1,7 @@
 """A call: a whole request as it arrived, and what a handler may ask and do about it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from rpcqm.base.identity import Identity
@@ -10,11 +10,9 @@ from rpcqm.base.metrics import Histogram
 from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle, Rundown
+from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.presentation import PresentationContext
 from rpcqm.rpc.security.context import NONE, SecurityContext
-
-if TYPE_CHECKING:
-    from rpcqm.rpc.association import ServerAssociation
 
 _log = get_logger("rpc")
 
@@ -39,6 +37,57 @@ class InFlight(Protocol):
 
     def notify_abandoned(self) -> None:
         """Its client does not want an answer any more, or has gone."""
+
+
+class ConnectionShortcut(Protocol):
+    """Carries out requests of one operation on one connection before they become calls.
+
+    A shortcut of the operation sets it in `CallingAssociation.shortcuts`, by the opnum.
+    """
+
+    def take(
+        self,
+        association: "CallingAssociation",
+        call_id: int,
+        context: PresentationContext,
+        security: SecurityContext,
+        stub: bytes,
+    ) -> bool:
+        """Let a request be in flight, to be answered later, and count it.
+
+        False leaves everything as it was, for the request to be dispatched as a call.
+        """
+
+
+class CallingAssociation(Protocol):
+    """The association by which calls came, as these see it (`association.ServerAssociation`).
+
+    `pending` counts its calls that wait, `untaken` those since a shortcut took one.
+    """
+
+    calls: dict[int, InFlight]
+    shortcuts: dict[int, ConnectionShortcut]
+    pending: int
+    untaken: int
+    peer: str
+    local_address: str
+    endpoint: Endpoint
+
+    @property
+    def group(self) -> AssociationGroup: ...
+
+    @property
+    def signs_headers(self) -> bool: ...
+
+    def send_response(self, call: "Call", stub: bytes) -> None: ...
+
+    def send_stub(
+        self, call_id: int, context: PresentationContext, security: SecurityContext, stub: bytes
+    ) -> None: ...
+
+    def send_fault(self, call: "Call", status: int, executed: bool = True) -> None: ...
+
+    def end(self, reason: str) -> None: ...
 
 
 class Hooks:
@@ -79,7 +128,7 @@ class Call:
 
     def __init__(
         self,
-        association: "ServerAssociation",
+        association: "CallingAssociation",
         call_id: int,
         context: PresentationContext,
         opnum: int,

@@ -2,15 +2,18 @@
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from rpcqm.base.admission import Ticket
+from rpcqm.base.clock import Clock
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.dispatch import Dispatcher
 from rpcqm.rpc.events import (
     AuthenticationFailed,
     BindReceived,
@@ -28,9 +31,6 @@ from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.security.context import SecurityContext
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
-if TYPE_CHECKING:
-    from rpcqm.rpc.server import RpcServer
-
 _log = get_logger("rpc")
 
 _CLOSED = State.CLOSED
@@ -38,6 +38,28 @@ _CLOSED = State.CLOSED
 MOST_TOGETHER = 16
 """PDUs that are kept for the end of the turn: more of them are written at once, because a client
 that sends without reading is noticed by what has been written."""
+
+
+class ConnectionOwner(Protocol):
+    """The server of connections, as these see it (`server.RpcServer`)."""
+
+    clock: Clock
+    metrics: Metrics
+    dispatcher: Dispatcher
+
+    def identify(
+        self, endpoint: Endpoint, transport: asyncio.Transport
+    ) -> tuple[str, str, SecurityContext]: ...
+
+    def keep(self, connection: "Connection") -> bool: ...
+
+    def forget(self, connection: "Connection") -> None: ...
+
+    def flush_soon(self, connection: "Connection") -> None: ...
+
+    def flush_later(self, connection: "Connection") -> None: ...
+
+    def settle_later(self, connection: "Connection") -> None: ...
 
 
 class Connection(asyncio.Protocol):
@@ -67,7 +89,7 @@ class Connection(asyncio.Protocol):
 
     association: ServerAssociation
 
-    def __init__(self, server: "RpcServer", endpoint: Endpoint) -> None:
+    def __init__(self, server: ConnectionOwner, endpoint: Endpoint) -> None:
         self._server = server
         self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None

@@ -158,7 +158,7 @@ class Dispatcher:
 
     def run_carefully(self, call: Call) -> None:
         """Run a call that may be run, whatever is in it."""
-        entry = call.context.operations[call.opnum]
+        entry: OperationEntry | None = call.context.operations[call.opnum]
         assert entry is not None
         try:
             decode = entry.decode_big_endian if call.big_endian else entry.decode

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from rpcqm.base.metrics import Histogram, Metrics
@@ -16,11 +16,8 @@ from rpcqm.codec.interface import (
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.presentation import NDR64, PresentationContext
-from rpcqm.rpc.security.context import NONE, SecurityContext
-
-if TYPE_CHECKING:
-    from rpcqm.rpc.association import ServerAssociation
+from rpcqm.rpc.presentation import NDR64
+from rpcqm.rpc.security.context import NONE
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
 NCALRPC = "ncalrpc"
@@ -88,26 +85,6 @@ class Shortcut(Protocol):
 
     def take(self, call: Call, path: CarefulPath) -> bool:
         """Take a call, to be answered later; False leaves it as it was, for the careful path."""
-
-
-class ConnectionShortcut(Protocol):
-    """Carries out requests of one operation on one connection before they become calls.
-
-    A shortcut of the operation sets it in `ServerAssociation.shortcuts`, by the opnum.
-    """
-
-    def take(
-        self,
-        association: "ServerAssociation",
-        call_id: int,
-        context: PresentationContext,
-        security: SecurityContext,
-        stub: bytes,
-    ) -> bool:
-        """Let a request be in flight, to be answered later, and count it.
-
-        False leaves everything as it was, for the request to be dispatched as a call.
-        """
 
 
 ShortcutOf = Callable[[ServedOperation, TransferSyntax], Shortcut | None]

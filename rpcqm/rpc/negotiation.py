@@ -6,7 +6,6 @@ association group and the fragment size.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup, AssociationGroups
@@ -20,13 +19,10 @@ from rpcqm.rpc.pdu import (
     BindAck,
     SecurityTrailer,
 )
-from rpcqm.rpc.presentation import PresentationError, PresentationTable
+from rpcqm.rpc.presentation import OfferedInterfaces, PresentationError, PresentationTable
 from rpcqm.rpc.security.context import SecurityContext, SecurityProvider
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 from rpcqm.rpc.security.table import SecurityRefusal, SecurityTable
-
-if TYPE_CHECKING:
-    from rpcqm.rpc.interface_registry import InterfaceSet
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +37,7 @@ class Endpoint:
 
     transport: str
     secondary_address: bytes
-    interfaces: "InterfaceSet"
+    interfaces: OfferedInterfaces
     groups: AssociationGroups
     providers: Mapping[int, SecurityProvider] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)

@@ -5,16 +5,13 @@ the answers that Windows gives where the text leaves a choice: NDR64 is preferre
 interface has it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 from uuid import UUID
 
 from rpcqm.rpc.constants import BindTimeFeatures, ContextResult, ProviderReason
 from rpcqm.rpc.pdu import ContextAnswer, ContextElement, SyntaxId
-
-if TYPE_CHECKING:
-    from rpcqm.rpc.interface_registry import InterfaceSet, RegisteredInterface
 
 NDR = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
 NDR64 = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
@@ -24,6 +21,28 @@ SUPPORTED_FEATURES = (
     BindTimeFeatures.SecurityContextMultiplexingSupported
     | BindTimeFeatures.KeepConnectionOnOrphanSupported
 )
+
+
+class OfferedInterface(Protocol):
+    """An interface that can be bound (`interface_registry.RegisteredInterface`).
+
+    `tables` are its operations by transfer syntax, the preferred syntax first.
+    """
+
+    @property
+    def syntax(self) -> SyntaxId: ...
+
+    @property
+    def tables(self) -> Mapping[SyntaxId, Sequence[Any]]: ...
+
+
+class OfferedInterfaces(Protocol):
+    """The interfaces that can be bound at one endpoint (`interface_registry.InterfaceSet`)."""
+
+    def __iter__(self) -> Iterator[OfferedInterface]: ...
+
+    def find(self, abstract_syntax: SyntaxId) -> OfferedInterface | None:
+        """The interface with this major version, and at least this minor one."""
 
 
 class PresentationError(Exception):
@@ -43,7 +62,7 @@ class PresentationContext:
     def __init__(
         self,
         context_id: int,
-        interface: "RegisteredInterface",
+        interface: OfferedInterface,
         transfer_syntax: SyntaxId,
         abstract_syntax: SyntaxId | None = None,
     ) -> None:
@@ -68,7 +87,7 @@ def proposed_features(element: ContextElement) -> BindTimeFeatures | None:
 class _Candidate:
     """An interface that an element proposes, and the syntax it would be served in."""
 
-    interface: "RegisteredInterface"
+    interface: OfferedInterface
     transfer_syntax: SyntaxId | None
 
     @property
@@ -79,7 +98,7 @@ class _Candidate:
 class PresentationTable:
     """The presentation contexts of one connection."""
 
-    def __init__(self, interfaces: "InterfaceSet", limit: int) -> None:
+    def __init__(self, interfaces: OfferedInterfaces, limit: int) -> None:
         self._interfaces = interfaces
         self._limit = limit
         self.contexts: dict[int, PresentationContext] = {}
@@ -165,7 +184,7 @@ def _accepted(candidates: Iterable[_Candidate | None]) -> frozenset[int]:
     return frozenset(index for _, index in best.values())
 
 
-def _choose(interface: "RegisteredInterface", proposed: tuple[SyntaxId, ...]) -> SyntaxId | None:
+def _choose(interface: OfferedInterface, proposed: tuple[SyntaxId, ...]) -> SyntaxId | None:
     """The preferred transfer syntax if it is proposed, else the first that is served."""
     if next(iter(interface.tables)) in proposed:
         return next(iter(interface.tables))

@@ -1,10 +1,11 @@
 """Makes whole calls of request PDUs: fragments, protection, and the order of PDUs."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.association_states import State
-from rpcqm.rpc.call import Call, InFlight
+from rpcqm.rpc.call import Call, CallingAssociation, InFlight
 from rpcqm.rpc.constants import WHOLE, PduType, PfcFlags
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.negotiation import Negotiation
@@ -23,9 +24,6 @@ from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused
 from rpcqm.rpc.security.context import SecurityContext
 from rpcqm.rpc.security.table import HandshakeUnfinished
 
-if TYPE_CHECKING:
-    from rpcqm.rpc.association import ServerAssociation
-
 _FIRST = int(PfcFlags.PFC_FIRST_FRAG)
 _LAST = int(PfcFlags.PFC_LAST_FRAG)
 _CANCEL = int(PfcFlags.PFC_PENDING_CANCEL)
@@ -41,6 +39,14 @@ LARGEST_CALL = 0x7FFFFFFF
 
 OLD_CALLS = 150
 """How many call_ids a stray fragment may be behind and still be ignored ([MS-RPCE] 3.3.3.5.6)."""
+
+
+class ReceivingAssociation(CallingAssociation, Protocol):
+    """The association that requests are received for (`association.ServerAssociation`)."""
+
+    state: State
+    pdus_in: int
+    on_call: Callable[[Call], None]
 
 
 class _Assembly:
@@ -74,7 +80,7 @@ class RequestReceiver:
 
     def __init__(
         self,
-        association: "ServerAssociation",
+        association: ReceivingAssociation,
         calls: dict[int, InFlight],
         negotiation: Negotiation,
         limits: Limits,

@@ -343,7 +343,9 @@ class RpcServer:
         advertised: bool,
     ) -> BoundEndpoint:
         self._listeners.append(listener)
-        bound = BoundEndpoint(endpoint.transport, address, port, endpoint.interfaces, advertised)
+        offered = endpoint.interfaces
+        assert isinstance(offered, InterfaceSet)
+        bound = BoundEndpoint(endpoint.transport, address, port, offered, advertised)
         self.endpoints.append(bound)
         self.served.start_sweeping()
         return bound

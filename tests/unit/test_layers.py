@@ -98,7 +98,15 @@ def test_interfaces_do_not_know_each_other() -> None:
                     assert parts[2].startswith("_"), f"{path}:{line} imports {name}"
 
 
-ON_FLOORS = ("qm", "binary.connection", "srmp.connection")
+ON_FLOORS = (
+    "qm",
+    "rpc",
+    "interfaces",
+    "binary.connection",
+    "srmp.connection",
+    "fast.doors",
+    "fast.formats",
+)
 """Rooms whose modules have no circle of imports, not even for type checking."""
 
 

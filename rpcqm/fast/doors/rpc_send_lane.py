@@ -30,8 +30,7 @@ from rpcqm.fast.requests import Composed, composed_each
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._sent_buffer import time_to_reach_queue
 from rpcqm.qm.timers import expiry_at
-from rpcqm.rpc.association import ServerAssociation
-from rpcqm.rpc.call import ABANDONED, Call
+from rpcqm.rpc.call import ABANDONED, Call, CallingAssociation
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
 from rpcqm.rpc.presentation import PresentationContext
@@ -87,7 +86,7 @@ class OpenForSending:
 
 
 class SendLane:
-    """What sends of one connection and security have in common (`rpc.ConnectionShortcut`).
+    """What sends of one connection and security have in common (`rpc.call.ConnectionShortcut`).
 
     With each open handle it keeps the queue that is open behind it.
     """
@@ -132,7 +131,7 @@ class SendLane:
 
     def take(
         self,
-        association: ServerAssociation,
+        association: CallingAssociation,
         call_id: int,
         context: PresentationContext,
         security: SecurityContext,
@@ -167,7 +166,7 @@ class SendLane:
 
     def _may_take(
         self,
-        association: ServerAssociation,
+        association: CallingAssociation,
         context: PresentationContext,
         security: SecurityContext,
         stub: bytes,
@@ -209,7 +208,7 @@ class SendLane:
 
     def put(
         self,
-        association: ServerAssociation,
+        association: CallingAssociation,
         call_id: int,
         stub: bytes,
         handle: ContextHandle,
@@ -241,7 +240,7 @@ class TemplatedSend:
     def __init__(
         self,
         lane: SendLane,
-        association: ServerAssociation,
+        association: CallingAssociation,
         call_id: int,
         stub: bytes,
         handle: ContextHandle,

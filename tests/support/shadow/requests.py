@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from rpcqm.base.completion import _PENDING, Completion
 from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import OperationEntry
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ def answer_of(path: Any, call: Call) -> bytes:
 
     Raises what its handler raises.
     """
-    entry = call.context.operations[call.opnum]
+    entry: OperationEntry | None = call.context.operations[call.opnum]
     assert entry is not None
     request = entry.decode(call.stub_data)
     path._resolve(entry, call, request)

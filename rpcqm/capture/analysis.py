@@ -20,6 +20,7 @@ from rpcqm.capture.conversation.http import begins_http, is_answer
 from rpcqm.capture.conversation.knowledge import Knowledge
 from rpcqm.capture.conversation.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
 from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.conversation.smb import begins_session, begins_smb, is_of_smb
 from rpcqm.capture.conversation.srmp import SrmpConversation, SrmpExchange
 from rpcqm.capture.file.flow import Flow, FlowDirection
 from rpcqm.capture.file.problems import Problems
@@ -62,7 +63,9 @@ class _Detector:
 
     def _look(self, direction: FlowDirection, begin: bytes, data: bytes) -> None:
         kind = pdu_type_at(begin)
-        if kind >= 0:
+        if self._is_smb(begin, data):
+            self._found_smb()
+        elif kind >= 0:
             self._found_rpc(direction, kind)
         elif begins_packet(begin):
             self._found_binary(direction)
@@ -74,6 +77,22 @@ class _Detector:
             self._found_rpc(direction, pdu_type_at(data, at))
         elif self._flow.whole or len(self._held) > _HELD:
             self._forget()
+
+    def _is_smb(self, begin: bytes, data: bytes) -> bool:
+        flow = self._flow
+        if flow.whole:
+            return begins_smb(begin) or begins_session(begin, flow.server)
+        # In the middle of a message anything may be, PDUs among it.
+        return begins_smb(data) or is_of_smb(flow.client, flow.server)
+
+    def _found_smb(self) -> None:
+        flow, offset = self._flow, self._held[0][3]
+        if not flow.whole and is_of_smb(flow.client, "") and not is_of_smb("", flow.server):
+            flow.turn_round()
+        reason = f"a connection to {flow.server} holds SMB, which is not read"
+        self._analysis.problems.add("not read", offset, reason)
+        self._held.clear()
+        self._analysis.ignore(flow)
 
     def _forget(self) -> None:
         """Something else; a connection seen from its middle may still turn out to be ours."""

@@ -257,6 +257,8 @@ def _show(arguments: argparse.Namespace) -> int:
     read(arguments.file, shown, accounts_of(arguments), shown.conversations.append)
     if not arguments.json:
         _print_conversations(shown.conversations, shown.calls, shown.sealed)
+        if shown.wanted.empty:
+            _print_without_calls(shown.conversations, shown.calls)
     return ExitStatus.OK
 
 
@@ -275,6 +277,7 @@ def _show_columns(arguments: argparse.Namespace) -> int:
         ),
     )
     _print_conversations(conversations, listing.calls, listing.sealed)
+    _print_without_calls(conversations, listing.calls)
     return ExitStatus.OK
 
 
@@ -292,6 +295,18 @@ def _print_conversations(
             *(number, each.client, each.server, each.protocol, each.level, each.account or "-"),
             *(calls[number], sealed[number]),
         )
+    table.print()
+
+
+def _print_without_calls(conversations: "list[Conversation]", calls: Counter[int]) -> None:
+    found = [each for each in conversations if not calls[each.number]]
+    if not found:
+        return
+    print(f"\n{counted(len(found), 'conversation')} without a call")
+    table = Table([">#", "CLIENT", "SERVER", "PROTOCOL", "LEVEL", "ACCOUNT", "WHY"])
+    for each in found:
+        parts = each.number, each.client, each.server, each.protocol, each.level
+        table.add(*parts, each.account or "-", each.without_calls)
     table.print()
 
 

@@ -39,8 +39,8 @@ def returns_status(operation: Operation) -> bool:
 class Conversation:
     """What the calls of one connection share.
 
-    `security` is the level that was negotiated last, `account` who the client says it is,
-    `unsealed` whether a key for it was found.
+    `level` is the level of security that was negotiated, `account` who the client says it is, and
+    `without_calls` why there are no calls, if there are none.
     """
 
     number: int
@@ -51,6 +51,7 @@ class Conversation:
     level: int = field(default=1, init=False)
     account: str = field(default="", init=False)
     group: int = field(default=0, init=False)
+    without_calls: str = field(default="no call was made", init=False)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -4,14 +4,20 @@ import struct
 from collections.abc import Callable, Sequence
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.conversation.call import CapturedCall, Conversation
+from rpcqm.capture.conversation.call import CapturedCall, Conversation, name_of_status
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.knowledge import Knowledge
 from rpcqm.capture.conversation.pdu_stream import CapturedPdu, PduStream
 from rpcqm.capture.conversation.recognition import Recognition
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.capture.unsealing.contexts import INTEGRITY, PRIVACY, ObservedSecurityContext
-from rpcqm.rpc.constants import ContextResult, PduType, PfcFlags
+from rpcqm.rpc.constants import (
+    ContextResult,
+    PduType,
+    PfcFlags,
+    ProviderReason,
+    RejectReason,
+)
 from rpcqm.rpc.pdu import (
     BIG_REQUEST_BODY,
     BIG_TRAILER,
@@ -22,6 +28,7 @@ from rpcqm.rpc.pdu import (
     AlterContextResp,
     Bind,
     BindAck,
+    BindNak,
     ContextAnswer,
     ContextElement,
     Pdu,
@@ -61,6 +68,15 @@ class _Partial:
 
     def joined(self) -> bytes | None:
         return None if self.parts is None else b"".join(self.parts)
+
+
+def _without_calls(answers: Sequence[ContextAnswer]) -> str:
+    """Why there are no calls behind the answer to a bind."""
+    if any(each.result == ContextResult.acceptance for each in answers):
+        return "no call was made"
+    reasons = (ProviderReason._value2member_map_.get(each.reason) for each in answers)
+    names = dict.fromkeys(each.name for each in reasons if isinstance(each, ProviderReason))
+    return ": ".join(("no interface was accepted", *filter(None, [", ".join(names)])))
 
 
 class RpcConversation:
@@ -151,6 +167,10 @@ class RpcConversation:
         answer = kind == _RESPONSE_PDU and stop - at >= _BODY
         if not answer and (kind != _FAULT_PDU or stop - at < _BODY + 4):
             self._other(pdu)
+            return
+        if not answer and call_id in self._proposed and call_id not in self.calls:
+            status = _STATUS[not drep](data, at + _BODY)[0]
+            self._refused(call_id, f"the logon was refused: {name_of_status(status)}")
             return
         call = self.calls.get(call_id) or self._unasked(pdu)
         if not answer:
@@ -275,11 +295,22 @@ class RpcConversation:
             self._authenticate(pdu)
         if isinstance(pdu, Bind | AlterContext):
             self._proposed[pdu.call_id] = pdu.p_context_elem
+            self.conversation.without_calls = "the bind was not answered"
+        elif isinstance(pdu, BindNak):
+            reason = pdu.provider_reject_reason
+            known = RejectReason._value2member_map_.get(reason)
+            told = known.name if isinstance(known, RejectReason) else str(reason)
+            self._refused(pdu.call_id, f"the bind was refused: {told}")
         elif isinstance(pdu, BindAck | AlterContextResp):
             self.conversation.group = pdu.assoc_group_id or self.conversation.group
             elements = self._proposed.pop(pdu.call_id, ())
+            self.conversation.without_calls = _without_calls(pdu.p_result_list)
             for element, answer in zip(elements, pdu.p_result_list, strict=False):
                 self._accept(element, answer, offset)
+
+    def _refused(self, call_id: int, reason: str) -> None:
+        self._proposed.pop(call_id, None)
+        self.conversation.without_calls = reason
 
     def _accept(self, element: ContextElement, answer: ContextAnswer, offset: int) -> None:
         if answer.result == ContextResult.negotiate_ack:

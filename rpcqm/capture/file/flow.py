@@ -311,7 +311,8 @@ class Flow:
     def end(self, direction: FlowDirection, end: int, reset: bool) -> None:
         """One side ends what it sends, or both."""
         self.ending, self.reset = True, self.reset or reset
-        direction.fin = end
+        if direction.fin is None:
+            direction.fin = end
         direction.pass_end()
 
     @property

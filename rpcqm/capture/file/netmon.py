@@ -39,7 +39,7 @@ _LONGEST = 1 << 32
 class NetmonReader:
     """Reads the frames in the order of the table."""
 
-    def __init__(self, octets: mmap.mmap, problems: Problems) -> None:
+    def __init__(self, octets: bytes | mmap.mmap, problems: Problems) -> None:
         if len(octets) < _HEADER_SIZE:
             raise CaptureError("The file is no capture: its header is cut short.")
         minor, major, network, *moment, table, length = _HEADER.unpack_from(octets)
@@ -107,7 +107,8 @@ class NetmonReader:
             self._is_whole = False
             what = f"the table has {self._length} octets, of which {count * 4} are there"
             self._problems.add("truncated", self._table, what)
-        self._take(self._table, self._table + count * _OFFSET.size)
+        if count:
+            self._take(self._table, self._table + count * _OFFSET.size)
         return range(self._table, self._table + count * _OFFSET.size, _OFFSET.size)
 
     def _size(self, at: int, entry: int) -> int:

@@ -36,7 +36,7 @@ _IP_AND_TCP = {
     "flags": ("u1", 33),
 }
 _IP_6 = {"protocol": ("u1", 6), "source": (">u2", 40), "target": (">u2", 42)}
-_IDLE_PROTOCOLS = np.array(sorted(OTHER_PROTOCOLS))
+_IS_IDLE = np.isin(np.arange(256), sorted(OTHER_PROTOCOLS))
 _TUNNEL_PORTS = np.array(sorted({*numbers_of("port"), *UNREAD_PORTS}))
 """Ports of UDP at which there is something to be read, or told."""
 _PDU_HEAD = np.dtype(
@@ -171,7 +171,7 @@ def _carries_nothing(head: Array) -> Array:
         datagram &= ~np.isin(head["source"], _TUNNEL_PORTS) & ~np.isin(
             head["target"], _TUNNEL_PORTS
         )
-    return np.asarray(datagram | np.isin(protocol, _IDLE_PROTOCOLS))
+    return np.asarray(datagram | _IS_IDLE[protocol])
 
 
 def _tcp(

@@ -182,6 +182,15 @@ LINKS: Mapping[str, tuple[int, Wrap]] = {
 """Frames of other link types."""
 
 
+def nested(packet: bytes, kinds: Iterable[str]) -> bytes:
+    """An Ethernet frame with a packet in tunnels in one another, the innermost first."""
+    frame = plain(packet)
+    for kind in kinds:
+        is_packet = frame[12:14] in (b"\x08\0", b"\x86\xdd")
+        frame = WRAPS[kind](frame[14:] if is_packet else _vxlan(frame)[14:])
+    return frame
+
+
 def in_itself(times: int) -> bytes:
     """A frame in a tunnel in a tunnel…"""
     frame = plain(outer(6, bytes(20)))

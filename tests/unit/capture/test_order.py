@@ -28,6 +28,7 @@ from tests.support.capture.captures import (
     segment,
 )
 from tests.support.capture.traffic import Client
+from tests.support.capture.tunnels import WRAPS, nested
 from tests.unit.capture.test_columnar import compare
 
 Outcome = tuple[Any, ...]
@@ -252,3 +253,26 @@ def test_many_connections_with_missing_ends_are_bounded() -> None:
     assert isinstance(found.tcp, TcpReassembler)
     assert len(found.tcp._ending) <= 5
     assert found.finished > 990
+
+
+NESTED = sorted(set(WRAPS) - {"IP without Ethernet", "40 tags"})
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1 << 40), span=st.integers(1, 8), loss=st.sampled_from((0.0, 0.0, 0.1)))
+def test_random_nesting_order_and_loss_give_the_calls_that_are_there(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, span: int, loss: float
+) -> None:
+    """Each side of a connection in tunnels of its own, in another order, some frames twice."""
+    path, rng = tmp_path_factory.mktemp("nested"), random.Random(seed)
+    frames = connection(seed, 0, 8)
+    expected, _ = outcomes(stored(path, frames))
+    ways = [rng.choices(NESTED, k=rng.randrange(3)) for _ in range(2)]
+    made = [nested(frame[14:], ways[is_from_server(frame)]) for frame in frames]
+    moved = sorted(enumerate(made), key=lambda pair: pair[0] + rng.randrange(span))
+    kept = [frame for _, frame in moved if rng.random() >= loss]
+    twice = [each for frame in kept for each in [frame] * rng.choice((1, 1, 2))]
+    found, problems = outcomes(got := stored(path, twice))
+    assert whole_calls(found) <= whole_calls(expected)
+    assert (found, problems) == (expected, []) or len(kept) < len(made)
+    compare(got)

@@ -20,6 +20,7 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import RefusedOnce, note, refusals, start_ordered
+from rpcqm.operations.drafts import seconds
 from rpcqm.operations.queue_changes import name_of
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
@@ -216,6 +217,7 @@ class DeadLetterOperations:
         keys: Sequence[int] | None,
         where: Range,
     ) -> Resent:
+        seconds("ttbr", ttbr)  # before anything is sent
         with refusals(identity, _RESEND, str(name)):
             queue = self._engine.leases.check(name, identity, self._access(name))
         if keys is not None:

@@ -83,8 +83,8 @@ def _read(draft: Draft) -> MessageAttributes:
         delivery_guarantee=(
             DeliveryGuarantee.RECOVERABLE if draft.recoverable else DeliveryGuarantee.EXPRESS
         ),
-        time_to_be_received=_seconds("ttbr", draft.ttbr),
-        time_to_reach_queue=_seconds("ttrq", draft.ttrq),
+        time_to_be_received=seconds("ttbr", draft.ttbr),
+        time_to_reach_queue=seconds("ttrq", draft.ttrq),
         correlation_identifier=_identifier(draft.correlation_id),
         response_queue_format_name=_queue(draft.response_queue),
         administration_queue_format_name=_queue(draft.admin_queue),
@@ -118,7 +118,7 @@ def _number(name: str, value: int, highest: int) -> int:
     return value
 
 
-def _seconds(name: str, value: int | None) -> int:
+def seconds(name: str, value: int | None) -> int:
     return INFINITE if value is None else _number(name, value, INFINITE - 1)
 
 

@@ -102,6 +102,10 @@ class QueueOperations:
             raise no_such_queue(name)
         return queue
 
+    def is_there(self, name: FormatName) -> bool:
+        """Whether a queue here has that name."""
+        return self._registry.find_by_format_name(name) is not None
+
     def list(self, identity: Identity) -> list[Queue]:
         """The queues of applications, by their path names; for administrators."""
         require_administrator(identity)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.names.written import HERE, format_name, subqueue_name
+from rpcqm.codec.names.written import HERE, format_name, short_name, subqueue_name
 from rpcqm.console.asked import Asked, Download, Fields, Page, Redirect, Shown, whole_number
 from rpcqm.console.fields import Field, field
 from rpcqm.console.forms import link
@@ -64,9 +64,9 @@ def _chosen(fields: Fields) -> list[int]:
     return keys
 
 
-def _said(page: str, chosen: Chosen) -> str:
+def _said(page: str, chosen: Chosen, to: str = "") -> str:
     """How many of the messages that were chosen it was done to, and why not to all."""
-    said = text(f"{page}.done", number=f"{chosen.done:,}")
+    said = text(f"{page}.done", number=f"{chosen.done:,}", to=to)
     if chosen.first is None:
         return said
     error = f"{chosen.first.status.name}: {chosen.first.status.meaning}"
@@ -155,9 +155,28 @@ async def ask_move(asked: Asked) -> Shown:
 async def move(asked: Asked) -> Redirect:
     """Move the messages that were chosen to a subqueue, or back."""
     keys, name = _chosen(asked.form), queue_in(asked.form)
-    target = format_name(str(subqueue_name(name, asked.form.text("to").strip())), HERE)
+    target = subqueue_name(name, asked.form.text("to").strip())
+    _check_is_no_other_queue(asked, target)
     moved = asked.operations.messages.move_chosen(asked.identity, name, target, keys)
-    return _back(asked, _said("move", await settled(moved)))
+    return _back(asked, _said("move", await settled(moved), short_name(str(target.path_name))))
+
+
+def _check_is_no_other_queue(asked: Asked, target: FormatName) -> None:
+    """Refuse a new subqueue that is called as another queue is: that one was meant, perhaps."""
+    queues, to = asked.operations.queues, asked.form.text("to").strip()
+    if not to or queues.is_there(target):
+        return
+    if _may_use(asked, to):
+        refusal = text("move.other", name=to, queue=asked.form.text("queue"))
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, refusal)
+
+
+def _may_use(asked: Asked, name: str) -> bool:
+    """Whether a queue of that name is here that the caller may know of."""
+    try:
+        return asked.operations.queues.used(asked.identity, format_name(name, HERE)) is not None
+    except MQError:
+        return False
 
 
 async def ask_resend(asked: Asked) -> Shown:
@@ -168,7 +187,8 @@ async def ask_resend(asked: Asked) -> Shown:
         question = text("resend.sure", name=name.shown, number=f"{len(keys):,}")
     else:
         question = _asks_all(asked, "resend.sure_all", queue, told["messages"], name.shown)
-    return _sure(asked, "resend", name, question, keys, [field("resend", "to", hint=True)])
+    fields = [field("resend", "to", hint=True), field("resend", "ttbr", "", "number", hint=True)]
+    return _sure(asked, "resend", name, question, keys, fields)
 
 
 async def resend(asked: Asked) -> Redirect:
@@ -176,11 +196,12 @@ async def resend(asked: Asked) -> Redirect:
     keys, name = _keys(asked.form), queue_in(asked.form)
     to = asked.form.text("to").strip()
     target = format_name(to, HERE) if to else None
+    ttbr = asked.form.number("ttbr") if asked.form.text("ttbr").strip() else None
     sent, staying = 0, Counter[str]()
     rest: Range | None = Range()
     while rest is not None:
         letters = asked.operations.dead_letters.resend_all(
-            asked.identity, name, to=target, keys=keys or None, where=rest
+            asked.identity, name, None, target, ttbr, keys or None, rest
         )
         outcome = await settled(letters)
         sent, rest = sent + outcome.messages, outcome.rest

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import json
 import re
 import shlex
 from itertools import pairwise
@@ -196,13 +197,13 @@ def test_messages_are_moved_and_removed_after_a_question(
     assert len(keys(asked)) == 2
     chosen = [("queue", queue), ("key", first), ("key", second)]
     moved = boss.submit("/console/queue/move", [*chosen, ("to", "later")])
-    assert "2 messages were moved." in moved.words
+    assert f"2 messages were moved to {queue};later." in moved.words
     assert f"{queue};later" in moved.words
     later = f"{queue}%3Blater"
     back = boss.submit(
         "/console/queue/move", [("queue", f"{queue};later"), ("key", first), ("to", "")]
     )
-    assert "1 message was moved." in back.words
+    assert f"1 message was moved to {queue}." in back.words
     asked = boss.get(f"/console/queue/remove?queue={later}&key={second}")
     assert "will be removed for good: 1." in asked.words
     gone = boss.submit("/console/queue/remove", [("queue", f"{queue};later"), ("key", second)])
@@ -221,7 +222,7 @@ def test_of_chosen_messages_it_is_told_how_many_were_still_there(
     program = Program(running.endpoint("console"), "boss")
     program.ask("POST", f"/queues/{queue}/receive?lease=0")
     moved = boss.submit("/console/queue/move", [*chosen, ("to", "later")])
-    assert "2 messages were moved. 1 more was left as it is" in moved.words
+    assert f"2 messages were moved to {queue};later. 1 more was left as it is" in moved.words
     assert "MQ_ERROR_MESSAGE_NOT_FOUND" in moved.words
     program.ask("POST", f"/queues/{queue}%3Blater/receive?lease=0")
     program.close()
@@ -422,6 +423,37 @@ def test_dead_letters_are_sent_again_after_a_question(
     assert any(
         '"action": "resend dead letter"' in line and '"who": "boss"' in line for line in acts
     )
+
+
+def test_what_is_meant_for_another_queue_makes_no_subqueue(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    running.run("queue", "create", f"{queue}-other")
+    (key,) = keys(send(boss, queue))
+    chosen = [("queue", queue), ("key", key)]
+    refused = boss.submit("/console/queue/move", [*chosen, ("to", f"{queue}-other")])
+    assert refused.status == 400
+    assert f"{queue}-other is another queue" in refused.words
+    command = f"rpcqm dead-letter resend --queue {queue} --all --to {queue}-other"
+    assert command in refused.words
+    assert f";{queue}-other" not in boss.get(f"/console/queue?queue={queue}").words
+    running.run(*command.split()[1:])
+    assert len(keys(boss.get(f"/console/queue?queue={queue}-other"))) == 1
+
+
+def test_letters_that_died_of_a_short_time_get_another_one(
+    running: PrivateQueueManager, boss: Browser, queue: str
+) -> None:
+    running.run("send", queue, "--body", "x", "--dead-letter", "--ttbr", "0")
+    running.run("receive", queue, check=False)
+    asked = boss.get("/console/queue/resend?queue=DeadLetter$")
+    assert "Messages that have died of a short one die again at once." in asked.words
+    boss.submit("/console/queue/resend", {"queue": "DeadLetter$", "ttbr": "3600"})
+    told = running.run("receive", queue, "--json").stdout
+    assert json.loads(told)["ttbr"] == 3600
+    for wrong in ("soon", str(1 << 32)):
+        form = {"queue": "DeadLetter$", "ttbr": wrong}
+        assert boss.submit("/console/queue/resend", form).status == 400, wrong
 
 
 def test_all_letters_are_sent_again_as_the_page_has_promised(

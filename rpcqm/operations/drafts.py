@@ -119,6 +119,7 @@ def _number(name: str, value: int, highest: int) -> int:
 
 
 def seconds(name: str, value: int | None) -> int:
+    """A time in seconds; raises MQError for what is none, INFINITE for None."""
     return INFINITE if value is None else _number(name, value, INFINITE - 1)
 
 

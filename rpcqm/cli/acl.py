@@ -223,7 +223,12 @@ def run_show(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(_for_programs(descriptor, names, subject.vocabulary))
         else:
-            _print_table(descriptor, names, subject.vocabulary)
+            removed = _removed(descriptor, names)
+            known = names | {sid: f"removed account {sid}" for sid in removed}
+            _print_table(descriptor, known, subject.vocabulary)
+            for sid in removed:
+                revoke = subject.grant.replace(" grant", " revoke", 1)
+                print(f"`{revoke} {sid}` takes out what a removed account may.")
 
     return with_server(arguments, f"show the permissions of {subject.name}", work)
 
@@ -305,6 +310,21 @@ async def names_of_accounts(client: "QueueManagerClient") -> dict[Sid, str]:
     except (MQError, RpcFault, DecodeError):  # elsewhere, and to others, accounts have no names
         accounts = ()
     return names | {Sid.parse(account.sid): account.name for account in accounts}
+
+
+def _removed(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> list[Sid]:
+    """Who has entries and was an account of this queue manager, which is there no more.
+
+    Accounts of one machine differ in the last number only, which is never given again.
+    """
+    machines = {sid.sub_authorities[:-1] for sid in names if sid.sub_authorities[:1] == (21,)}
+    return [
+        entry.sid
+        for entry in permissions(descriptor)
+        if entry.sid not in names
+        and entry.sid.sub_authorities[:-1] in machines
+        and entry.sid.sub_authorities[-1] != ADMINISTRATOR
+    ]
 
 
 async def _sid(client: "QueueManagerClient", who: str) -> Sid:

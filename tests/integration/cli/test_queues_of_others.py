@@ -100,3 +100,22 @@ def test_the_denial_that_decides_is_named_with_the_command_that_takes_it_back(
     assert "administrators is denied: full" in errors
     run("queue", "acl", "revoke", queue, "administrators", "full")
     run("purge", queue)
+
+
+def test_an_entry_of_an_account_that_was_removed_says_so(
+    run: Command, queue_manager: PrivateQueueManager, queue: str
+) -> None:
+    for account in ("stays", "leaves"):
+        queue_manager.run("user", "add", account, "--password-stdin", input="secret\n")
+    run("queue", "acl", "grant", queue, "leaves", "send")
+    run("queue", "acl", "grant", queue, "stays", "send")
+    assert "removed" not in run("queue", "acl", "show", queue).text
+    run("user", "remove", "leaves")
+    shown = run("queue", "acl", "show", queue).text
+    (line,) = (each for each in shown.splitlines() if each.startswith("removed account S-1-5-21-"))
+    assert "send" in line
+    assert "stays " in shown
+    (command,) = (each for each in shown.splitlines() if "acl revoke" in each)
+    run(*command.split("`")[1].split()[1:])
+    assert "removed" not in run("queue", "acl", "show", queue).text
+    run("user", "remove", "stays")

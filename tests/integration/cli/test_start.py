@@ -34,6 +34,15 @@ MOST = 145
 """Modules of ours, of eight hundred."""
 FEW = 3
 """Collections: those before the first line of ours. With Python's thresholds there are dozens."""
+OF_EXTRAS = frozenset(("numpy", "opentelemetry", "pandas", "pyarrow", "pyspark", "requests"))
+"""Packages of the extras for Spark and traces; that for Kerberos is loaded by pyspnego, if it is
+there, with what every server needs of that."""
+_SERVER = """\
+import sys
+import rpcqm.cli.serve, rpcqm.fast.install, rpcqm.service.run
+import rpcqm.service.queue_manager_service
+print(*sorted({name.split(".")[0] for name in sys.modules}))
+"""
 COMMANDS = ("peek QUEUE", "queue list", "send QUEUE --body x", "status", "user list")
 
 
@@ -83,3 +92,10 @@ def test_the_list_of_commands_is_told_without_loading_one(
 
 def test_the_list_of_commands_says_what_each_one_says_itself() -> None:
     assert outline().format_help() == build_parser().format_help()
+
+
+def test_a_queue_manager_loads_no_package_of_an_extra() -> None:
+    done = subprocess.run([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, check=True)
+    loaded = set(done.stdout.decode().split())
+    assert {"rpcqm", "rocksdict"} <= loaded
+    assert loaded & OF_EXTRAS == set()

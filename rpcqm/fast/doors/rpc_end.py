@@ -10,8 +10,7 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.types.mqvalues import RR_ACK
 from rpcqm.codec.types.remoteread import R_EndReceiveResponse
-from rpcqm.fast.doors.rpc_call import TemplatedCall
-from rpcqm.fast.doors.rpc_recognition import HandleRecogniser
+from rpcqm.fast.doors.rpc_recognition import HandleRecogniser, TemplatedCall
 from rpcqm.fast.formats.stub_shapes import Holes
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable

@@ -16,9 +16,8 @@ from rpcqm.codec.types.mqvalues import (
     MQ_ACTION_PEEK_CURRENT,
     MQ_ACTION_RECEIVE,
 )
-from rpcqm.fast.doors.rpc_call import TemplatedCall
 from rpcqm.fast.doors.rpc_receive_answers import KnownAnswers, ReceiveTemplates
-from rpcqm.fast.doors.rpc_recognition import Recognition
+from rpcqm.fast.doors.rpc_recognition import Recognition, TemplatedCall
 from rpcqm.fast.formats.stub_shapes import Holes, StubShape
 from rpcqm.fast.learned import Patience
 from rpcqm.fast.turn import Turn, gives_as_usual

@@ -1,4 +1,4 @@
-"""What the templates of all operations begin with: which shape a call has, and whose handle."""
+"""What the templates of operations share: which shape a call has, whose handle, how it waits."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -60,3 +60,24 @@ class HandleRecogniser(Recognition, ABC, Generic[Opened]):
         values = found[1]
         handle = self.handle(call, values[0])
         return handle is not None and self.carry(call, path, handle.value, values)
+
+
+class TemplatedCall:
+    """A call that waits for the end of the turn; those that use its handle do not wait for it."""
+
+    __slots__ = ("_path", "call")
+
+    def __init__(self, call: Call, path: CarefulPath) -> None:
+        self.call = call
+        self._path = path
+        path.pend(call, 1)
+
+    def answer(self, stub: bytes) -> None:
+        """Answer it."""
+        self._path.pend(self.call, -1)
+        self.call.association.send_response(self.call, stub)
+
+    def carefully(self) -> None:
+        """Have it run as if no template had taken it."""
+        self._path.pend(self.call, -1)
+        self._path.run_carefully(self.call)

@@ -175,6 +175,11 @@ class Queue(DirectoryObject):
         return f"<{type(self).__name__} {self.pathname}>"
 
     @property
+    def full_name(self) -> str:
+        """What logs, trails and pages call it: its path name."""
+        return self.pathname
+
+    @property
     def deleted(self) -> bool:
         """Whether Delete Queue has taken it from the queue manager."""
         return self.queue_manager is None
@@ -230,6 +235,11 @@ class OutgoingQueue(Queue):
 
     def __repr__(self) -> str:
         return f"<OutgoingQueue {self.destination_format_name}>"
+
+    @property
+    def full_name(self) -> str:
+        """What logs, trails and pages call it: the format name of its destination."""
+        return self.destination_format_name
 
     @property
     def named_by(self) -> tuple[str, ...]:

@@ -76,21 +76,18 @@ async def _trails(
 ) -> Trails:
     """Whether each of the queues has an event trail, which their own machine tells.
 
-    Queues to other queue managers are left out: they have no trail.
+    The trail of a queue covers its journal and its subqueues. Queues to other queue managers are
+    left out: they have no trail.
     """
     trails: Trails = {}
     names = [place.queue for place in places] + [event.queue for event in events]
-    for name in dict.fromkeys(_main_queue(name) for name in names if not is_format_name(name)):
+    paths = [name.partition(";")[0] for name in names if not is_format_name(name)]
+    for name in dict.fromkeys(paths):
         try:
             trails[name] = await client.maintenance.has_trail(queue_name(arguments, name))
         except (MQError, RpcFault):  # the queue is gone, or another machine's
             continue
     return trails
-
-
-def _main_queue(name: str) -> str:
-    """The queue whose trail covers a journal or a subqueue as well."""
-    return name.partition(";")[0]
 
 
 async def _places(

@@ -4,7 +4,7 @@ A run does what `Arrivals.store` would do with each of its messages in order, wh
 follows from their arrival. What is unusual raises an exception before anything has happened.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -62,7 +62,7 @@ class ArrivalRuns:
         watch = self._positions.watch
         if watch is not None:
             change.call_after(partial(watch.arrived_together, queue, stored, watch.now()))
-        change.call_after(partial(self._published, queue, keys, run.expiries))
+        change.call_after(partial(self._positions.published_many, queue, keys, run.expiries))
 
     def insert_each(
         self, change: StoreTransaction, arriving: Iterable[tuple[Queue, bytes]]
@@ -77,6 +77,3 @@ class ArrivalRuns:
             message = Message.restored(stored, 0)
             self._quotas.admit(queue, len(stored))
             self._positions.arrive(change, queue, message, message.envelope)
-
-    def _published(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:
-        self._positions.published_many(queue, keys, expiries)

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -59,7 +58,7 @@ from rpcqm.interfaces._pending import PendingRequestEntry
 from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
 from rpcqm.operations.audit import RPC, note_work, ordered_from, refusals
-from rpcqm.operations.queue_changes import QueueOrders, name_of
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.qm.access import RECEIVING, AccessControl
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.opening import Opening
@@ -331,7 +330,8 @@ class RemoteRead:
         entry: PendingRequestEntry,
         completion: Completion[Message],
     ) -> StartResponse:
-        call.on_abandoned(partial(self._cancel_wait, opened, entry.request_id))
+        tag = (opened.descriptor.handle, entry.request_id)
+        call.on_abandoned(partial(self._readers.cancel_wait, opened.descriptor, tag))
         try:
             message = await completion
         except BaseException:
@@ -378,8 +378,9 @@ class RemoteRead:
         completion: Completion[Message],
     ) -> StartResponse:
         request_id = request.dwRequestId
+        tag = (opened.descriptor.handle, request_id)
         opened.pending.begin_peek(request_id)
-        call.on_abandoned(partial(self._cancel_wait, opened, request_id))
+        call.on_abandoned(partial(self._readers.cancel_wait, opened.descriptor, tag))
         try:
             message = await completion
         finally:
@@ -408,14 +409,6 @@ class RemoteRead:
         queue = queue_of(descriptor)
         self._readers.cancel_waiting_message_read_request(queue, tag)
         return HResult.MQ_OK
-
-    def _cancel_wait(self, opened: OpenedQueue, request_id: int) -> None:
-        """The client has gone while its read waited: the next message is for somebody else."""
-        queue = opened.descriptor.queue_reference
-        if queue is not None:
-            tag = (opened.descriptor.handle, request_id)
-            with suppress(MQError):  # the read may have ended meanwhile
-                self._readers.cancel_waiting_message_read_request(queue, tag)
 
     def R_EndReceive(self, call: Call, request: R_EndReceiveRequest) -> Completion[None]:
         """Remove a message that was received, or give it back.
@@ -457,12 +450,12 @@ class RemoteRead:
         opened: OpenedQueue = request.phContextFrom.value
         queue, key = queue_of(opened.descriptor), str(request.LookupId)
         with ordered_from(call.peer, RPC):
-            with refusals(call.identity, _MOVING, name_of(queue)):
+            with refusals(call.identity, _MOVING, queue.full_name):
                 _require_receive_access(opened.descriptor)
             target = self._find_move_target(call, request.ullContextTo)
             moved = self._move(call, request, opened, target)
             to = target.pathname
-            note_work(call.identity, _MOVING, name_of(queue), to=to, lookup_id=key)
+            note_work(call.identity, _MOVING, queue.full_name, to=to, lookup_id=key)
         return moved
 
     def _move(

@@ -21,7 +21,6 @@ from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import RefusedOnce, note, refusals, start_ordered
 from rpcqm.operations.drafts import seconds
-from rpcqm.operations.queue_changes import name_of
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import BRIEFLY
@@ -233,7 +232,7 @@ class DeadLetterOperations:
             else:
                 count += 1
         if chosen:
-            note(identity, _RESEND, name_of(queue), messages=count, failed=len(failed))
+            note(identity, _RESEND, queue.full_name, messages=count, failed=len(failed))
         self._forget_if_empty(identity, name)
         return Resent(count, tuple(failed), rest)
 

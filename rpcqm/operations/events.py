@@ -328,11 +328,8 @@ class Events:
             "left": positions.left,
             "oldest": iso_time(positions.oldest() / 1000),
         }
-        about = (
-            queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
-        )
         now = self._engine.clock.now()
-        return Event(0, now, EventKind.QUEUE_CHANGED, about, told, queue)
+        return Event(0, now, EventKind.QUEUE_CHANGED, queue.full_name, told, queue)
 
 
 _END = object()

@@ -11,7 +11,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.operations.audit import note, ordered, refusals
-from rpcqm.operations.queue_changes import name_of
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.management import Management
 
@@ -63,5 +62,5 @@ class ManagementOrders:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r:.40} is no action")
         queue = (find or self._management.find)(name)
         begun = self._management.act_on_queue(queue, action)
-        note(identity, called(action), name_of(queue))
+        note(identity, called(action), queue.full_name)
         return begun

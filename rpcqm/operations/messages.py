@@ -18,7 +18,7 @@ from rpcqm.codec.names.written import format_name
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, note_look, ordered, refusals, start_ordered
 from rpcqm.operations.drafts import Draft, attributes_of
-from rpcqm.operations.queue_changes import QueueOrders, name_of
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
@@ -221,7 +221,7 @@ class MessageOperations:
             refusals(identity, "export messages", str(name)),
             self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue),
         ):
-            note_look(identity, "export messages", name_of(queue), messages=queue.message_count)
+            note_look(identity, "export messages", queue.full_name, messages=queue.message_count)
             return queue.message_count
 
     def look_up(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:
@@ -272,7 +272,7 @@ class MessageOperations:
         """The same for a lease that an operator ends, which the log tells of."""
         (found,) = self._engine.leases.find(identity, [lease])
         key = str(found.lookup_identifier)
-        with ordered(identity, "give message back", name_of(found.queue), lookup_id=key):
+        with ordered(identity, "give message back", found.queue.full_name, lookup_id=key):
             return self.release(identity, [lease])
 
     def extend(self, identity: Identity, lease: str, milliseconds: int) -> Lease:
@@ -290,7 +290,7 @@ class MessageOperations:
             self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, queue),
         ):
             taken = self._taken(opened, lookup_identifier)
-            note(identity, "remove messages", name_of(queue), messages=1)
+            note(identity, "remove messages", queue.full_name, messages=1)
             return taken
 
     def _begin_to_take(
@@ -315,7 +315,7 @@ class MessageOperations:
             refusals(identity, "remove messages", str(name)),
             self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
         ):
-            tell = partial(note, identity, "remove messages", name_of(queue))
+            tell = partial(note, identity, "remove messages", queue.full_name)
         take = partial(self._begin_to_take, identity, name)
         return start_ordered(_each_of(lookup_identifiers, take, tell))
 
@@ -378,7 +378,7 @@ class MessageOperations:
             place = into.queue_reference
             assert place is not None
             self._messages.check_target(queue, place)
-            on = name_of(queue)
+            on = queue.full_name
             yield queue, place, partial(note, identity, "move messages", on, to=place.pathname)
 
     async def _move(
@@ -419,7 +419,7 @@ class MessageOperations:
         with refusals(identity, "import message", str(name)):
             require_administrator(identity)
         engine, queue = self._engine, self._queues.find(name)
-        with ordered(identity, "import message", name_of(queue)):
+        with ordered(identity, "import message", queue.full_name):
             return import_message(engine.store, engine.quotas, engine.positions, queue, packet)
 
 

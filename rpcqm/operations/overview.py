@@ -136,7 +136,7 @@ class OverviewOperations:
             connections=0 if self._admission is None else self._admission.count,
             waiting_reads=totals.waiting_reads,
             locked_messages=totals.locked_messages,
-            leases=engine.leases.count,
+            leases=len(engine.leases),
             transactions=len(transactions),
             oldest_transaction=next((each.begun for each in transactions.values()), 0),
             sessions={state.value: count for state, count in totals.sessions.items()},

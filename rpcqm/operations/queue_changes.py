@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
@@ -39,7 +39,7 @@ class QueueOrders:
         self, identity: Identity, queue: Queue, changes: Mapping[str, object]
     ) -> Completion[None]:
         """Change attributes of a queue, all or none; done when durable."""
-        with ordered(identity, "set properties", name_of(queue), properties=sorted(changes)):
+        with ordered(identity, "set properties", queue.full_name, properties=sorted(changes)):
             return self._queues.set_properties(queue, changes, identity=identity)
 
     def set_security(
@@ -60,7 +60,7 @@ class QueueOrders:
 
         To purge an empty queue changes nothing and costs no commit (G324).
         """
-        name, empty = name_of(queue), not queue.message_count
+        name, empty = queue.full_name, not queue.message_count
         with refusals(identity, "purge", name):
             if opened not in RECEIVING:
                 raise MQError(denied, "not opened for receiving")
@@ -74,8 +74,3 @@ async def _told(purged: Completion[int], tell: Callable[..., None]) -> int:
     messages = await purged
     tell(messages=messages)
     return messages
-
-
-def name_of(queue: Queue) -> str:
-    """What a queue is called in the log: its path, or its destination elsewhere."""
-    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname

@@ -14,7 +14,7 @@ from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.operations.audit import note, ordered, refusals
-from rpcqm.operations.queue_changes import QueueOrders, name_of
+from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
 from rpcqm.operations.shapes import QueueFacts, QueueNames, described_queue, queue_facts, short_name
 from rpcqm.qm.access import require_administrator
@@ -236,10 +236,7 @@ class QueueOperations:
 
     def delete(self, identity: Identity, name: FormatName) -> Completion[None]:
         """Delete a queue with its journal, its subqueues and all messages; done when durable."""
-        queue = self._registry.find_application_queue(name)
-        if queue is None:
-            raise no_such_queue(name)
-        return self._orders.delete(identity, queue)
+        return self._orders.delete(identity, self._own(name))
 
     # Properties
 
@@ -266,7 +263,7 @@ class QueueOperations:
     ) -> Completion[None]:
         """Change that, with the right to set properties."""
         queue = self.find(name)
-        with ordered(identity, "set the limit of deliveries", name_of(queue), limit=limit):
+        with ordered(identity, "set the limit of deliveries", queue.full_name, limit=limit):
             return self._engine.failed_deliveries.set_limit(queue, limit, subqueue, identity)
 
     # Trails
@@ -282,7 +279,7 @@ class QueueOperations:
         with refusals(identity, action, str(name)):
             require_administrator(identity)
         queue = self.find(name)
-        note(identity, action, name_of(queue))
+        note(identity, action, queue.full_name)
         return self._engine.trail.switch(queue, on)
 
     # Permissions

@@ -336,7 +336,7 @@ class MessageSpans:
         trace = trace_of(octets)
         if trace & ((1 << _SAMPLED_BITS) - 1) >= self._threshold:
             return None
-        name = queue if isinstance(queue, str) else _full_name(queue)
+        name = queue if isinstance(queue, str) else queue.full_name
         if name.lower().endswith(_ORDERS) or not share.spend():
             return None
         return _Traced(octets, trace, name, *_said(packet))
@@ -400,10 +400,6 @@ def _called(reason: MessageClass) -> str:
 
 def _is_for_several(message: Message) -> bool:
     return bool(message.attributes.destination_multi_queue_format_name)
-
-
-def _full_name(queue: Queue) -> str:
-    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
 
 
 def _said(packet: bytes) -> tuple[TraceContext | None, str]:

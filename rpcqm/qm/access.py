@@ -296,7 +296,8 @@ class AccessControl:
 
     def _check_open(self, queue: Queue, identity: Identity, access: QueueAccessType) -> None:
         if isinstance(queue, OutgoingQueue):
-            self._check_open_outgoing(queue, identity, access)
+            if not _may_open_outgoing(queue, identity, access):
+                _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
         elif is_internal(queue):
             _refuse(identity, queue.pathname, _OPEN_RIGHTS[access])
         elif (rights := self._machine_rights(queue, access)) is not None:
@@ -325,12 +326,6 @@ class AccessControl:
     def _machine_grants(self, identity: Identity, rights: int, queue: Queue | None) -> bool:
         security = self._queue_manager.security
         return self._grants(security, QUEUE_MANAGER_MAPPING, identity, rights, queue)
-
-    def _check_open_outgoing(
-        self, queue: OutgoingQueue, identity: Identity, access: QueueAccessType
-    ) -> None:
-        if not _may_open_outgoing(queue, identity, access):
-            _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
 
     def _machine_rights(self, queue: Queue, access: QueueAccessType) -> MQQMACCESSMASK | None:
         """The rights on the machine that opening a system queue takes, None for other queues.

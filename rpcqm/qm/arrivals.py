@@ -90,22 +90,16 @@ class Arrivals:
         if queue is None or queue.parent is not None:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
         if queue.queue_type is QueueType.SYSTEM:
-            raise RejectedError(self._refusal_of_system_queue(queue))
+            # Nobody has rights to order_queue$ and notify_queue$ ([MS-MQDMPR] 3.1.3). Journals
+            # and dead-letter queues are not in QueueCollection (G98).
+            denied = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
+            unknown = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+            raise RejectedError(denied if is_internal(queue) else unknown)
         if transactional and not queue.transactional:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q)
         if queue.transactional and not transactional:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG)
         return queue
-
-    def _refusal_of_system_queue(self, queue: Queue) -> MessageClass:
-        """Why a message to one of the queue manager's own queues is refused (G98).
-
-        Journals and dead-letter queues are not in QueueCollection; order_queue$ and notify_queue$
-        are, but nobody has rights there ([MS-MQDMPR] 3.1.3).
-        """
-        if is_internal(queue):
-            return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
-        return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 
     def _forwarding_queue(self, message: Message) -> Queue:
         """Where a message for another machine waits; only routing servers pass them on (G67)."""

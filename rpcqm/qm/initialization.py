@@ -212,7 +212,7 @@ class Initialization:
         Its messages are locked, so that their times do not end meanwhile.
         """
         queue, messages = record.queue, 0
-        name = _name_of(queue)
+        name = queue.full_name
         for queue_id in filter(None, (queue.queue_id, record.journal_id)):
             index = self._store.index(queue_id)
             messages += index.count
@@ -262,11 +262,6 @@ class Initialization:
                         self._positions.message_position_deleted(
                             change, queue, key, purge_reason(queue)
                         )
-
-
-def _name_of(queue: Queue) -> str:
-    """The name that is kept of a queue."""
-    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
 
 
 def _refusal(queue: Queue, *, has_parent: bool) -> str:

@@ -198,6 +198,7 @@ class Leases:
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
+        """How many go on, of all accounts."""
         return len(self._leases)
 
     def visible_to(self, identity: Identity) -> list[Lease]:
@@ -393,11 +394,6 @@ class Leases:
         return False
 
     # Settling
-
-    @property
-    def count(self) -> int:
-        """How many go on, of all accounts."""
-        return len(self._leases)
 
     def pulse(self) -> tuple[int, int]:
         """A value that is another one after leases have begun, ended or been extended."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.machine import is_internal
@@ -37,7 +37,7 @@ def queue_statuses(queue_manager: QueueManager, access: AccessControl) -> Iterat
 def _status(queue: Queue, open_to_all: bool) -> QueueStatus:
     positions = queue.message_position_list
     return QueueStatus(
-        queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname,
+        queue.full_name,
         positions.count,
         positions.bytes,
         positions.entered,

@@ -154,7 +154,10 @@ class WaitingReaders:
         self.waiting_message_read_timer_stop(operation, status)
 
     def cancel_wait(self, descriptor: OpenQueueDescriptor, tag: Hashable) -> None:
-        """End a wait whose reader has gone; does nothing if the read has ended meanwhile."""
+        """End a wait whose reader has gone, so that the next message is for somebody else.
+
+        Does nothing if the read has ended meanwhile.
+        """
         queue = descriptor.queue_reference
         if queue is not None:
             with suppress(MQError):

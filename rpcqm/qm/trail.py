@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rpcqm.adm.message import Message
-from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.completion import Completion
@@ -123,7 +123,7 @@ class Trail:
         self._number = (self._number + 1) & 0xFFFF_FFFF
         moment = _MOMENT.pack(self._clock.now(), self._number)
         identifier = _identifier(message.attributes.identifier)
-        text = _SEPARATOR.join((_name(queue), detail)).encode()
+        text = _SEPARATOR.join((queue.full_name, detail)).encode()
         value = _FIXED.pack(happening, message.lookup_identifier) + text
         change.put(Family.HISTORY, _BY_MESSAGE + identifier + moment, value)
         change.put(Family.HISTORY, _BY_TIME + moment, identifier)
@@ -193,10 +193,6 @@ class Trail:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _name(queue: Queue) -> str:
-    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
 
 
 def _identifier(identifier: MessageIdentifier) -> bytes:

@@ -9,7 +9,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 from uuid import UUID
 
@@ -270,14 +270,11 @@ class Transfer:
         found = self._find(identifier, sent_as)
         return None if found is None else found.queue
 
-    def _all_waiting(self) -> Iterator[_Waiting]:
-        for copies in self._awaiting.values():
-            yield from copies
-
     @property
     def held(self) -> set[tuple[int, int]]:
         """All that wait for their final acknowledgement: queue identifiers and keys."""
-        return {(each.queue.queue_id, each.key) for each in self._all_waiting()}
+        waiting = chain.from_iterable(self._awaiting.values())
+        return {(each.queue.queue_id, each.key) for each in waiting}
 
     def final_acknowledgement(
         self,

@@ -106,9 +106,9 @@ class Hooks:
 class Call:
     """One request with all of its stub data: the event by which an association reports it.
 
-    It is answered once, by `respond` or `fault`; an answer after the client has gone, or has
-    orphaned the call, is not sent, and the callbacks of `on_delivery_failed` run instead. How long
-    it took since `begun` is added to `durations`.
+    It is answered once, by `ServerAssociation.send_response` or by `fault`. An answer after the
+    client has gone, or has orphaned the call, is not sent, and the callbacks of
+    `on_delivery_failed` run instead. How long it took since `begun` is added to `durations`.
     """
 
     __slots__ = (
@@ -235,10 +235,6 @@ class Call:
     def close_context_handle(self, handle: ContextHandle) -> None:
         """End a handle without its rundown: the handler has ended what it meant."""
         self.association.group.handles.close(handle)
-
-    def respond(self, stub_data: bytes) -> None:
-        """Answer with a response."""
-        self.association.send_response(self, stub_data)
 
     def fault(self, status: int, executed: bool = True) -> None:
         """Answer with a fault; `executed` is False when no handler has seen the call."""

@@ -2,7 +2,6 @@
 
 import ipaddress
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -10,6 +9,7 @@ from typing import NamedTuple, Protocol, cast
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
+from rpcqm.base.gathering import Gathering
 from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import SessionState
@@ -88,7 +88,8 @@ class ConnectionOwner(Protocol):
     ) -> None: ...
     def connection_opened(self, connection: "PeerConnection") -> None: ...
     def connection_ended(self, connection: "PeerConnection", reason: str) -> None: ...
-    def gathering(self) -> AbstractContextManager[None]: ...
+    @property
+    def gathering(self) -> Gathering: ...
 
 
 class PeerConnection:
@@ -172,7 +173,7 @@ class PeerConnection:
             sender.acknowledged(its_keys)
 
     def window_moved(self) -> None:
-        with self._owner.gathering():
+        with self._owner.gathering:
             for user in list(self.users):
                 user.connection_window_moved(self)
 

@@ -4,7 +4,6 @@ Nothing here knows sockets: a `PeerNetwork` resolves and connects, so that tests
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from uuid import UUID
 
@@ -67,7 +66,8 @@ class BinaryProtocol:
         self._engine = engine
         self._clock, self._timers = engine.clock, engine.timers
         self._queue_manager = engine.queue_manager
-        self._gathering = engine.dispatcher.gathering
+        self.gathering = engine.dispatcher.gathering
+        """What could be sent inside is sent at the end, the highest priority first."""
         self.settings = settings or session_settings(engine.queue_manager)
         self.stopping = False
         self.connections: Connections = {}
@@ -231,10 +231,6 @@ class BinaryProtocol:
         if not self.stopping:
             self.places.directory_changed()
             self.transfers.places_changed()
-
-    def gathering(self) -> AbstractContextManager[None]:
-        """What could be sent inside is sent at the end, the highest priority first."""
-        return self._gathering
 
     # Connections
 

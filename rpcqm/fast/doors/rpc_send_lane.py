@@ -342,17 +342,14 @@ class TemplatedSend:
     def carefully(self) -> None:
         """Have it run as if no template had taken it."""
         call, calls = self._as_call(), self._association.calls
-        self._count_off()
+        self._association.pending -= 1
+        self._lane.path.pending -= 1
         if calls.get(self._call_id) is self:
             calls[self._call_id] = call
         else:
             call.fate = ABANDONED
         self._handle.leave()
         self._lane.path.run_carefully(call)
-
-    def _count_off(self) -> None:
-        self._association.pending -= 1
-        self._lane.path.pending -= 1
 
     def _as_call(self) -> Call:
         lane = self._lane

@@ -223,13 +223,14 @@ class Receiver:
         if printed in self._forwarded:
             return completed(_TAKEN)
         queue = self._destinations.outgoing_queue(name, arrived.message)
-        answer = self._commit(queue, arrived.message, {}, nothing)
-        answer.add_done_callback(partial(self._note_forwarded, printed, arrived.message))
-        return answer
 
-    def _note_forwarded(self, printed: bytes, message: Message, answer: Completion[int]) -> None:
-        if answer.error is None and answer.result() == _TAKEN:
-            self._forwarded.add(printed, message)
+        def settled(answer: Completion[int]) -> None:
+            if answer.error is None and answer.result() == _TAKEN:
+                self._forwarded.add(printed, arrived.message)
+
+        answer = self._commit(queue, arrived.message, {}, nothing)
+        answer.add_done_callback(settled)
+        return answer
 
     # Messages for queues here
 

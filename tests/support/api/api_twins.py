@@ -126,7 +126,7 @@ class ApiTwins:
         assert stores[0].counters.places() == stores[1].counters.places()
         counts = [_counts(store.metrics.snapshot()) for store in stores]
         assert counts[0] == counts[1]
-        leases = [half.qm.engine.leases.count for half in self.halves]
+        leases = [len(half.qm.engine.leases) for half in self.halves]
         assert leases[0] == leases[1]
 
     def stop(self) -> None:

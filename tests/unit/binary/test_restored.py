@@ -75,7 +75,7 @@ def test_a_restored_sender_sends_what_waits_and_what_is_new(
 def test_messages_that_were_in_flight_are_renumbered_in_order(pair: Exchanging) -> None:
     send(pair, b"first")
     pair.settle()
-    with pair.alice.protocol.gathering():
+    with pair.alice.protocol.gathering:
         send(pair, b"one", b"two", b"three")
     kept = pair.alice.engine.protocol_records
     pair.simulation.until(lambda: len(list(kept.records(b"qb stamp:"))) == 3)
@@ -339,7 +339,7 @@ def test_a_restored_receiver_takes_what_has_not_been_acknowledged(
         send(pair, b"before")
         pair.settle()
     backup = pair.bob.back_up()
-    with pair.alice.protocol.gathering():
+    with pair.alice.protocol.gathering:
         send(pair, b"one", b"two", b"three")
     pair.simulation.until(lambda: len(pair.bob.bodies("stream")) == 3 + known)
     transfer = pair.alice.protocol.transfers.of(pair.alice.outgoing(STREAM))

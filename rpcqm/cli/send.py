@@ -20,7 +20,7 @@ from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay
 from rpcqm.cli.parser import Parser, add_command, amount_in, one_of, whole_number
 from rpcqm.cli.session import with_server
-from rpcqm.client.message_fields import message_identifier
+from rpcqm.client.message_fields import check_size, message_identifier
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, PrivacyLevel
@@ -89,6 +89,9 @@ A dead letter of a transactional message is kept here, whatever it died of. Anot
 kept here only while it has not left: what the queue manager of its queue cannot deliver is a dead
 letter there. This side is not told that its queue does not exist or that it may not write to it,
 also with --ack, unless `send_insecure_nacks` is on there."""
+
+
+_TOO_LARGE = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -268,6 +271,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.ack and not arguments.admin_queue:
         raise UsageMistake("--ack needs --admin-queue, where the acknowledgements go.")
     message = _message(arguments)
+    try:
+        check_size(message)
+    except ValueError as error:
+        sentence = f"Cannot send to `{arguments.queue}`: the {error}"
+        raise CommandError(f"{sentence} ({_TOO_LARGE.name}).") from error
 
     async def send(client: "QueueManagerClient") -> None:
         async with client.open_sender(*names) as sender:

@@ -47,7 +47,7 @@ def message_of(body: object, given: Mapping[str, object], host: str = HERE) -> O
     else:
         octets, body_type = encode_body(body)
         message = OutgoingMessage(octets, **{"body_type": body_type, **_converted(given, host)})
-    _check_size(message)
+    check_size(message)
     return message
 
 
@@ -68,7 +68,8 @@ def _converted(given: Mapping[str, object], host: str) -> dict[str, Any]:
     return {name: _CONVERTERS[name](name, value, host) for name, value in given.items()}
 
 
-def _check_size(message: OutgoingMessage) -> None:
+def check_size(message: OutgoingMessage) -> None:
+    """Raise ValueError for more than a message with its headers may have."""
     size = len(message.body) + len(message.sent_extension)
     if size + LEAST_HEADERS > MAXIMUM_PACKET_SIZE:
         name = "body and extension have" if message.sent_extension else "body has"

@@ -264,7 +264,8 @@ class HttpServer:
             return None
         length = request.content_length or 0
         if length > self.limits.body_bytes:
-            raise Refused(413, f"the body has {length} octets")
+            most = self.limits.body_bytes
+            raise Refused(413, f"the body has {length:,} octets, and {most:,} are taken at most")
         return length
 
     async def _body(self, request: web.BaseRequest) -> bytes:
@@ -274,7 +275,7 @@ class HttpServer:
             parts.append(part)
             size += len(part)
             if size > self.limits.body_bytes:
-                raise Refused(413, f"the body has more than {self.limits.body_bytes} octets")
+                raise Refused(413, f"the body has more than {self.limits.body_bytes:,} octets")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     # Who may connect.

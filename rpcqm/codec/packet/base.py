@@ -27,7 +27,8 @@ class PacketTooLargeError(MQError):
     """A message whose packet would be larger than one may be; another try does not help."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"packet of {size} bytes")
+        detail = f"packet of {size:,} bytes, and {MAXIMUM_PACKET_SIZE:,} at most can be sent"
+        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, detail)
 
 
 LARGEST_BODY_BY_HTTP = 0x00400000

@@ -139,7 +139,10 @@ def test_a_body_that_is_too_large_is_refused(refused: Command, queue: str, tmp_p
     for size in (5_000_000, 4_194_304):
         (tmp_path / "body").write_bytes(bytes(size))
         outcome = refused("send", queue, "--file", str(tmp_path / "body"))
-        assert "(MQ_ERROR_INSUFFICIENT_RESOURCES)" in outcome.errors
+        assert outcome.errors == (
+            f"rpcqm: Cannot send to `{queue}`: the body has {size:,} bytes; a message with its "
+            "headers has at most 4,194,304 (MQ_ERROR_INSUFFICIENT_RESOURCES).\n"
+        )
 
 
 def test_an_empty_message_is_a_message(run: Command, queue: str) -> None:

@@ -2,33 +2,19 @@
 
 import random
 import subprocess
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.codec.interface import TransferSyntax
 from tests.support.capture.analysed import calls_of
 from tests.support.capture.captures import TIME, enhanced, pcapng_head
 from tests.support.capture.traffic import Client
+from tests.support.capture.tshark import NOT_BY_TSHARK, by_tshark, by_us
 from tests.support.capture.tunnels import LINKS, WRAPS, Wrap, broken
 
-NOT_BY_TSHARK = frozenset(
-    {
-        "40 tags",
-        "ERSPAN III with IP",
-        "IP without Ethernet",
-        "MPLS with other addresses",
-        "MPLS without Ethernet",
-    }
-)
-"""Kinds that tshark 4.0 does not read without being told more."""
-OPTIONS = ("-d", "udp.port==8472,vxlan")
-
 Make = Callable[[list[bytes]], list[list[bytes]]]
-Calls = Counter[tuple[str, str, int]]
 
 
 def connection(number: int) -> list[bytes]:
@@ -73,31 +59,6 @@ def _kinds(links: Sequence[int]) -> dict[str, tuple[int, Make]]:
     kinds["fragments inside"] = 0, _fragments(False)
     kinds["fragments outside"] = 0, _fragments(True)
     return kinds
-
-
-def by_us(path: Path) -> Calls:
-    found: Calls = Counter()
-    for call in calls_of(path)[0]:
-        assert isinstance(call, CapturedCall)
-        port = call.conversation.client.rpartition(":")[2]
-        found[port, str(call.context.uuid), call.opnum] += 1
-    return found
-
-
-def by_tshark(path: Path) -> Calls:
-    fields = ("tcp.srcport", "dcerpc.pkt_type", "dcerpc.cn_bind_to_uuid", "dcerpc.opnum")
-    command = ["tshark", "-n", "-r", str(path), "-Y", "dcerpc.pkt_type in {0, 11}", "-T", "fields"]
-    command += [*OPTIONS, *(part for field in fields for part in ("-e", field))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: Calls = Counter()
-    interfaces: dict[str, str] = {}
-    for line in done.stdout.splitlines():
-        port, kind, interface, opnum = line.split("\t")
-        if kind == "11":
-            interfaces[port] = interface
-        else:
-            found[port, interfaces.get(port, ""), int(opnum)] += 1
-    return found
 
 
 def test_calls_of_every_kind_of_frame_are_those_that_tshark_counts(

@@ -337,7 +337,9 @@ class Flow:
         self.begin()
         while self.forward.waiting or self.backward.waiting:
             sides = [side for side in (self.forward, self.backward) if side.waiting]
-            min(sides, key=FlowDirection.first_waiting).skip()
+            # What is in order waits for the other side only: the hole there is what is lost.
+            holed = [side for side in sides if side.next not in side.waiting]
+            min(holed or sides, key=FlowDirection.first_waiting).skip()
         self.finished()
 
 

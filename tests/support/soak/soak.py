@@ -19,6 +19,10 @@ RUNS = {
         "tests.support.project.audit:main",
         "ask which installed packages have known weaknesses",
     ),
+    "captures": (
+        "tests.support.soak.capture_soak:main",
+        "read captures made at random, and count their calls by tshark as well",
+    ),
     "ci": ("tests.support.soak.ci_soak:main", "run what CI runs on clones, beside busy loops"),
     "crash": ("tests.crash.soak:main", "crash the store at every point of seeded runs"),
     "mutations": ("tests.support.soak.mutation_soak:main", "try every mutation"),

@@ -178,6 +178,20 @@ def test_half_of_a_connection_has_each_call_once(server: bool, tmp_path: Path) -
     compare(path)
 
 
+def test_a_lost_request_makes_no_second_call_of_those_behind_it(tmp_path: Path) -> None:
+    """Answers that wait for the requests behind the hole come after them, not before."""
+    frames = connection(6)
+    expected, _ = outcomes(stored(tmp_path, frames))
+    requests = [n for n, each in enumerate(frames) if not is_from_server(each) and len(each) > 60]
+    for lost in requests[1:]:
+        rest = frames[:lost] + frames[lost + 1 :]
+        found, problems = outcomes(path := stored(tmp_path, rest[:4] + rest[4:][::-1]))
+        assert found.total() == expected.total()
+        assert set(problems) <= {"gap"}
+        assert sum(1 for each in found if each[7]) == 1
+        compare(path)
+
+
 def test_what_comes_too_late_to_be_put_in_order_is_told(tmp_path: Path) -> None:
     """The second half of a connection, and then the first."""
     frames = connection(5, calls=30)

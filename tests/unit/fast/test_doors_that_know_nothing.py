@@ -154,6 +154,14 @@ def test_a_read_that_has_ended_is_over_for_it(turn: Turn) -> None:
     assert turn.bodies() == []
 
 
+def test_what_it_closes_was_open_for_what_came_before(turn: Turn) -> None:
+    turn.queue.quota = 0
+    call = turn.send(b"x")
+    turn.engine.opening.close_all(ALICE.sid)
+    turn.settle()
+    assert status_name(call.result().result) == "MQ_ERROR_INSUFFICIENT_RESOURCES"
+
+
 def test_a_lease_takes_nothing_that_has_been_received(turn: Turn) -> None:
     turn.door_sends(b"1")
     turn.door_sends(b"2")

@@ -26,7 +26,7 @@ class ToldMessages:
         self._parts: list[bytes] = []
 
     def measure(self, message: Message) -> int:
-        """Tell another message; how much of an answer it takes."""
+        """Write another message; returns how much of an answer it takes."""
         budget = DecodeBudget(message.attributes.body_size)
         part = write_json(self._tell(message, budget))
         self._parts.append(part)

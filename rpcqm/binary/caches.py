@@ -1,4 +1,8 @@
-"""Caches of keys and certificates, whose entries grow old ([MS-MQQB] 3.1.1.3, 3.1.6.10 to .13)."""
+"""Caches of keys and certificates, whose entries grow old ([MS-MQQB] 3.1.1.3, 3.1.6.10 to .13).
+
+They are SendSymmetricKeyCache, SendBaseSymmetricKeyCache, ReceiveSymmetricKeyCache and
+UserCertCache; each has its Cleanup Timer.
+"""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar

@@ -30,6 +30,7 @@ _COOKIE = 0xFFFF_FFFF
 class PingRequests:
     """Questions that wait for their answers; only the latest one of each address counts.
 
+    The PingCookie tells answers apart, the Ping Response Timer ends the wait for one.
     `is_server` says whether this machine's operating system is a Windows for servers.
     """
 

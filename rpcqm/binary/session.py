@@ -524,7 +524,7 @@ class Session:
         )
 
     def _initialization_expired(self) -> None:
-        """[MS-MQQB] 3.1.6.6."""
+        """[MS-MQQB] 3.1.6.6 Session Initialization Timer Event."""
         self._initialization = None
         self.close("the session was not initialized in time")
 

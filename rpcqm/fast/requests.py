@@ -51,7 +51,7 @@ class TemplatedMessage(Protocol):
         """As `composed_each`, of messages of this class."""
 
     def accepted(self) -> None:
-        """It is on its way, and will not go the careful one."""
+        """Its commit is under way: it will not go the careful way."""
 
     def stored(self) -> None:
         """It is as durable as it asks for, and visible."""
@@ -72,7 +72,7 @@ class TemplatedRemoval(Protocol):
         """What has the message locked: an open queue, or a lease."""
 
     def removing(self) -> None:
-        """The removal is on its way: the read is over."""
+        """The commit of its removal is under way: the read is over."""
 
     def removed(self) -> None:
         """The message is gone, durably."""

@@ -117,7 +117,7 @@ class Turn:
             self.drain()
 
     def count_read(self) -> None:
-        """A template has answered a read."""
+        """Count a read that a template has answered."""
         self._store.metrics.count(READ)
 
     def _wait(self) -> None:
@@ -155,9 +155,10 @@ class Turn:
     # Into a queue
 
     def _takes_as_usual(self, run: _Arrivals) -> bool:
-        """Whether a queue takes a run, and what follows from the arrivals makes no queue.
+        """Whether a run can be stored as one.
 
-        What follows from a message that is over as it comes has its number before the next one.
+        It cannot if an acknowledgement needs a new queue. Nor if a message has expired when it
+        comes: its acknowledgement takes a number before the next message does.
         """
         if not takes_as_usual(run.queue):
             return False
@@ -253,7 +254,7 @@ class Turn:
 
 
 def gives_as_usual(queue: Queue) -> bool:
-    """Whether nothing follows for a queue from a message's removal."""
+    """Whether nothing else follows when a message is removed from a queue."""
     return not (
         queue.queue_manager is None
         or queue.parent is not None
@@ -264,7 +265,7 @@ def gives_as_usual(queue: Queue) -> bool:
 
 
 def takes_as_usual(queue: Queue) -> bool:
-    """Whether a queue takes messages with nothing to be noted."""
+    """Whether a queue here takes any message outside transactions, and keeps no trail of it."""
     return not (
         queue.queue_manager is None
         or isinstance(queue, OutgoingQueue)

@@ -102,7 +102,10 @@ class StartingReads:
         return self._messages.peek_message(descriptor, timeout, cursor, tag)
 
     def hold(self, call: Call, opened: OpenedQueue, entry: PendingRequestEntry, key: int) -> None:
-        """Keep a locked message until the read is ended, it takes too long or is not delivered."""
+        """Keep a locked message until its read ends, and start the Pending Request Cleanup Timer.
+
+        The message is given back when the timer expires, or if it cannot be delivered.
+        """
         entry.lookup_identifier = key
         give_back = partial(self.give_back, opened, entry)
         entry.cleanup = self._cleanup

@@ -1,4 +1,4 @@
-"""rpcqm_trace: what a queue manager knows of the way of a message, for who asks from elsewhere."""
+"""rpcqm_trace: what a queue manager tells others of the way of a message."""
 
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import rpcqm_trace

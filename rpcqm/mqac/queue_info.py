@@ -298,9 +298,10 @@ class MSMQQueueInfo(NamedQueues):
         return self._machine.access.is_readable_by_all(self._known_security(call))
 
     def _known_security(self, call: ComCall) -> bytes:
-        """The descriptor, looked up where the object was not refreshed; of no such queue its own.
+        """The descriptor of the queue, which is looked up if the object was not refreshed.
 
-        What was set and not written by Update stays as it is.
+        If there is no such queue, it is the object's own. Properties that were set and not yet
+        written by Update stay as they are.
         """
         if not self.is_refreshed and not self.is_queue_created:
             looked_up = type(self)(self._machine)

@@ -115,7 +115,7 @@ class MessageOperations:
     def opened(
         self, identity: Identity, name: FormatName, access: QueueAccessType
     ) -> Iterator[OpenQueueDescriptor]:
-        """A queue that is kept open to be waited at."""
+        """Keep a queue open while somebody waits for its messages."""
         with self._open_to_read(identity, name, access) as (descriptor, _):
             yield descriptor
 
@@ -174,8 +174,8 @@ class MessageOperations:
     ) -> Page:
         """Up to `limit` messages behind that of `after`, which need not be there any more.
 
-        None follows those that make up `octets` or more, or PAGE_BYTES, as `measure` says; without
-        it their packets count. It is asked once for each message that is given.
+        The page ends after `octets`, or PAGE_BYTES. `measure` gives the size of a message, once for
+        each that is given; without it packets count.
         """
         room, measure = PAGE_BYTES if octets is None else octets, measure or packet_size
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
@@ -188,7 +188,8 @@ class MessageOperations:
     ) -> tuple[list[Message], bool]:
         """Up to `limit` messages in front of that of `before`, or the last ones, in their order.
 
-        The flag says whether there are more in front of them. None follows PAGE_BYTES of packets.
+        The flag says whether there are more in front of them. The page ends after PAGE_BYTES of
+        packets.
         """
         with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
             step = partial(self._previous, descriptor)
@@ -448,7 +449,7 @@ def _chunks(queue: Queue) -> Iterator[list[int]]:
 async def _each_of(
     keys: Sequence[int], begin: Callable[[int], Completion[Any]], tell: Tell
 ) -> Chosen:
-    """Do something to one message after the other; who has gone meanwhile keeps no other one."""
+    """Do something to one message after the other; a message that has gone stops no other one."""
     done, failed = 0, []
     for key in keys:
         try:

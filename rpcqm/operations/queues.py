@@ -141,9 +141,10 @@ class QueueOperations:
         return self.look(identity, name)
 
     def used(self, identity: Identity, name: FormatName) -> tuple[int | None, int | None] | None:
-        """For who may open a queue, but not see its properties: how much is in it.
+        """How many messages and octets are in a queue whose properties the caller may not see.
 
-        That is messages and octets, None for who may not peek. None for who may do nothing there.
+        Both are None for a caller that may not peek. The result is None for a caller that may do
+        nothing there.
         """
         queue = self.find(name)
         rights = self.rights(identity, queue)

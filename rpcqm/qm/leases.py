@@ -228,9 +228,9 @@ class Leases:
         """Receive up to `most` messages of a queue here, each under a lease of `lease` ms.
 
         Waits up to `wait` ms for the first one; more are given only if they are there by then. A
-        lease of 0 removes the messages at once, in one commit. Who has waited gets none unless
-        that is `still` somebody who may log on: otherwise the outcome is ACCESS_DENIED. No message
-        follows those that make up BYTES_AT_ONCE, as `measure` says, which is asked once for each.
+        lease of 0 removes the messages at once, in one commit. A caller that has waited and may
+        not log on any more, as `still` says, gets the outcome ACCESS_DENIED. `measure` gives the
+        size of each message, once; after BYTES_AT_ONCE no more are given.
         Raises MQError: INVALID_PARAMETER, INSUFFICIENT_RESOURCES if the account has too many
         leases, and those of opening the queue for receiving: ACCESS_DENIED, QUEUE_NOT_FOUND,
         SHARING_VIOLATION.
@@ -370,13 +370,13 @@ class Leases:
                 self.forget(each.lease)
 
     def begin(self, lease: Lease, length: int) -> None:
-        """Let a lease go on that has its message locked, for `length` ms."""
+        """Begin a lease of `length` ms; its message has been locked for it."""
         lease.begun = self._clock.now()
         self._enter(lease)
         self._set_end(lease, length)
 
     def answered(self, lease: Lease) -> None:
-        """The answer that tells of a lease leaves: its time begins now, unless it ended (G396)."""
+        """Begin the time of a lease now that its answer leaves, unless it has ended (G396)."""
         if lease.identifier in self._leases:
             length = lease.expires - lease.begun
             lease.begun = self._clock.now()
@@ -560,7 +560,7 @@ async def _all(outcomes: list[Completion[None]]) -> None:
 
 
 def require_logon(still: Callable[[], bool]) -> None:
-    """Raise MQError unless who has waited may still log on."""
+    """Raise MQError unless a caller that has waited may still log on."""
     if not still():
         raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the logon counts no more")
 

@@ -131,8 +131,8 @@ class Positions:
         self._expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.left_together: dict[DeletedHook, LeftTogether] = {}
-        """What hears at once of messages that have left an outgoing queue, as one of the
-        `deleted_hooks` would of each."""
+        """By hook: what takes many messages that have left an outgoing queue in one call, in the
+        place of that one of the `deleted_hooks`."""
         self.available_hooks: list[AvailableHook] = []
         self.dead_letter_hooks: list[DeadLetterHook] = []
         self.watch: MessageWatch | None = None
@@ -155,7 +155,8 @@ class Positions:
         It can be read, and `outcome` succeeds, when the transaction is committed. The packet of a
         `staged` one is on the disk already. One with `kept_flags` follows from another message:
         it does not expire, nothing follows from its arrival, and `message` stays as it is. The
-        arrival of one that is `imported` is not acknowledged. A dead letter has `died_of` a class.
+        arrival of one that is `imported` is not acknowledged. `died_of` is the class of a dead
+        letter, 0 for any other message.
         """
         key = self._store.counters.next_lookup_identifier(envelope.priority)
         arrival = self._clock.now()

@@ -125,14 +125,12 @@ class ProgramWork:
         opened: list[_Opened] = []
         try:
             for sending in sendings:
-                opened.append(_Opened(sending, self._open(sending, identity)))
+                descriptor = self._opening.open_to_send_at_once(sending.name, identity=identity)
+                opened.append(_Opened(sending, descriptor))
             return self._perform(_Request(identity, opened, key), completes)
         finally:
             for each in opened:
                 self._opening.close_queue(each.descriptor)
-
-    def _open(self, sending: Sending, identity: Identity) -> OpenQueueDescriptor:
-        return self._opening.open_to_send_at_once(sending.name, identity=identity)
 
     def _perform(self, request: _Request, completes: Sequence[str]) -> Completion[Identifiers]:
         identity, key = request.identity, request.key

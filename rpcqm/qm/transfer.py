@@ -135,7 +135,7 @@ class Transfer:
         return self._store.index(queue.queue_id).lock_many(keys, owner)
 
     def release(self, queue: OutgoingQueue, key: int) -> None:
-        """It was not sent after all: it can be sent again, unless its time is over meanwhile."""
+        """Give back a message that was not sent; it can be sent again unless it has expired."""
         self._positions.release(queue, key)
 
     # Outcomes

@@ -233,7 +233,7 @@ class ServerAssociation:
         self._become(State.CLOSED)
 
     def fault_all(self, status: FaultStatus) -> None:
-        """Answer with a fault what is still in flight; what becomes of it is for nobody."""
+        """Answer every call in flight with a fault; nobody waits for their outcomes then."""
         while self.calls:
             call_id, call = self.calls.popitem()
             self._queue(_fault(call_id, call.context.context_id, status, True))

@@ -64,8 +64,10 @@ _UNSENDABLE = frozenset(
 
 
 PATIENCE, LOOKED_AT = 64, 16
-"""After so many calls of a connection that no shortcut has taken, a shortcut sees one of so many:
-a client that it never serves shall not pay for those that it serves."""
+"""After PATIENCE calls of a connection that no shortcut has taken, shortcuts see one of LOOKED_AT.
+
+So a client that they never serve does not pay for those that they serve.
+"""
 
 
 class _HandleUse:
@@ -141,8 +143,8 @@ class Dispatcher:
     def _is_taken(self, shortcut: Shortcut, call: Call) -> bool:
         """Whether a shortcut has taken a call, and will answer it.
 
-        Of a connection whose calls no shortcut has taken for long, it sees few. It never sees
-        octets in another order, or behind which there may be a verification trailer.
+        It sees few calls of a connection from which no shortcut has taken one for long. It never
+        sees a stub in big-endian order, or one that may end with a verification trailer.
         """
         association = call.association
         association.untaken += 1

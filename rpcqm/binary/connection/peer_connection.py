@@ -158,7 +158,10 @@ class PeerConnection:
         self._owner.message_received(self, kind, message, recoverable)
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
-        """Tell the senders in tokens; a token is None if nobody waits for its message."""
+        """Tell each sender which of its messages the peer has.
+
+        A token is None if nobody waits for its message.
+        """
         waiting = cast(list[Token], list(filter(None, tokens)))
         if not waiting:
             return

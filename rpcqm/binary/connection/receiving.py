@@ -1,7 +1,7 @@
 """What happens to a message that has arrived ([MS-MQQB] 3.1.5.6 to 3.1.5.8).
 
-Counting was the session's. A message is known to be taken when it is on the disk together with
-what remembers that it was taken: the sequence of a transactional one, the history of another.
+The session has counted it already. A message counts as taken when it is on the disk together with
+the record that remembers it: the sequence of a transactional message, the history for any other.
 """
 
 from collections.abc import Callable
@@ -126,9 +126,10 @@ class Receiver:
     def _take(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
     ) -> None:
-        """A message that is not in a sequence that ends here: duplicates are dropped.
+        """Take a message that is in no sequence that ends here, unless it has come before.
 
-        One that goes on to others may come back on a longer way, until its hops are too many (G76).
+        A message for another machine may come back by a longer way, until its hops are too many
+        (G76).
         """
         if message.envelope.transactional:
             self._forward_in_sequence(connection, message, done)
@@ -151,9 +152,10 @@ class Receiver:
     def _forward_in_sequence(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
     ) -> None:
-        """A transactional one goes on however often it comes: its destination tells (G112).
+        """Forward a transactional message as often as it comes (G112).
 
-        Only while the same one waits here is it not stored again (G155).
+        Its destination finds repetitions. It is not stored again while the same message still
+        waits here (G155).
         """
         printed = fingerprint(message)
         if printed in self._forwarded:

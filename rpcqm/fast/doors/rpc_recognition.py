@@ -17,7 +17,10 @@ Opened = TypeVar("Opened")
 
 
 class Recognition:
-    """The shapes of one operation's requests in one syntax, while the `turn` lets templates be."""
+    """The shapes of one operation's requests in one syntax.
+
+    It recognises nothing while `turn.is_on` is False.
+    """
 
     def __init__(
         self, turn: Turn, operation: Operation, syntax: TransferSyntax, holes: Holes

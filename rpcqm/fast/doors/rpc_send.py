@@ -93,10 +93,7 @@ class _Key(NamedTuple):
 
 
 class SendTemplates:
-    """What requests of each shape have led to, for all clients.
-
-    `is_on` says whether templates may be used.
-    """
+    """What requests of each shape have led to, for all clients."""
 
     def __init__(
         self, queue_manager: QueueManager, clock: Clock, composer: Composer, arrivals: Arrivals

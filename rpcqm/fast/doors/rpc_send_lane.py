@@ -2,8 +2,8 @@
 
 The recogniser decides which sends templates take. Once it has taken one, the next ones of the
 connection come to its lane first: what follows from the connection and its security is not asked
-again, what may have changed is (docs/request-templates.md). What is taken here would be taken
-there; what is not taken here goes there.
+again, what may have changed is (docs/request-templates.md). A lane takes nothing that the
+recogniser would not take, and leaves the rest to it.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class OpenForSending:
         return self.template
 
     def keep(self, shape: StubShape, names: Names, template: SendTemplate | None) -> None:
-        """Have it found from now on."""
+        """Let `find` give this template from now on."""
         self.template = self.templates.keep((shape, names), template)
         self._shape, self._names = shape, names
 
@@ -171,9 +171,10 @@ class SendLane:
         security: SecurityContext,
         stub: bytes,
     ) -> bool:
-        """Whether a request may be looked at, and one more may wait; each connection may have one.
+        """Whether this lane may look at a request, and one more call may wait.
 
-        Once no template has taken a call of the connection, the recogniser is asked first.
+        Each connection may have one call that waits. After a call that no template has taken, the
+        recogniser comes first.
         """
         path, pending = self.path, association.pending
         return (

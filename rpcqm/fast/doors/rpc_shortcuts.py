@@ -20,7 +20,7 @@ from rpcqm.rpc.interface_registry import ServedOperation, Shortcut, ShortcutOf
 
 
 def of_remote_read(turn: Turn, firsts: FirstMessages, reads: StartingReads) -> ShortcutOf:
-    """Those of reads that begin and end; both syntaxes learn together."""
+    """The shortcuts of R_StartReceive and R_EndReceive; both syntaxes share the packets."""
     packets = WholePackets(reads.packets)
 
     def shortcut(operation: ServedOperation, syntax: TransferSyntax) -> Shortcut | None:
@@ -35,7 +35,10 @@ def of_remote_read(turn: Turn, firsts: FirstMessages, reads: StartingReads) -> S
 
 
 def of_qmcomm2(turn: Turn, engine: QueueManagerEngine, handles: ClientHandles) -> ShortcutOf:
-    """Those of sends and receives; both syntaxes learn together."""
+    """The shortcuts of rpc_ACSendMessageEx and rpc_ACReceiveMessageEx.
+
+    Both syntaxes share what is learned.
+    """
     machine, clock = engine.queue_manager, engine.clock
     sent = SendTemplates(machine, clock, engine.composer, engine.arrivals)
     send = partial(SendRecogniser, sent, turn, handles)

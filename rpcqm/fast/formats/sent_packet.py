@@ -1,8 +1,8 @@
 """Packets of messages that are sent here, like one that was built before.
 
-A template remembers an outcome of `build_user_message`, which stays the only definition of what a
-packet is: all of it but what `filled` is given. It is checked against it with other values when it
-is made; where they differ, there is no template.
+`build_user_message` stays the only definition of a packet. A template remembers the octets that
+it has made, except for the values that `filled` takes. When a template is made, both build packets
+of other values; if these differ, there is no template.
 """
 
 import struct
@@ -56,10 +56,10 @@ def label_octets(title: bytes) -> bytes | None:
 
 
 class SentTemplate:
-    """A packet as others are that differ in what `filled` is given.
+    """What packets have in common that differ only in the values that `filled` takes.
 
-    Its queue names, sender, transaction and extension are those of the packet that it is of, and so
-    is the queue manager: a template is of no use to another one.
+    Queue names, sender, transaction, extension and queue manager are those of the packet that it
+    was learned from, so that no other queue manager can use it.
     """
 
     __slots__ = (

@@ -62,10 +62,10 @@ class Head:
 class StubShape:
     """What stubs of one shape have in common, and where their holes are.
 
-    `key` is what it is found by, together with others that differ behind their heads. `attached` is
-    for whoever works out more of a shape, and goes when the shape does. `used` is set by whoever
-    finds it, `proved` and `is_old` by whoever forgets others. `matched` is as `values`, for the
-    fields of a head that has the shape's key.
+    `key` finds it, and others that differ only behind their heads. `attached` holds what a door has
+    worked out for the shape, and goes with it. `StubShapes` sets `used` when it finds the shape,
+    `proved` and `is_old` when it looks for shapes to forget. `matched` does what `values` does, for
+    the fields of a head that has the shape's key.
     """
 
     __slots__ = (

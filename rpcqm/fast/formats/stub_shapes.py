@@ -55,12 +55,12 @@ _FOUND_PER_SIZE = 4_096
 _COUNTED = 7
 """One of eight stubs that were found is compared in length with the one before."""
 _PATIENCE, _LOOKED_AT = 256, 7
-"""After so many misses in a row that taught nothing, one of so many is looked at: whoever never
-repeats shall not pay for it."""
+"""After _PATIENCE misses in a row that taught nothing, one of _LOOKED_AT is looked at, so that a
+client that never repeats does not pay for shapes."""
 
 _SWEPT = 256
-"""After so many misses each, shapes are looked at that no stub has had since they were learned: the
-second time they go. Whoever never repeats would have each of them tried."""
+"""After so many misses, shapes that no stub has had since they were learned are marked, and the
+second time they are forgotten: each of them would be tried for a client that never repeats."""
 
 
 class _Size(NamedTuple):
@@ -150,8 +150,8 @@ class StubShapes:
     def note(self, stub: bytes) -> StubShape | None:
         """Note a stub that `find` did not know and that the careful path has accepted.
 
-        The second one with the same head is learned from, and its shape told. With every lesson a
-        head needs twice as many misses for the next one: there are stubs that never repeat.
+        The second stub with the same head teaches a shape, which is returned. After every lesson
+        a head needs twice as many misses for the next one: there are stubs that never repeat.
         """
         self._misses += 1
         if not self._misses % _SWEPT:

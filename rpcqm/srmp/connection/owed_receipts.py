@@ -1,7 +1,8 @@
 """Receipts that are owed for messages that came by HTTP ([MC-MQSRM] 3.1.5.1.6.2, 3.1.7.3).
 
-They are acknowledgements as others are, in the commit of what they tell. What they need of the
-envelope, and the packet has no room for, is read from there again.
+These are delivery receipts and commitment receipts. `qm.acknowledgements` sends them as it sends
+other acknowledgements, in the commit of what they tell. What the packet has no room for is read
+from the envelope again.
 """
 
 from rpcqm.adm.message import Message
@@ -30,7 +31,7 @@ _TOLD_AS_DELETED = frozenset(
         MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED,
     }
 )
-"""Receipts of other classes than 3.1.5.1.5 lists would be ignored by who gets them (G218)."""
+"""Peers ignore receipts of classes that 3.1.5.1.5 does not list (G218)."""
 
 _DECIDED = frozenset(
     {

@@ -212,9 +212,9 @@ class Receiver:
     def _forward_in_stream(
         self, arrived: Arrived, name: FormatName, stream: Stream
     ) -> Completion[int]:
-        """It goes on however often it comes, because its destination answers its sender.
+        """Forward a message in a stream as often as it comes: its destination answers its sender.
 
-        Only while the same one waits here is it not stored again (G155).
+        It is not stored again while the same message still waits here (G155).
         """
         printed = hashlib.blake2b(
             repr((stream.stream_id, stream.current, str(name))).encode("utf-8", "surrogatepass"),
@@ -356,7 +356,8 @@ class Receiver:
         told = told_as(reason)
         try:
             if receiver is not None and arrived.message.attributes.negative_journaling_requested:
-                # Before what makes it count: of the two this one may come twice, but not never.
+                # Before the commit by which it counts as taken: a receipt may go out twice, but
+                # must not be missing.
                 with self._store.transaction("final stream receipt") as change:
                     receiver.send_final_receipt(change, arrived.envelope, told, arrived.peer)
             refused = self._arrivals.reject(arrived.message, told, changes, reason)

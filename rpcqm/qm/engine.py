@@ -7,8 +7,10 @@ from typing import Final
 from rpcqm.adm.enums import QueueManagerState
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
+from rpcqm.base.completion import Completion
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
+from rpcqm.base.log import get_logger
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
@@ -21,6 +23,7 @@ from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.identity_conflicts import IdentityConflicts
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.leases import Leases
+from rpcqm.qm.machine import is_kept_offline, keep_offline
 from rpcqm.qm.management import Management
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.messages import MessageEvents
@@ -46,6 +49,8 @@ from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
 from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.store import Store
+
+_log = get_logger("qm")
 
 
 class QueueManagerEngine:
@@ -292,7 +297,9 @@ class QueueManagerEngine:
         self.acknowledgement_queues.start()
         self.expiry.look()
         self.store.space.watch(self.control_flow)
-        self.queue_manager.connection_active = True
+        self.queue_manager.connection_active = not is_kept_offline(self.store)
+        if not self.queue_manager.connection_active:
+            _log.warning("still off the network, as somebody has ordered before this start")
         self.queue_manager.queue_manager_state = QueueManagerState.READY
 
     def queue_manager_stopped(self) -> None:
@@ -315,18 +322,22 @@ class QueueManagerEngine:
         self.queue_manager.connection_active = False
         self.queue_manager.queue_manager_state = QueueManagerState.STOPPED
 
-    def take_offline(self) -> None:
-        """Use the network no more ([MS-MQDMPR] 3.1.4.12); `online_hooks` are called."""
-        self._set_connection_active(False)
+    def take_offline(self) -> Completion[None]:
+        """Use the network no more ([MS-MQDMPR] 3.1.4.12); `online_hooks` are called.
 
-    def bring_online(self) -> None:
+        That holds over restarts (G585); done when it is durable.
+        """
+        return self._set_connection_active(False)
+
+    def bring_online(self) -> Completion[None]:
         """Use the network again ([MS-MQDMPR] 3.1.4.13); `online_hooks` are called."""
-        self._set_connection_active(True)
+        return self._set_connection_active(True)
 
-    def _set_connection_active(self, active: bool) -> None:
+    def _set_connection_active(self, active: bool) -> Completion[None]:
         self.queue_manager.connection_active = active
         for hook in self.online_hooks:
             hook(active)
+        return keep_offline(self.store, not active)
 
     def harden(self, hardened: bool) -> None:
         """Let HTTP alone carry messages, or other protocols again, as a start does (G533).

@@ -31,8 +31,8 @@ class Management:
         registry: QueueRegistry,
         queues: QueueEvents,
         outgoing: Outgoing,
-        bring_online: Callable[[], None],
-        take_offline: Callable[[], None],
+        bring_online: Callable[[], Completion[None]],
+        take_offline: Callable[[], Completion[None]],
         compact: Callable[[], Completion[None]],
     ) -> None:
         self._queue_manager = queue_manager

@@ -76,6 +76,22 @@ def test_the_network_is_left_and_joined_again(qm: RunningQueueManager) -> None:
     assert qm.engine.queue_manager.connection_active is True
 
 
+def test_who_has_left_the_network_stays_away_over_restarts(
+    qm: RunningQueueManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The order is done when it is durable, and a crash after that forgets nothing."""
+    qm.done(qm.engine.take_offline())
+    for again in (qm.restart, qm.crash):
+        again()
+        assert qm.engine.queue_manager.connection_active is False
+        assert "still off the network" in capsys.readouterr().err
+    qm.engine.take_offline()
+    qm.done(qm.engine.bring_online())
+    qm.restart()
+    assert qm.engine.queue_manager.connection_active is True
+    assert "off the network" not in capsys.readouterr().err
+
+
 def test_the_settings_are_those_of_the_last_start(qm: RunningQueueManager) -> None:
     settings = QueueManagerSettings(
         SETTINGS.computer_name,

@@ -70,6 +70,11 @@ class Verdict:
             for outcome in self.outcomes.values():
                 outcome.broken.append(str(report.longrepr)[-400:])
 
+    def cannot_load(self) -> None:
+        """Note that pytest gave up before it collected, as it does when a conftest fails."""
+        for outcome in self.outcomes.values():
+            outcome.broken.append("a conftest cannot be loaded")
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for outcome in self._of(report.nodeid):
             if report.failed:
@@ -193,7 +198,9 @@ def _child(tests: Sequence[str], change: Mapping[str, str] | None, folder: Path)
             hook.install(change)
         verdict = Verdict(tests)
         words = [f"--basetemp={folder / 'tests'}", *(["-x"] if change else [])]
-        pytest.main([*OPTIONS, *words, tests[0].split("::")[0]], plugins=[verdict])
+        status = pytest.main([*OPTIONS, *words, tests[0].split("::")[0]], plugins=[verdict])
+        if status == pytest.ExitCode.USAGE_ERROR:
+            verdict.cannot_load()
         told = {test: asdict(outcome) for test, outcome in verdict.outcomes.items()}
         (folder / "outcomes.new").write_text(json.dumps(told), "utf-8")
         (folder / "outcomes.new").rename(folder / "outcomes")

@@ -16,6 +16,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import align4, decode_text, encode_text
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
 from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, BaseFlags, BaseHeader
+from rpcqm.codec.packet.fields import MESSAGE_ID, SENT_TIME, TX_SEQUENCE_ID
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.properties import (
     MAXIMUM_LABEL_LENGTH,
@@ -30,6 +31,7 @@ _PRIORITY = BaseFlags.PR.bits
 _TRAILERS = UserFlags.MQ.bits | UserFlags.AH.bits | UserFlags.HH.bits
 _MARKS = TransactionFlags.ID.bits | TransactionFlags.FM.bits | TransactionFlags.LM.bits
 _WITHOUT_MARKS = ~_MARKS & 0xFFFF_FFFF
+_MARKS_SIZE = TX_SEQUENCE_ID.start
 _CLAIMED = SecurityFlags.AS.bits | SecurityFlags.AU.bits | SecurityFlags.EB.bits
 _LONGEST_LABEL = MAXIMUM_LABEL_LENGTH + 1
 _SAMPLES = 4
@@ -351,10 +353,12 @@ def _sample(packet: bytes, form: PacketForm, random: Random) -> bytes:
 def _with_random_transaction(packet: bytes, at: int, random: Random) -> bytes:
     if at < 0:
         return packet
-    marks = int.from_bytes(packet[at : at + 4], "little") & _WITHOUT_MARKS
+    behind = at + _MARKS_SIZE
+    marks = int.from_bytes(packet[at:behind], "little") & _WITHOUT_MARKS
     marks |= random.getrandbits(32) & _MARKS
-    rest = random.randbytes(TRANSACTION_HEADER_SIZE - 4)
-    return packet[:at] + marks.to_bytes(4, "little") + rest + packet[at + TRANSACTION_HEADER_SIZE :]
+    rest = random.randbytes(TRANSACTION_HEADER_SIZE - _MARKS_SIZE)
+    made = packet[:at] + marks.to_bytes(_MARKS_SIZE, "little") + rest
+    return made + packet[at + TRANSACTION_HEADER_SIZE :]
 
 
-_SENT_AND_NUMBER = slice(_HEAD_SIZE - 8, _HEAD_SIZE)
+_SENT_AND_NUMBER = slice(SENT_TIME.start, MESSAGE_ID.stop)

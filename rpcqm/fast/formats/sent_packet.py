@@ -18,6 +18,7 @@ from rpcqm.codec.packet.fields import (
     BASE_FLAGS,
     CORRELATION_ID,
     PRIORITY,
+    QUEUE_MANAGER_ADDRESS,
     SOURCE_QUEUE_MANAGER,
     USER_FLAGS,
 )
@@ -83,11 +84,12 @@ class SentTemplate:
         start = layout.properties
         _, extension, body, _, end = locate_properties(packet, start)
         at = BASE_FLAGS.start
+        behind_first = at + 1  # the priority is in the first octet of the flags
         self._start, flags = packet[:at], packet[at] & ~_PRIORITY
         mask = 0 if layout.transaction >= 0 else _PRIORITY
         self._flags = bytes(flags | priority & mask for priority in range(_PRIORITY + 1))
-        self._signature = packet[at + 1 : _BASE_SIGNATURE.stop]
-        self._address = packet[SOURCE_QUEUE_MANAGER.start : SOURCE_QUEUE_MANAGER.start + 32]
+        self._signature = packet[behind_first : _BASE_SIGNATURE.stop]
+        self._address = packet[SOURCE_QUEUE_MANAGER.start : QUEUE_MANAGER_ADDRESS.stop]
         self._middle = packet[USER_FLAGS.start : start + _LABEL_LENGTH.start]
         self._which = packet[start + _LABEL_LENGTH.stop : start + CORRELATION_ID.start]
         self._type = packet[start + _BODY_TYPE.start : start + _BODY_TYPE.stop]

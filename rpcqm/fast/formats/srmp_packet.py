@@ -46,7 +46,8 @@ class PacketTemplate:
         self._base_flags, self.source, self._address, self._user_flags = _KEPT.unpack_from(packet)
         layout = UserMessage(packet).layout
         self._middle = packet[NAMES_OFFSET : layout.envelope]
-        self._behind = packet[align4(locate_compound(packet, layout.compound)[1]) :]
+        _, end = locate_compound(packet, layout.compound)
+        self._behind = packet[align4(end) :]
 
     def filled(
         self,

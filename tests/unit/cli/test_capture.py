@@ -185,7 +185,8 @@ def test_what_is_no_capture_is_one_sentence(
     assert run(capsys, "show", path) == (
         1,
         "",
-        f"rpcqm: {path} is no pcap or pcapng file: it begins with 6e 6f 20 63.\n",
+        f"rpcqm: {path} is no capture of pcap, pcapng or Network Monitor 2:"
+        " it begins with 6e 6f 20 63.\n",
     )
     assert run(capsys, "show", tmp_path / "none")[0] == 1
     assert run(capsys, "show", NONE, "--account", "nobody")[0] == 2

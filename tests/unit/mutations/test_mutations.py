@@ -194,7 +194,8 @@ def test_a_process_that_a_test_starts_is_mutated_too(tmp_path: Path) -> None:
 def test_a_queue_manager_that_a_test_starts_is_mutated_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = change_of(mutation("cli.main", "f\"rpcqm {version('rpcqm')}\"", "'mutated'"), tmp_path)
+    told = "f\"rpcqm {metadata.version('rpcqm')}\""
+    change = change_of(mutation("cli.main._Version.__call__", told, "'mutated'"), tmp_path)
     for name, value in hook.environment(tmp_path, change).items():
         monkeypatch.setenv(name, value)
     assert PrivateQueueManager(tmp_path / "data").run("--version").stdout == "mutated\n"

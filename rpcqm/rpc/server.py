@@ -212,13 +212,14 @@ class RpcServer:
         ended = [each for each in self.served.open if each.association.has_caller(sid)]
         for connection in ended:
             connection.association.take_no_more()
+            # Not between the answer and the end: a client that asks again would not find it closed.
+            _log.info("a connection ends with the account of its caller", peer=connection.peer)
         if ended:
             asyncio.get_running_loop().call_soon(self._end_calls, ended)
 
     @staticmethod
     def _end_calls(connections: Iterable[Connection]) -> None:
         for connection in connections:
-            _log.info("a connection ends with the account of its caller", peer=connection.peer)
             connection.end_calls(FaultStatus.RPC_S_ACCESS_DENIED)
 
     def statistics(self) -> Statistics:

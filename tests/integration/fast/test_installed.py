@@ -38,7 +38,7 @@ async def _looked_at(service: Any) -> None:
         assert isinstance(sessions.sending.together, OutgoingRuns)
         assert isinstance(posts.receiver.read_envelope.__self__, RepeatedPosts)
         assert isinstance(posts.receiver.packet_of.__self__, RepeatedPosts)
-        assert isinstance(posts.writer().__self__, RepeatedWriter)
+        assert isinstance(posts.posting.writer().__self__, RepeatedWriter)
         assert service._dcom.calls.shorten is com.shorten
     finally:
         await service.stop()

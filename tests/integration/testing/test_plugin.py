@@ -1,9 +1,12 @@
 """The fixtures for pytest, in a test run of somebody else's."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+
+from rpcqm.fast.observer import VARIABLE as OBSERVER
 
 CONFTEST = """
 import pytest
@@ -60,6 +63,7 @@ def test_strangers_tests_get_a_queue_manager_and_empty_queues(tmp_path: Path) ->
             "no:cacheprovider",
         ],
         cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != OBSERVER},
         capture_output=True,
         text=True,
         timeout=120,

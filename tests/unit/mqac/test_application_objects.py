@@ -108,7 +108,7 @@ def now(coroutine: Coroutine[Completion[Any], None, T]) -> T:
     return start(coroutine).result()
 
 
-def test_only_administrators_manage(machine: Machine) -> None:
+def test_only_administrators_manage(qm: RunningQueueManager, machine: Machine) -> None:
     application = MSMQApplication(machine)
     methods: tuple[Callable[[ComCall], Coroutine[Completion[Any], None, object]], ...] = (
         application.ActiveQueues,
@@ -124,7 +124,7 @@ def test_only_administrators_manage(machine: Machine) -> None:
         denied = refusal(partial(now, method(CALL)))
         assert denied is HResult.MQ_ERROR_ACCESS_DENIED
     assert now(application.get_IsConnected(ADMIN))
-    now(application.Disconnect(ADMIN))
+    qm.done(start(application.Disconnect(ADMIN)))
     assert not now(application.get_IsConnected(ADMIN))
     application.put_Machine(ADMIN, "ROUTER")
     elsewhere = refusal(lambda: now(application.get_IsConnected(ADMIN)))

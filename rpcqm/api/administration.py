@@ -25,7 +25,7 @@ async def show_machine(asked: Asked) -> Reply:
 async def change_machine(asked: Asked) -> Reply:
     """Use the network, or use it no more."""
     wanted: models.MachineChanges = asked.content
-    asked.operations.machine.connect(asked.identity, wanted.connected)
+    await settled(asked.operations.machine.connect(asked.identity, wanted.connected))
     return await show_machine(asked)
 
 

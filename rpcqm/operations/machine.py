@@ -82,9 +82,11 @@ class MachineOperations:
         counted = {name: count for name, count in counts.items() if not name.startswith("http.")}
         return total.count, total.bytes, counted
 
-    def connect(self, identity: Identity, online: bool) -> None:
-        """Use the network from now on, or use it no more."""
-        self._orders.of_machine(identity, CONNECT if online else DISCONNECT)
+    def connect(self, identity: Identity, online: bool) -> Completion[None]:
+        """Use the network from now on, or use it no more; done when that is durable (G585)."""
+        begun = self._orders.of_machine(identity, CONNECT if online else DISCONNECT)
+        assert begun is not None
+        return begun
 
     def queue_statuses(self, identity: Identity) -> Iterator[QueueStatus]:
         """What all queues do, those to other queue managers included."""

@@ -6,7 +6,7 @@ import sys
 from rpcqm.cli.interrupts import INTERRUPTED, end_at_once
 
 COLLECTION_THRESHOLDS = (100_000, 20, 100)
-"""What is loaded stays: looking for cycles in it time and again took a command a fifth of its
+"""Modules that are loaded stay, and the search for cycles among them took a fifth of a command's
 time (G575). `serve` has thresholds of its own."""
 
 

@@ -176,7 +176,7 @@ class Queue(DirectoryObject):
 
     @property
     def full_name(self) -> str:
-        """What logs, trails and pages call it: its path name."""
+        """The name of the queue in logs, trails and pages: its path name."""
         return self.pathname
 
     @property
@@ -238,7 +238,7 @@ class OutgoingQueue(Queue):
 
     @property
     def full_name(self) -> str:
-        """What logs, trails and pages call it: the format name of its destination."""
+        """Its name in logs, trails and pages: the format name of its destination."""
         return self.destination_format_name
 
     @property

@@ -59,7 +59,7 @@ async def resume_outgoing(asked: Asked) -> Reply:
 
 async def resend_outgoing(asked: Asked) -> Reply:
     """Send again, now, what is not acknowledged."""
-    asked.operations.outgoing.resend(asked.identity, _named(asked))
+    await settled(asked.operations.outgoing.resend(asked.identity, _named(asked)))
     return await show_outgoing(asked)
 
 

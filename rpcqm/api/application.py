@@ -74,7 +74,7 @@ class Api:
             return self.failure(error, told)
 
     def failure(self, error: Exception, told: Sequence[tuple[str, str]] = ()) -> HttpResponse:
-        """What is answered instead of what was asked for; raises what is a fault of ours."""
+        """The answer to a request that failed; raises the error again if it is a fault of ours."""
         if isinstance(error, MQError):
             error = refusal_of(error)
         if isinstance(error, Refusal):

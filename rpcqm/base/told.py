@@ -11,7 +11,7 @@ from rpcqm.base.text import iso_time
 Moment = Annotated[int, "a moment"]
 """Milliseconds since 1970; JSON has ISO 8601."""
 MomentOrNone = Annotated[int, "a moment, or none"]
-"""The same, but that 0 stands for none, which is null in JSON."""
+"""A moment, or 0 where there is no moment; JSON has null for 0."""
 TextOrNone = Annotated[str, "a text, or none"]
 """A text, of which an empty one is null in JSON."""
 

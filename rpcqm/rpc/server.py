@@ -200,7 +200,8 @@ class RpcServer:
         self.endpoints.clear()
 
     def end_handles(self, sid: str) -> None:
-        """Run down the context handles of an account that has ended."""
+        """Run down the context handles of an account, behind what its calls have put off."""
+        self.dispatcher.before_close()
         self.groups.end_handles(sid)
 
     def end_associations(self, sid: str) -> None:

@@ -125,7 +125,7 @@ class ArrivingAcknowledgements:
 
 
 def _decided_about(final: FinalAckBody) -> tuple[MessageIdentifier, SentAs]:
-    """What tells the message of a final acknowledgement from all others, and from its copies."""
+    """Identifier and sequence number of the message that a final acknowledgement is about."""
     identifier = MessageIdentifier(final.source_guid, final.message_id)
     return identifier, SentAs(final.tx_sequence_id.value, final.tx_sequence_number)
 

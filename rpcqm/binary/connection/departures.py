@@ -1,4 +1,4 @@
-"""What follows when a message that has come by the binary protocol leaves its queue."""
+"""Removals of messages that have come by the binary protocol: their sources are answered."""
 
 from collections.abc import Sequence
 

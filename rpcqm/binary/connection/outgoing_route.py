@@ -51,7 +51,7 @@ class RouteState(enum.Enum):
 
 @dataclass(eq=False, repr=False)
 class Connecting:
-    """What the routes of all outgoing queues share."""
+    """The collaborators that the routes of all outgoing queues share."""
 
     owner: ConnectionOwner
     network: PeerNetwork
@@ -68,7 +68,7 @@ class Connecting:
 
 
 class RouteSender(Protocol):
-    """What sends the messages of a queue by its route."""
+    """The sender of a queue's messages, as their route sees it."""
 
     in_flight: dict[int, None]
 

@@ -137,3 +137,14 @@ def test_the_handles_of_an_account_end_in_every_group() -> None:
             assert not opened.closed
     server.end_handles(ALICE.sid)
     assert ended == ["alice", "alice"]
+
+
+def test_the_handles_of_an_account_end_behind_what_was_put_off() -> None:
+    server = RpcServer()
+    order: list[object] = []
+    server.dispatcher.before_close = lambda: order.append("carried out")
+    group = server.groups.join(0, "ncacn_ip_tcp", "one")
+    assert group is not None
+    group.handles.open("handle", "queue", lambda each: order.append(each.value), None, ALICE)
+    server.end_handles(ALICE.sid)
+    assert order == ["carried out", "queue"]

@@ -9,6 +9,7 @@ import pytest
 
 from rpcqm.cli.unit import unit
 
+FAILOVER = Path(__file__).parents[2] / "packaging/systemd-failover"
 EXPOSURE = re.compile(r"Overall exposure level for rpcqm\.service: (\d+\.\d)")
 
 
@@ -30,6 +31,13 @@ def analyze(*words: str) -> str:
 
 def test_systemd_understands_the_unit(unit_file: Path) -> None:
     assert analyze("verify", "--man=no", str(unit_file)) == ""
+
+
+def test_systemd_understands_what_failover_by_storage_adds(unit_file: Path) -> None:
+    place = unit_file.parent
+    shutil.copytree(FAILOVER, place, dirs_exist_ok=True)
+    units = [str(unit_file), str(place / "var-lib-rpcqm.mount")]
+    assert analyze("verify", "--man=no", *units) == ""
 
 
 def test_the_service_is_hardly_exposed(unit_file: Path) -> None:

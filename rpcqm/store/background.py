@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rpcqm.base.completion import Completion
-from rpcqm.store.group_commit import StoreEnvironment
+from rpcqm.store.environment import StoreEnvironment
 
 
 class BackgroundWork:

@@ -4,7 +4,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby, starmap
 from operator import itemgetter, not_
@@ -14,11 +13,12 @@ from rocksdict import WriteBatch
 from rpcqm.base.each import run_all
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.store.changes import Changes
 from rpcqm.store.database import Database
+from rpcqm.store.environment import StoreEnvironment
 from rpcqm.store.records import Family
 from rpcqm.store.runs import Operation
 from rpcqm.store.settings import StoreSettings
-from rpcqm.store.transaction import StoreTransaction
 
 _log = get_logger("store")
 _FEW = 8
@@ -56,7 +56,7 @@ class CommitGroup:
         self._database = database
         self._reserved: list[tuple[bytes, bytes]] = []
         self.batch = WriteBatch(raw_mode=True)
-        self.transactions: list[StoreTransaction] = []
+        self.transactions: list[Changes] = []
         self.records = self.messages = self.requests = 0
         self.size = 0
         self.sync = False
@@ -68,7 +68,7 @@ class CommitGroup:
         self.records += 1
         self.sync = True
 
-    def add(self, transaction: StoreTransaction) -> None:
+    def add(self, transaction: Changes) -> None:
         """Add a transaction wholly, or raise and leave the group as it was."""
         try:
             self._put(transaction)
@@ -82,7 +82,7 @@ class CommitGroup:
         self.sync = self.sync or transaction.sync
         self.transactions.append(transaction)
 
-    def _put(self, transaction: StoreTransaction) -> None:
+    def _put(self, transaction: Changes) -> None:
         operations = transaction.operations
         if len(operations) < _FEW:
             self._put_each(operations)
@@ -123,22 +123,6 @@ class SyncTimes:
     def add(self, microseconds: int) -> None:
         self._times.append(microseconds)
         self.median = sorted(self._times)[len(self._times) // 2]
-
-
-@dataclass(frozen=True, slots=True)
-class StoreEnvironment:
-    """What the store needs from the process around it.
-
-    `end_of_turn` runs a callback at the end of the current turn. `fatal` is told of a write that
-    failed. `executor` runs a function in a thread, `call_from_thread` brings a callback back from
-    it; without them, every write is made in the loop. `stopwatch` gives nanoseconds.
-    """
-
-    end_of_turn: Callable[[Callable[[], None]], object]
-    fatal: Callable[[BaseException], None]
-    executor: Callable[[Callable[[], None]], object] | None
-    call_from_thread: Callable[[Callable[[], None]], object] | None
-    stopwatch: Callable[[], int]
 
 
 class GroupCommit:
@@ -195,7 +179,7 @@ class GroupCommit:
         self._groups[-1].reserve(key, value)
         self._schedule()
 
-    def add(self, transaction: StoreTransaction) -> None:
+    def add(self, transaction: Changes) -> None:
         """Commit a transaction together with the others of this turn."""
         group = self._groups[-1]
         if group.transactions and self._too_much(group, transaction):
@@ -204,7 +188,7 @@ class GroupCommit:
         group.add(transaction)
         self._schedule()
 
-    def _too_much(self, group: CommitGroup, transaction: StoreTransaction) -> bool:
+    def _too_much(self, group: CommitGroup, transaction: Changes) -> bool:
         return (
             group.size + transaction.size > self._settings.group_bytes
             or group.records + len(transaction.operations) > self._settings.group_records
@@ -337,7 +321,7 @@ class GroupCommit:
         self._metrics.count("store_commits", len(group.transactions))
         self._metrics.count("store_messages", group.messages)
 
-    def _run_callbacks(self, transaction: StoreTransaction) -> None:
+    def _run_callbacks(self, transaction: Changes) -> None:
         for callback in (*transaction.callbacks, transaction.finish):
             try:
                 callback()

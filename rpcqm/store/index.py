@@ -1,4 +1,4 @@
-"""The queue in memory: where every message is, in which order and in which state."""
+"""The queue in memory: how its messages come, are locked, and go."""
 
 from array import array
 from bisect import bisect_left
@@ -12,233 +12,48 @@ from rpcqm.store.chunk import DELETED, LIVE
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
-from rpcqm.store.moves import MovesOfMessages
-from rpcqm.store.priority_index import EMPTY, Neighbours, Place, PriorityIndex
+from rpcqm.store.places import PRIORITIES, Places
+from rpcqm.store.priority_index import Place
 from rpcqm.store.put_off import PutOff
 from rpcqm.store.queue_usage import QueueUsage
-from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
+from rpcqm.store.records import Moves, PositionRecord
 from rpcqm.store.runs import Departure, Run
 from rpcqm.store.spans import ONLY_AVAILABLE, PRESENT, Span, has_neighbour
-
-PRIORITIES = 8
-"""Priorities are 0 to 7; keys have 7 - priority in their high byte."""
 
 _AVAILABLE = int(PositionState.AVAILABLE)
 _LOCKED = int(PositionState.LOCKED)
 _PURGE_PENDING = int(PositionState.PURGE_PENDING)
 _LEAVING = int(PositionState.LEAVING)
-_STATES = tuple(PositionState)
 
 
-class QueueIndex:
-    """The messages of one queue that are visible, ordered by lookup identifier.
+class QueueIndex(Places):
+    """The messages of one queue, and how they come, are locked, and go.
 
-    Keys are lookup identifiers (u64): 7 - priority in the high byte, so that their order is the
-    order of the queue (G1). What a transaction inserts is `pending` until its commit is durable,
-    alone or as one of a run.
+    What a transaction inserts is `pending` until its commit is durable, alone or as one of a run.
 
-    `count` and `bytes` are of all messages that are visible; `available` and `leaving` are how many
-    of these are in that state; `entered` counts what has come since the start. `account` is what
-    quotas count (G56); a subqueue shares it with its parent. `moved` has what became of messages.
-
-    What was put off to the end of the turn comes before each look that could tell: it makes
-    messages pending, and has locked ones leave. What is available stays so.
+    `bytes` is of all messages that are visible, `leaving` how many of these are in that state.
+    `account` is what quotas count (G56); a subqueue shares it with its parent.
     """
 
-    __slots__ = (
-        "_doomed",
-        "_heap",
-        "_loaded",
-        "_owners",
-        "_priorities",
-        "_put_off",
-        "_used",
-        "account",
-        "available",
-        "bytes",
-        "count",
-        "dropped",
-        "entered",
-        "leaving",
-        "moved",
-        "pending",
-        "queue_id",
-        "total",
-    )
+    __slots__ = ("_doomed", "_owners", "account", "bytes", "dropped", "leaving", "total")
 
     def __init__(
         self, queue_id: int, heap: ExpiryHeap, total: QueueUsage, put_off: PutOff | None = None
     ) -> None:
-        self.queue_id = queue_id
-        self._put_off = PutOff() if put_off is None else put_off
-        self._priorities = [EMPTY] * PRIORITIES
-        self._used: list[PriorityIndex] = []
-        self._heap = heap
+        super().__init__(queue_id, heap, PutOff() if put_off is None else put_off)
         self._owners: dict[int, object] = {}
-        self.moved = MovesOfMessages()
         self._doomed: set[int] = set()
-        self.pending: dict[int, PositionRecord | Run] = {}
-        self.count = self.entered = self._loaded = 0
-        self.available = 0
         self.leaving = 0
         self.bytes = 0
         self.dropped = False
         self.account = QueueUsage()
         self.total = total
 
-    # Reading
-
-    def first_available(self) -> int | None:
-        """The key of the first available message; None if no message is available."""
-        place = self.first_place()
-        return None if place is None else place[2].keys[place[3]]
-
-    def first_place(self) -> Place | None:
-        """Where the first available message is, until something changes."""
-        if self.available:
-            for priority in self._used:
-                if (at := priority.open.find(1)) >= 0:
-                    chunk = priority.chunks[at]
-                    return priority, at, chunk, chunk.states.find(_AVAILABLE)
-        return None
-
-    def first(self, available: bool = True) -> int | None:
-        """The first key, among the available messages or among all."""
-        return self._seek(0, available)
-
-    def last(self, available: bool = True) -> int | None:
-        """The last key, among the available messages or among all."""
-        return self._seek_back(MAX_IDENTIFIER, available)
-
-    def next(self, key: int, available: bool = True) -> int | None:
-        """The smallest key above `key`, which need not be there itself."""
-        return self._seek(key + 1, available)
-
-    def previous(self, key: int, available: bool = True) -> int | None:
-        """The largest key below `key`, which need not be there itself."""
-        return self._seek_back(key - 1, available) if key else None
-
-    def _seek(self, key: int, available: bool) -> int | None:
-        for priority in self._priorities[key >> SEQUENTIAL_BITS :]:
-            if priority.chunks and (found := priority.first_from(key, available)) is not None:
-                return found
-        return None
-
-    def _seek_back(self, key: int, available: bool) -> int | None:
-        for number in range(min(key >> SEQUENTIAL_BITS, PRIORITIES - 1), -1, -1):
-            priority = self._priorities[number]
-            if priority.chunks and (found := priority.last_until(key, available)) is not None:
-                return found
-        return None
-
-    @property
-    def left(self) -> int:
-        """How many messages have gone since the start."""
-        return self._loaded + self.entered - self.count
-
-    def oldest(self) -> int:
-        """When the oldest message arrived, of the first one of each priority; 0 without messages.
-
-        The time is milliseconds since 1970.
-        """
-        firsts = (priority.first_from(0, False) for priority in self._priorities if priority.chunks)
-        found = (self.position(key) for key in firsts if key is not None)
-        return min((each.arrival for each in found if each is not None), default=0)
-
-    def count_after(self, number: int) -> int:
-        """How many messages came after the one with that number, of whatever priority."""
-        by_priority = enumerate(self._priorities)
-        return sum(each.count_after(at << SEQUENTIAL_BITS | number) for at, each in by_priority)
-
-    def unread(self) -> int:
-        """How many messages came since somebody looked at the queue, if that is kept for it."""
-        return self.count_after(self.moved.looked_at) + sum(key in self for key in self.moved.late)
-
-    def first_available_run(self, limit: int) -> Neighbours | None:
-        """The first available messages that are neighbours, `limit` at most; None without any."""
-        runs = (each.first_available_run(limit) for each in self._priorities if each.chunks)
-        return next(filter(None, runs), None)
-
-    def page(self, after: int | None, limit: int, available: bool = True) -> list[int]:
-        """Up to `limit` keys above `after` (None = from the first), in order."""
-        keys: list[int] = []
-        key = self.first(available) if after is None else self.next(after, available)
-        while key is not None and len(keys) < limit:
-            keys.append(key)
-            key = self.next(key, available)
-        return keys
-
-    def keys_of(self, serial: int) -> list[int]:
-        """The keys of the message with a serial.
-
-        It is looked for in every column: a hundredth of a second for a million messages.
-        """
-        return [
-            key
-            for priority in self._priorities
-            for chunk in priority.chunks
-            if serial in chunk.serials
-            for key, found, state in zip(chunk.keys, chunk.serials, chunk.states, strict=True)
-            if found == serial and _STATES[state] is not PositionState.DELETED
-        ]
-
-    def __contains__(self, key: int) -> bool:
-        return self.find(key) is not None
-
-    def state(self, key: int) -> PositionState:
-        """The state of a message; DELETED when it is not here."""
-        if self._put_off.waits:
-            self._put_off.carry_out()
-        place = self.find(key)
-        return PositionState.DELETED if place is None else _STATES[place[2].states[place[3]]]
-
-    def position(self, key: int) -> PositionRecord | None:
-        """The entry of a message; None if the message is not here."""
-        place = self.find(key)
-        return None if place is None else place[2].position(place[3])
-
-    def expected(self, key: int) -> PositionRecord:
-        """The entry of a message; raises PositionStateError if it is not here or is leaving."""
-        position = self.position(key)
-        if position is None or self.state(key) is PositionState.LEAVING:
-            raise PositionStateError(f"there is no message {key:#x}")
-        return position
-
-    def serial(self, key: int) -> int | None:
-        """The serial of a message's packet; None if the message is not here."""
-        place = self.find(key)
-        return None if place is None else place[2].serials[place[3]]
-
-    def moves(self, key: int) -> Moves:
-        """How often the message was given back or moved, and when last."""
-        return self.moved.get(key, NO_MOVES)
+    # Locking: in memory only, because a restart gives back what was not removed
 
     def owner(self, key: int) -> object | None:
         """The holder of the message's lock (also while it is purge pending or leaving), or None."""
         return self._owners.get(key)
-
-    def arriving(self) -> list[int]:
-        """The keys of messages whose commit is on its way, in order."""
-        if self._put_off.waits:
-            self._put_off.carry_out()
-        return sorted(self.pending) if self.pending else []
-
-    def find(self, key: int) -> Place | None:
-        """Where a message is, until something changes; None if it is not here."""
-        number = key >> SEQUENTIAL_BITS
-        if number >= PRIORITIES:
-            return None
-        priority = self._priorities[number]
-        at = bisect_left(priority.largest, key)
-        if at == len(priority.chunks):
-            return None
-        chunk = priority.chunks[at]
-        slot = bisect_left(chunk.keys, key)
-        if slot == len(chunk.keys) or chunk.keys[slot] != key or chunk.states[slot] == DELETED:
-            return None
-        return priority, at, chunk, slot
-
-    # Locking: in memory only, because a restart gives back what was not removed
 
     def lock(self, key: int, owner: object) -> bool:
         """Lock an available message for `owner`; False when it is not available."""
@@ -327,24 +142,12 @@ class QueueIndex:
         total.count += 1
         total.bytes += size
 
-    def _is_free(self, key: int) -> bool:
-        number = key >> SEQUENTIAL_BITS
-        if number >= PRIORITIES:
-            return False
-        largest = self._priorities[number].largest
-        return not largest or key > largest[-1] or self.find(key) is None
-
     def withdraw(self, key: int) -> None:
         """Undo `expect`."""
         position = self.pending.pop(key)
         assert isinstance(position, PositionRecord)
         self.account.release(position.size)
         self.total.release(position.size)
-
-    def pending_position(self, key: int) -> PositionRecord | None:
-        """The entry of a message that is pending; None if the message is not."""
-        position = self.pending.get(key)
-        return position.position(key) if isinstance(position, Run) else position
 
     def publish(self, key: int) -> None:
         """Make a pending message visible; leaving, when it is to be removed already."""
@@ -368,14 +171,6 @@ class QueueIndex:
         self.bytes += size
         self.available += state == _AVAILABLE
         self.leaving += state == _LEAVING
-
-    def _to_fill(self, number: int) -> PriorityIndex:
-        """The messages of a priority, of which there will be some: most queues have only one."""
-        found = self._priorities[number]
-        if found is EMPTY:
-            found = self._priorities[number] = PriorityIndex(self.queue_id, self._heap)
-            self._used = [each for each in self._priorities if each is not EMPTY]
-        return found
 
     def expect_many(self, run: Run) -> None:
         """Reserve places for a run of messages whose commit is on its way, as `expect` each."""
@@ -623,11 +418,3 @@ class QueueIndex:
         account.count += self.account.count
         account.bytes += self.account.bytes
         self.account = account
-
-    def keys(self) -> Iterable[int]:
-        """Every key in order; the queue must not change meanwhile."""
-        for priority in self._priorities:
-            for chunk in priority.chunks:
-                for key, state in zip(chunk.keys, chunk.states, strict=True):
-                    if state != DELETED:
-                        yield key

@@ -1,31 +1,30 @@
 """Builds the state in memory from the data on the disk."""
 
 from bisect import bisect_right
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rocksdict import WriteBatch
 
 from rpcqm.store.columns import Columns
+from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
+from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import SERIAL, STAGED, Family
-
-if TYPE_CHECKING:
-    from rpcqm.store.store import Store
 
 RUN = 4096
 """How many positions are taken apart at once."""
 
 
-def recover(store: "Store", database: Database) -> None:
-    """Load counters and index; drop what open transactions have staged."""
-    for counter in store.counters.all():
+def recover(database: Database, counters: Counters, index: Callable[[int], QueueIndex]) -> None:
+    """Load counters and indexes; drop what open transactions have staged."""
+    for counter in counters.all():
         counter.resume(database.get(Family.META, counter.key))
-    _load_positions(store, database)
+    _load_positions(database, index)
     _drop_staged(database)
 
 
-def _load_positions(store: "Store", database: Database) -> None:
+def _load_positions(database: Database, index: Callable[[int], QueueIndex]) -> None:
     records = database.items(Family.POSITION)
     while run := list(islice(records, RUN)):
         columns = Columns(run)
@@ -33,10 +32,10 @@ def _load_positions(store: "Store", database: Database) -> None:
         while start < len(columns):
             queue_id = columns.queue_ids[start]
             end = bisect_right(columns.queue_ids, queue_id, start)
-            store.index(queue_id).load(columns, start, end)
+            index(queue_id).load(columns, start, end)
             start = end
         for at, moves in columns.moved():
-            store.index(columns.queue_ids[at]).count_moves(columns.keys[at], moves)
+            index(columns.queue_ids[at]).count_moves(columns.keys[at], moves)
 
 
 def _drop_staged(database: Database) -> None:

@@ -7,19 +7,16 @@ definition.
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rpcqm.adm.enums import PositionState
+from rpcqm.store.changes import Backing, Changes
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import NEVER
 from rpcqm.store.runs import Run, bodies
 from rpcqm.store.spans import Span, has_neighbour
-
-if TYPE_CHECKING:
-    from rpcqm.store.store import Store
-    from rpcqm.store.transaction import StoreTransaction
 
 FEWEST = 6
 """Columns of fewer messages cost more than these do one by one, by a benchmark."""
@@ -77,60 +74,32 @@ def _locked(index: QueueIndex, keys: "array[int]", at: int, unwanted: int) -> in
     return len(span) if span.are(_LOCKED) and not span.has_any(unwanted) else 0
 
 
-def insert_batch(transaction: "StoreTransaction", store: "Store", batch: Batch) -> None:
+def insert_batch(changes: Changes, store: Backing, batch: Batch) -> None:
     """Insert messages, all of them or none."""
     sizes = list(map(len, batch.packets))
     if batch.durable and not batch.consequence:
         store.admit(sum(sizes))
-    if (count := len(sizes)) < FEWEST:
-        _insert_few(transaction, batch)
-        return
-    serials = store.counters.serial.take_many(count)
+    serials = store.counters.serial.take_many(len(sizes))
     run = Run(batch.keys, serials, sizes, batch.arrival, batch.expiries, batch.flags)
     if batch.durable:
-        _insert_run(transaction, store, batch, run, serials)
+        _insert_run(changes, store, batch, run, serials)
     else:
-        _insert_express(transaction, store, batch, run, serials)
-    transaction.messages += count
+        _insert_express(changes, store, batch, run, serials)
+    changes.messages += len(sizes)
 
 
-def _insert_few(transaction: "StoreTransaction", batch: Batch) -> None:
-    """Insert messages, which are admitted already, one by one; all of them or none."""
-    steps, operations = len(transaction.steps), len(transaction.operations)
-    before = transaction.size, transaction.messages, transaction.sync
-    try:
-        for key, packet, expiry, flags in batch.each():
-            transaction.insert(
-                batch.queue_id,
-                key,
-                packet,
-                arrival=batch.arrival,
-                expiry=expiry,
-                flags=flags,
-                durable=batch.durable,
-                consequence=True,
-            )
-    except BaseException:
-        transaction.undo_until(steps)
-        del transaction.operations[operations:]
-        transaction.size, transaction.messages, transaction.sync = before
-        raise
-
-
-def _insert_run(
-    transaction: "StoreTransaction", store: "Store", batch: Batch, run: Run, serials: range
-) -> None:
+def _insert_run(changes: Changes, store: Backing, batch: Batch, run: Run, serials: range) -> None:
     index = store.index(batch.queue_id)
     index.expect_many(run)
-    transaction.steps.append((_publish_many, _withdraw_many, index, run))
-    transaction.operations.extend(bodies(serials, batch.packets, store.body_handle))
-    transaction.operations.extend(run.records(batch.queue_id, store.position_handle))
-    transaction.size += run.bytes
-    transaction.sync = True
+    changes.steps.append((_publish_many, _withdraw_many, index, run))
+    changes.operations.extend(bodies(serials, batch.packets, store.body_handle))
+    changes.operations.extend(run.records(batch.queue_id, store.position_handle))
+    changes.size += run.bytes
+    changes.sync = True
 
 
 def _insert_express(
-    transaction: "StoreTransaction", store: "Store", batch: Batch, run: Run, serials: range
+    changes: Changes, store: Backing, batch: Batch, run: Run, serials: range
 ) -> None:
     run.express()
     index = store.index(batch.queue_id)
@@ -140,13 +109,13 @@ def _insert_express(
     except PositionStateError:
         store.express.discard_many(serials)
         raise
-    transaction.steps.append((None, _discard_bodies, store.express, serials))
-    transaction.steps.append((_publish_many, _withdraw_many, index, run))
+    changes.steps.append((None, _discard_bodies, store.express, serials))
+    changes.steps.append((_publish_many, _withdraw_many, index, run))
 
 
 def remove_run(
-    transaction: "StoreTransaction",
-    store: "Store",
+    changes: Changes,
+    store: Backing,
     queue_id: int,
     keys: Sequence[int],
     sync: bool,
@@ -158,13 +127,11 @@ def remove_run(
     if any(unwanted & flags for flags in set(departure.flags)):
         index.come_back_many(departure)
         raise PositionStateError("a message is not to be removed with others")
-    transaction.steps.append((_discard_many, _come_back_many, index, departure))
-    before = len(transaction.operations)
-    transaction.operations.extend(
-        departure.records(queue_id, store.body_handle, store.position_handle)
-    )
-    if len(transaction.operations) > before:
-        transaction.sync = transaction.sync or sync
+    changes.steps.append((_discard_many, _come_back_many, index, departure))
+    before = len(changes.operations)
+    changes.operations.extend(departure.records(queue_id, store.body_handle, store.position_handle))
+    if len(changes.operations) > before:
+        changes.sync = changes.sync or sync
     if express := departure.express():
-        transaction.steps.append((_discard_bodies, None, store.express, express))
-    transaction.messages += len(keys)
+        changes.steps.append((_discard_bodies, None, store.express, express))
+    changes.messages += len(keys)

@@ -17,13 +17,15 @@ from rpcqm.store import recovery, restored
 from rpcqm.store.background import BackgroundWork
 from rpcqm.store.backup import write_backup
 from rpcqm.store.ballast import Ballast
+from rpcqm.store.changes import Changes
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
 from rpcqm.store.disk_space import DiskSpaceMonitor, free_space
+from rpcqm.store.environment import StoreEnvironment
 from rpcqm.store.errors import StoreStoppedError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.express import ExpressBodies
-from rpcqm.store.group_commit import GroupCommit, StoreEnvironment
+from rpcqm.store.group_commit import GroupCommit
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.migration import bring_to_format
 from rpcqm.store.put_off import PutOff
@@ -64,7 +66,7 @@ class Store:
         self._database = Database(directory, settings)
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
-        self._open_transaction: StoreTransaction | None = None
+        self._open_transaction: Changes | None = None
         self._put_off = PutOff()
         self._closed = False
         self._background_errors = 0
@@ -105,7 +107,7 @@ class Store:
     ) -> "Store":
         """Open the store of a directory, which is made when it is not there; recover it.
 
-        The arguments are those of `group_commit.StoreEnvironment`; `free` gives the free bytes of
+        The arguments are those of `environment.StoreEnvironment`; `free` gives the free bytes of
         the disk; `begin_anew` is what restored data begins with, whose mark stays without it.
         Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the operator,
         if the directory cannot be used.
@@ -124,7 +126,7 @@ class Store:
             bring_to_format(store._database)
             if begin_anew is not None:
                 restored.go_on(store._database, path, begin_anew, store._clock)
-            recovery.recover(store, store._database)
+            recovery.recover(store._database, store.counters, store.index)
         except BaseException:
             store.close()
             raise
@@ -143,20 +145,20 @@ class Store:
         """
         return StoreTransaction(self, name)
 
-    def begin(self, transaction: StoreTransaction) -> None:
+    def begin(self, changes: Changes) -> None:
         """Begin a block; called by the transaction."""
         if self._open_transaction is not None:
-            inner, outer = transaction.name, self._open_transaction.name
+            inner, outer = changes.name, self._open_transaction.name
             raise RuntimeError(f"the transaction {inner} began inside {outer}")
         if self._put_off.waits:
             self._put_off.carry_out()
         if self.has_stopped:
             raise StoreStoppedError("The store has stopped.")
-        self._open_transaction = transaction
+        self._open_transaction = changes
 
-    def commit(self, transaction: StoreTransaction) -> None:
+    def commit(self, changes: Changes) -> None:
         """Write a block together with the others of this turn; a transaction calls this."""
-        self._writer.add(transaction)
+        self._writer.add(changes)
 
     def leave(self) -> None:
         """End a block; called by the transaction."""

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
-from rpcqm.base.completion import Completion
+from rpcqm.store.changes import Backing, Changes
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import (
@@ -26,27 +24,16 @@ from rpcqm.store.records import (
     Moves,
     PositionRecord,
 )
-from rpcqm.store.run_changes import Batch, insert_batch, remove_run
+from rpcqm.store.run_changes import FEWEST, Batch, insert_batch, remove_run
 from rpcqm.store.uncommitted import (
     TRANSACTION_ID_LENGTH,
     UncommittedOperation,
     UncommittedTransaction,
 )
 
-if TYPE_CHECKING:
-    from rocksdict import ColumnFamily as FamilyHandle
-
-    from rpcqm.store.store import Store
-
 _position_key = POSITION_KEY.pack
 _position = POSITION.pack
 _serial = SERIAL.pack
-
-Step = tuple[Any, ...]
-"""A change in memory: how it becomes visible, how it is undone, what it is about, arguments.
-
-Both are functions of the last two, or None; the first takes one argument only.
-"""
 
 _publish, _withdraw = QueueIndex.publish, QueueIndex.withdraw
 _discard, _come_back = QueueIndex.discard, QueueIndex.come_back
@@ -59,23 +46,19 @@ _new_position: Callable[[tuple[int, int, int, int, int]], PositionRecord] = part
 """Makes a Position without the detour over its keywords."""
 
 
-def _forget_index(store: "Store", queue_id: int) -> None:
+def _forget_index(store: Backing, queue_id: int) -> None:
     store.forget_index(queue_id)
 
 
-def _charge_staged(store: "Store", operation: UncommittedOperation) -> None:
+def _charge_staged(store: Backing, operation: UncommittedOperation) -> None:
     store.charge_staged(operation)
 
 
-def _release_staged(store: "Store", operation: UncommittedOperation) -> None:
+def _release_staged(store: Backing, operation: UncommittedOperation) -> None:
     store.release_staged(operation)
 
 
-def _call(callback: Callable[[], object]) -> None:
-    callback()
-
-
-class StoreTransaction:
+class StoreTransaction(Changes):
     """One synchronous block of changes: `with store.transaction("name") as txn:`.
 
     Nothing of it is visible before it is as durable as promised, except that removed messages
@@ -87,33 +70,7 @@ class StoreTransaction:
     have done nothing then.
     """
 
-    __slots__ = (
-        "_committed",
-        "_finished",
-        "_store",
-        "callbacks",
-        "messages",
-        "name",
-        "operations",
-        "requests",
-        "size",
-        "steps",
-        "sync",
-    )
-
-    def __init__(self, store: "Store", name: str) -> None:
-        self._store = store
-        self.name = name
-        self.operations: list[tuple[bytes, bytes | None, FamilyHandle]] = []
-        self.steps: list[Step] = []
-        self.callbacks: list[Callable[[], object]] = []
-        self._committed: Completion[None] | None = None
-        self._finished = False
-        self.size = 0
-        self.messages = 0
-        self.requests = 1
-        """How many requests it answers, of which a group waits for more where it has several."""
-        self.sync = False
+    __slots__ = ()
 
     # Messages
 
@@ -194,7 +151,34 @@ class StoreTransaction:
             )
             return
         batch = Batch(queue_id, keys, packets, arrival, expiries, flags, durable, consequence)
-        insert_batch(self, self._store, batch)
+        if len(packets) < FEWEST:
+            self._insert_few(batch)
+        else:
+            insert_batch(self, self._store, batch)
+
+    def _insert_few(self, batch: Batch) -> None:
+        """Insert messages, one by one; all of them or none."""
+        if batch.durable and not batch.consequence:
+            self._store.admit(sum(map(len, batch.packets)))
+        steps, operations = len(self.steps), len(self.operations)
+        before = self.size, self.messages, self.sync
+        try:
+            for key, packet, expiry, flags in batch.each():
+                self.insert(
+                    batch.queue_id,
+                    key,
+                    packet,
+                    arrival=batch.arrival,
+                    expiry=expiry,
+                    flags=flags,
+                    durable=batch.durable,
+                    consequence=True,
+                )
+        except BaseException:
+            self.undo_until(steps)
+            del self.operations[operations:]
+            self.size, self.messages, self.sync = before
+            raise
 
     def remove(self, queue_id: int, lookup_identifier: int, *, sync: bool = True) -> None:
         """Remove a message and its packet; it is LEAVING now and gone after the commit.
@@ -457,79 +441,3 @@ class StoreTransaction:
         if operation.serial is not None and operation.charged:
             self.operations.append((_serial(operation.serial), None, self._store.body_handle))
             self.steps.append((_release_staged, None, self._store, operation))
-
-    # Ending the block
-
-    def call_after(self, callback: Callable[[], object]) -> None:
-        """Call when the changes are as durable as promised and visible, in order of the calls.
-
-        What it raises is logged and stops nothing.
-        """
-        self.callbacks.append(callback)
-
-    def call_when_undone(self, callback: Callable[[], object]) -> None:
-        """Call `callback` if the block fails, so that the caller can undo its own changes."""
-        self.steps.append((None, _call, callback))
-
-    def count_back_when_undone(self) -> None:
-        """Give numbers again that the block takes from now on, and count as before, if it fails.
-
-        For a block that shows its numbers to nobody until it has ended.
-        """
-        counters, metrics = self._store.counters, self._store.metrics
-        self.call_when_undone(partial(counters.go_back, counters.places()))
-        self.call_when_undone(partial(metrics.go_back, metrics.snapshot()))
-
-    @property
-    def committed(self) -> Completion[None]:
-        """Succeeds after the callbacks of the commit; stays pending when the block fails."""
-        if self._committed is None:
-            self._committed = Completion()
-            if self._finished:
-                self._committed.succeed(None)
-        return self._committed
-
-    def __enter__(self) -> "StoreTransaction":
-        self._store.begin(self)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._store.leave()
-        if kind is not None:
-            self.undo()
-            self.operations.clear()  # whose handles an error's traceback would keep
-            return
-        try:
-            self._store.commit(self)
-        except BaseException:
-            self.undo()
-            raise
-
-    def undo(self) -> None:
-        """Take back every change in memory, the last one first."""
-        self.undo_until(0)
-
-    def undo_until(self, count: int) -> None:
-        """Take back every change in memory but so many first ones."""
-        while len(self.steps) > count:
-            _, undo, subject, *arguments = self.steps.pop()
-            if undo is not None:
-                undo(subject, *arguments)
-
-    def apply(self) -> None:
-        """Make the changes visible."""
-        for step in self.steps:
-            if (apply := step[0]) is not None:
-                apply(step[2], step[3])
-
-    def finish(self) -> None:
-        """Resolve the completions: the changes are visible and the callbacks have run."""
-        self._finished = True
-        self.operations.clear()
-        if self._committed is not None:
-            self._committed.succeed(None)

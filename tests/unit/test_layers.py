@@ -99,6 +99,7 @@ def test_interfaces_do_not_know_each_other() -> None:
 
 
 ON_FLOORS = (
+    "store",
     "qm",
     "rpc",
     "interfaces",

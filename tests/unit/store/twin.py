@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from rpcqm.base.metrics import Metrics
-from rpcqm.store import run_changes
+from rpcqm.store import transaction
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import NEVER, POSITION, POSITION_KEY, SERIAL, Family
 from rpcqm.store.settings import StoreSettings
@@ -15,7 +15,7 @@ from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 from tests.support.store.stores import Turns
 
-any_number_in_columns = mock.patch.object(run_changes, "FEWEST", 1)
+any_number_in_columns = mock.patch.object(transaction, "FEWEST", 1)
 """Makes columns of the shortest runs too."""
 
 QUEUES = A, B = 1, 2

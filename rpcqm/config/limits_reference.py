@@ -44,6 +44,7 @@ SUBJECTS = [
     "otel",
     "events",
     "tokens",
+    "search",
     "console",
 ]
 """What bounds are of, the first part of their names, in the order of the page."""

@@ -85,6 +85,14 @@ def read_document(body: bytes, budget: DecodeBudget | None = None) -> Document:
     return Document(root, _repaired(body).text, "")
 
 
+def text_of_document(body: bytes) -> str:
+    """The text of a body that begins like a document, which is not parsed.
+
+    Raises DecodeError if its octets are of no encoding that is read.
+    """
+    return _repaired(body).text
+
+
 def _parsed(
     octets: bytes, encoding: str | None = None, budget: DecodeBudget | None = None
 ) -> ElementTree.Element:

@@ -17,6 +17,7 @@ from tests.mutations import evidence
 from tests.mutations.campaign import TIMEOUT, Campaign, Fate, Judgement, shard, shard_of_day
 from tests.mutations.data import DIRECTORY, Mutation, MutationError, read_mutations
 from tests.mutations.moving import Moves
+from tests.mutations.named_tests import require_test
 from tests.mutations.running import preload, require_place
 
 
@@ -67,6 +68,7 @@ def check(mutations: Sequence[Mutation]) -> list[str]:
     for mutation in sorted(mutations, key=lambda mutation: mutation.at):
         try:
             require_place(mutation)
+            require_test(mutation)
         except MutationError as error:
             wrong.append(f"{mutation}: {error}")
     return wrong

@@ -16,6 +16,7 @@ from tests.mutations.campaign import Fate, block, shard, shard_of_day, trial
 from tests.mutations.data import Mutation, MutationError, read_mutations
 from tests.mutations.idl import mutate_idl
 from tests.mutations.moving import Moves
+from tests.mutations.named_tests import require_test
 from tests.mutations.running import TOOK_TOO_LONG, Outcome, change_of, require_place
 
 ROOT = Path(__file__).parents[3]
@@ -332,6 +333,20 @@ def test_the_command_tries_the_part_of_the_given_day(tmp_path: Path) -> None:
 def test_all_mutations_apply() -> None:
     for one in sorted(read_mutations(), key=lambda one: one.at):
         require_place(one)
+        require_test(one)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "tests/unit/nowhere/test_nothing.py::test_x",
+        "tests/unit/mutations/test_mutations.py::test_that_was_renamed[case]",
+        "tests/unit/mutations/test_mutations.py",
+    ],
+)
+def test_a_mutation_whose_test_has_gone_does_not_apply(test: str) -> None:
+    with pytest.raises(MutationError, match="there is no test"):
+        require_test(Mutation(("MQRR-op-7",), "qm.readers", "1", "2", test))
 
 
 @pytest.fixture(scope="module")

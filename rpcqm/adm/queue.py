@@ -157,7 +157,8 @@ class Queue(DirectoryObject):
     open_queue_descriptor_collection: dict[int, "OpenQueueDescriptor"] = field(default_factory=dict)
 
     # Ours: its identifier in the store, its main queue, the readers that wait for messages, and
-    # after how many failed deliveries (0: never) a message goes to which subqueue
+    # after how many failed deliveries (0: never) a message goes to which subqueue, and the names
+    # that it had before it was renamed, the last one at the end
     queue_id: int = 0
     parent: "Queue | None" = None
     subqueue_name: str = ""
@@ -170,6 +171,7 @@ class Queue(DirectoryObject):
     trail: bool = False
     max_deliveries: int = 0
     poison_subqueue: str = "poison"
+    former_names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pathname}>"

@@ -95,6 +95,8 @@ def encode_queue(queue: Queue) -> bytes:
     if queue.max_deliveries:
         record["max_deliveries"] = queue.max_deliveries
         record["poison_subqueue"] = queue.poison_subqueue
+    if queue.former_names:
+        record["former_names"] = list(queue.former_names)
     if queue.parent is not None:
         record["parent_id"] = queue.parent.queue_id
         record["subqueue_name"] = queue.subqueue_name
@@ -114,6 +116,7 @@ def decode_queue(queue_id: int, data: bytes) -> QueueRecord:
             queue.origin = str(record.get("origin", ""))
         queue.max_deliveries = _number(record, "max_deliveries")
         queue.poison_subqueue = str(record.get("poison_subqueue", queue.poison_subqueue))
+        queue.former_names = tuple(map(str, record.get("former_names", ())))
         return QueueRecord(
             queue,
             _number(record, "journal_id"),

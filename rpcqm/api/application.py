@@ -104,7 +104,11 @@ class Api:
         parameters: Any = reading.read_texts(route.parameters, query_of(query))
         content = None if route.content is None else _content(route, request)
         parts = (names, parameters, content, fields_of(request))
-        return await route.function(self.asked(request, identity, *parts))
+        asked = self.asked(request, identity, *parts)
+        try:
+            return await route.function(asked)
+        except MQError as error:
+            raise with_new_name(asked, error) from error
 
     def asked(
         self,
@@ -233,6 +237,17 @@ def _not_allowed(methods: str) -> Refusal:
     allow = (("Allow", methods),)
     code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
     return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, code, f"only {methods}", allow)
+
+
+def with_new_name(asked: Asked, error: MQError) -> MQError:
+    """An error of a request; of a queue that was renamed it says what the queue is called now."""
+    if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND or "name" not in asked.path:
+        return error
+    try:
+        now = asked.operations.queues.renamed_to(asked.identity, asked.queue)
+    except MQError:  # a name of several queues
+        return error
+    return MQError(error.status, f"{asked.queue_text} was renamed to {now}") if now else error
 
 
 def find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str]]:

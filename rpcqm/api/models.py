@@ -62,6 +62,14 @@ class QueueChanges:
 
 
 @dataclass(frozen=True)
+class NewName:
+    """What a queue is to be called: `orders`, or a path name of this machine."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    name: Name
+
+
+@dataclass(frozen=True)
 class QueueInformation:
     """A queue; counts are null for those who may not peek at it."""
 

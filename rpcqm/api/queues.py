@@ -117,6 +117,16 @@ async def delete_queue(asked: Asked) -> Reply:
     return Reply(204)
 
 
+async def rename_queue(asked: Asked) -> Reply:
+    """Give a private queue another name; it keeps all else, and what is open goes on."""
+    wanted: models.NewName = asked.content
+    operations, name = asked.operations.queues, asked.queue
+    queue = operations.find(name)
+    path = path_name(wanted.name, HERE)
+    await settled(operations.rename(asked.identity, name, str(path)))
+    return Reply(200, operations.shown(asked.identity, queue))
+
+
 async def show_permissions(asked: Asked) -> Reply:
     """Who may do what with a queue."""
     security = asked.operations.queues.security(asked.identity, asked.queue, PARTS)

@@ -124,6 +124,14 @@ ROUTES = (
         models.Named,
         models.QueueChanges,
     ),
+    Route(
+        "POST",
+        f"{_QUEUE}/rename",
+        queues.rename_queue,
+        {200: models.QueueInformation},
+        models.Named,
+        models.NewName,
+    ),
     Route("DELETE", _QUEUE, queues.delete_queue, {204: None}, models.Named),
     Route(
         "GET",

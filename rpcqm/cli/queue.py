@@ -1,4 +1,4 @@
-"""`rpcqm queue`: create, list, show, set and delete queues."""
+"""`rpcqm queue`: create, list, show, set, rename and delete queues."""
 
 import argparse
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import MQError
 from rpcqm.base.text import iso_time, visible
-from rpcqm.cli import acl, deliveries, outgoing, queue_delete, transfer
+from rpcqm.cli import acl, deliveries, outgoing, queue_delete, queue_rename, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_fields, print_json, size_text, time_text
@@ -38,14 +38,15 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add the commands to the parser."""
     parser = commands.add_parser(
         "queue",
-        help="create, list, show, set and delete queues",
-        description="Create, list, show, set and delete queues.",
+        help="create, list, show, set, rename and delete queues",
+        description="Create, list, show, set, rename and delete queues.",
     )
     queues = add_commands(parser)
     _add_create(queues)
     _add_list(queues)
     _add_show(queues)
     _add_set(queues)
+    queue_rename.add(queues)
     queue_delete.add(queues)
     transfer.add(queues)
     acl.add(queues)

@@ -84,6 +84,8 @@ async def _told_by_server(
     """The sentence about a refusal with what the server tells of its reason; empty for none."""
     if error.status in _NOT_HERE and (host := await _other_host(client, arguments)):
         return _elsewhere(subject, host, error)
+    if error.status in _NOT_HERE and (renamed := await _renamed(client, arguments)):
+        return f"{subject}: {renamed} ({error.status.name})."
     if error.status is HResult.MQ_ERROR_ACCESS_DENIED:
         from rpcqm.cli.denials import denial_of  # only now, because most commands need none of it
 
@@ -110,6 +112,18 @@ async def _other_host(client: "QueueManagerClient", arguments: argparse.Namespac
             name = queue_name(arguments, text)
             if not await client.management.is_here(name):
                 return name.direct_name.host
+    return ""
+
+
+async def _renamed(client: "QueueManagerClient", arguments: argparse.Namespace) -> str:
+    """What has become of a name that a queue of this machine had before; empty for others."""
+    for argument in _QUEUE_ARGUMENTS if arguments.server is None else ():
+        text = getattr(arguments, argument, None)
+        with contextlib.suppress(MQError, RpcFault, UsageMistake):
+            if isinstance(text, str) and (
+                now := await client.queues.renamed_to(queue_name(arguments, text))
+            ):
+                return f"`{text}` was renamed to `{now}`"
     return ""
 
 

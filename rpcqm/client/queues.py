@@ -118,6 +118,21 @@ class QueuesClient:
         """Delete a queue with its messages."""
         await self._connections.call(qmcomm.R_QMDeleteObjectRequest(pObjectFormat=_object(name)))
 
+    async def rename(self, name: FormatName, path: PathName) -> None:
+        """Give a private queue of this machine another name; rpcqm only.
+
+        Raises MQError(MQ_ERROR_QUEUE_EXISTS) if there is one of that name.
+        """
+        request = rpcqm_admin.R_RenameQueueRequest(
+            pQueueFormat=queue_format_of(name), pwszPathName=str(path)
+        )
+        await self._connections.call(request)
+
+    async def renamed_to(self, name: FormatName) -> str:
+        """What a queue is called now that had this name before; "" if nobody tells."""
+        request = rpcqm_admin.R_GetRenamedQueueRequest(pQueueFormat=queue_format_of(name))
+        return (await self._connections.call(request)).ppwszName or ""
+
     async def properties(self, name: FormatName) -> QueueProperties:
         """The properties of a queue."""
         wanted: list[int] = list(_SHOWN_PROPERTIES.values())

@@ -44,6 +44,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetOverviewResponse,
     R_GetQueueStatusRequest,
     R_GetQueueStatusResponse,
+    R_GetRenamedQueueRequest,
+    R_GetRenamedQueueResponse,
     R_ImportMessageRequest,
     R_ImportMessageResponse,
     R_ListAccountsRequest,
@@ -61,6 +63,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_MakeBackupWithSecretsRequest,
     R_MakeBackupWithSecretsResponse,
     R_RemoveAccountRequest,
+    R_RenameQueueRequest,
     R_ResendDeadLetterRequest,
     R_ResendDeadLettersRequest,
     R_ResendDeadLettersResponse,
@@ -341,6 +344,19 @@ class Admin:
             ppwszStay=json.dumps(sent.reasons(), separators=(",", ":")),
             result=0,
         )
+
+    def R_RenameQueue(self, call: Call, request: R_RenameQueueRequest) -> Completion[None]:
+        """Give a private queue another name (Opnum 29)."""
+        name = format_name_of(request.pQueueFormat)
+        return self._queues.rename(call.identity, name, request.pwszPathName)
+
+    def R_GetRenamedQueue(
+        self, call: Call, request: R_GetRenamedQueueRequest
+    ) -> R_GetRenamedQueueResponse:
+        """Tell what a queue is called now that had a name before (Opnum 30)."""
+        name = format_name_of(request.pQueueFormat)
+        found = self._queues.renamed_to(call.identity, name)
+        return R_GetRenamedQueueResponse(ppwszName=found, result=0)
 
 
 def _token(token: TokenView) -> TOKEN:

@@ -239,6 +239,28 @@ class QueueOperations:
         """Delete a queue with its journal, its subqueues and all messages; done when durable."""
         return self._orders.delete(identity, self._own(name))
 
+    # Renaming
+
+    def rename(self, identity: Identity, name: FormatName, path: str) -> Completion[None]:
+        """Give a private queue another path name; done when durable (G653)."""
+        queue = self._own(name)
+        with ordered(identity, "rename queue", queue.pathname, to=path):
+            return self._engine.renaming.rename(queue, path, identity=identity)
+
+    def renamed_to(self, identity: Identity, name: FormatName) -> str:
+        """The short name by which the queue goes now that had a name before; "" for others.
+
+        It is told to those who may do anything with the queue.
+        """
+        if not isinstance(name.value, str) or not self._registry.is_local_direct(name.direct_name):
+            return ""
+        queue = None if self.is_there(name) else self._registry.formerly(name.path_name)
+        if queue is None:
+            return ""
+        rights = self.rights(identity, queue)
+        known = identity.is_administrator or rights.peek or rights.receive or rights.send
+        return short_name(queue) if known else ""
+
     # Properties
 
     def set_properties(

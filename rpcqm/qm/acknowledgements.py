@@ -295,7 +295,7 @@ class Acknowledgements:
         if not message.application_deadletter_queue:
             return None
         try:
-            queue = self._registry.find_by_path(message.application_deadletter_queue)
+            queue = self._registry.find_kept_path(message.application_deadletter_queue)
         except MQError:
             return None
         if queue is None or queue.parent is not None:

@@ -39,6 +39,7 @@ from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.renaming import Renaming
 from rpcqm.qm.sender_rights import SenderRights
 from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.sessions import SessionSource
@@ -133,6 +134,7 @@ class QueueManagerEngine:
             self.directory,
             self.positions,
         )
+        self.renaming = Renaming(store, clock, self.names, self.registry, self.access)
         self.opening = Opening(
             store,
             machine,

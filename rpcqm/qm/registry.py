@@ -47,6 +47,7 @@ class QueueRegistry:
         self._readers = readers
         self._queues = queue_manager.queue_collection
         self._by_name: dict[str, Queue] = {}
+        self._by_former_name: dict[str, Queue] = {}
         self.changes = 0
         """How often a queue came, went, or got another name: what is made of all is the same
         while this is."""
@@ -76,6 +77,21 @@ class QueueRegistry:
         if path.is_journal:
             return queue.journal_queue_reference
         return queue.subqueue_collection.get(folded(path.suffix))
+
+    def formerly(self, path: PathName) -> Queue | None:
+        """The queue here that was the last to have that name before it was renamed (G653).
+
+        Its journal or its subqueue, if the path is of one.
+        """
+        queue = self._by_former_name.get(local_key(path.kind, path.queue))
+        if queue is None or not path.suffix:
+            return queue
+        return self.find_path(replace(PathName.parse(queue.pathname), suffix=path.suffix))
+
+    def find_kept_path(self, pathname: str) -> Queue | None:
+        """As `find_by_path`; a name that was kept in a message may be of before a rename."""
+        found = self.find_by_path(pathname)
+        return self.formerly(PathName.parse(pathname)) if found is None else found
 
     def find_by_format_name(self, format_name: FormatName) -> Queue | None:
         """The local queue that a format name means, or None if it means no local queue."""
@@ -155,6 +171,33 @@ class QueueRegistry:
         queue.pathname = str(names.path(path.kind, path.queue, path.suffix))
         queue.qualified_pathname = str(replace(path, computer=names.qualified_computer_name))
 
+    def rename(self, queue: Queue, path: PathName) -> None:
+        """Let a queue of an application be found by another name, with its parts."""
+        before = PathName.parse(queue.pathname)
+        self._by_name.pop(local_key(before.kind, before.queue), None)
+        self.name_here(queue, path)
+        self._by_name[local_key(path.kind, path.queue)] = queue
+        parts = list(queue.subqueue_collection.values())
+        if queue.journal_queue_reference is not None:
+            parts.append(queue.journal_queue_reference)
+        for part in parts:
+            suffix = PathName.parse(part.pathname).suffix
+            part.pathname = f"{queue.pathname};{suffix}"
+            part.qualified_pathname = f"{queue.qualified_pathname};{suffix}"
+
+    def remember(self, queue: Queue, names: tuple[str, ...]) -> None:
+        """Know a queue by these earlier names instead of those that it has."""
+        self._forget_former(queue)
+        queue.former_names = names
+        for name in names:
+            self._by_former_name[local_key(QueueKind.PRIVATE, name)] = queue
+
+    def _forget_former(self, queue: Queue) -> None:
+        for name in queue.former_names:
+            key = local_key(QueueKind.PRIVATE, name)
+            if self._by_former_name.get(key) is queue:
+                del self._by_former_name[key]
+
     def register(self, queue: Queue) -> None:
         """Let a queue be found, with its journal; its messages are in the store's index."""
         self.changes += 1
@@ -172,6 +215,7 @@ class QueueRegistry:
         elif queue.parent is None:
             path = PathName.parse(queue.pathname)
             self._by_name[local_key(path.kind, path.queue)] = queue
+            self.remember(queue, queue.former_names)
         elif not queue.is_journal:
             queue.parent.subqueue_collection[folded(queue.subqueue_name)] = queue
             index.charge_to(self._store.index(queue.parent.queue_id).account)
@@ -193,6 +237,7 @@ class QueueRegistry:
         elif queue.parent is None:
             path = PathName.parse(queue.pathname)
             self._by_name.pop(local_key(path.kind, path.queue), None)
+            self._forget_former(queue)
         else:
             queue.parent.subqueue_collection.pop(folded(queue.subqueue_name), None)
 

@@ -10,9 +10,11 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
@@ -246,6 +248,32 @@ class Tokens:
         for token in [each for each in self._tokens.values() if each.sid == sid]:
             self._remove(change, token)
 
+    def queue_renamed(
+        self, change: StoreTransaction, queue: Queue, before: str, after: str
+    ) -> None:
+        """Let tokens for a queue be for it by its new name, in the same commit (G653).
+
+        Those for a queue elsewhere, or for all, stay as they are.
+        """
+        old, new = self._key_of(before), self._key_of(after)
+        for name, token in list(self._tokens.items()):
+            if old == new or token.keys is None or token.queues is None or old not in token.keys:
+                continue
+            queues = [after if self._key_of(each) == old else each for each in token.queues]
+            keys = (token.keys - {old}) | {new}
+            self._put_instead(change, name, token, replace(token, queues=tuple(queues), keys=keys))
+
+    def _put_instead(self, change: StoreTransaction, name: str, old: Token, new: Token) -> None:
+        change.put(Family.META, _key(name), new.encode())
+        change.call_when_undone(partial(self._know, name, old))
+        self._know(name, new)
+
+    def _know(self, name: str, token: Token) -> None:
+        self._tokens[name] = token
+        if token.identifier in self._by_identifier:
+            self._by_identifier[token.identifier] = token
+        self._bearers.pop(token.identifier, None)
+
     def _remove(self, change: StoreTransaction, token: Token) -> None:
         change.delete(Family.META, _key(token.name))
         del self._tokens[folded_name(token.name)]
@@ -259,7 +287,9 @@ def tokens_of(engine: QueueManagerEngine, accounts: Accounts) -> Tokens:
     def key_of(text: str) -> str:
         return scope_key(text, engine.names, engine.registry)
 
-    return Tokens(engine.store, accounts, engine.clock, key_of)
+    tokens = Tokens(engine.store, accounts, engine.clock, key_of)
+    engine.renaming.hooks.append(tokens.queue_renamed)
+    return tokens
 
 
 def public_part(text: str) -> str:

@@ -284,3 +284,17 @@ class R_ResendDeadLettersResponse(Value):
     pcResent: int
     ppwszStay: str | None = ...
     result: int
+
+class R_RenameQueueRequest(OperationRequest[R_RenameQueueResponse]):
+    pQueueFormat: QUEUE_FORMAT
+    pwszPathName: str
+
+class R_RenameQueueResponse(Value):
+    result: int
+
+class R_GetRenamedQueueRequest(OperationRequest[R_GetRenamedQueueResponse]):
+    pQueueFormat: QUEUE_FORMAT
+
+class R_GetRenamedQueueResponse(Value):
+    ppwszName: str | None = ...
+    result: int

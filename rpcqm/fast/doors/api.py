@@ -11,11 +11,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rpcqm.api import messages, models, reading
-from rpcqm.api.application import Api, fields_of, find_route, query_of, response_of
+from rpcqm.api.application import (
+    Api,
+    fields_of,
+    find_route,
+    query_of,
+    response_of,
+    with_new_name,
+)
 from rpcqm.api.asked import Asked, settled
 from rpcqm.api.logging_on import show_token
 from rpcqm.api.problems import Refusal
 from rpcqm.api.routes import Route
+from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.fast.doors.api_leases import RepeatedLeases, RepeatedReceive
 from rpcqm.fast.doors.api_requests import (
@@ -107,7 +115,11 @@ class RepeatedApi:
                     return HttpResponse(cached.status, octets, _JSON if octets else (), None, True)
             names = {"lease": recognised.lease} if recognised.lease else cached.names
             parts = (names, cached.parameters, None, cached.headers)
-            return response_of(await cached.route.function(api.asked(request, identity, *parts)))
+            asked = api.asked(request, identity, *parts)
+            try:
+                return response_of(await cached.route.function(asked))
+            except MQError as error:
+                return api.failure(with_new_name(asked, error))
         except Exception as error:
             return api.failure(error)
 

@@ -356,6 +356,7 @@ queues that they name."""
 BODIES: dict[str, object] = {
     "change_machine": {"connected": True},
     "change_queue": {"label": "changed"},
+    "rename_queue": {"name": "mine"},
     "set_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
     "set_machine_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
     "make_backup": {"directory": "/nowhere/to/be/made"},

@@ -10,6 +10,8 @@ from tests.mutations.data import MutationError
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "rpcqm"
+FAST = "fast"
+"""The room to which code of any other room may move."""
 
 Name = tuple[str, ...]
 
@@ -97,14 +99,16 @@ def index(package: Path) -> dict[str, dict[Name, Path]]:
 def resolve(at: str, fits: Callable[[Definition], bool]) -> Definition:
     """The definition that is named exactly so, or else the one to which the name has moved.
 
-    That one ends in as many parts of the name as any, and fits.  MutationError if there is none,
-    or if there are several.
+    That one ends in as many parts of the name as any, and fits; it is in the same room or in
+    `fast`, because a room may well have a function that is called as a renamed one of another
+    room was. MutationError if there is none, or if there are several.
     """
     parts = tuple(at.split("."))
     place = file_of(parts)
     if place and place[1] in kept(place[0]).defined:
         return Definition(kept(place[0]), place[1])
-    known = index(PACKAGE).get(parts[-1], {})
+    anywhere = index(PACKAGE).get(parts[-1], {})
+    known = {name: path for name, path in anywhere.items() if name[0] in (parts[0], FAST)}
     for start in range(len(parts)):
         found = [one for one in _ending(known, parts[start:]) if fits(one)]
         if len(found) == 1:
@@ -112,7 +116,9 @@ def resolve(at: str, fits: Callable[[Definition], bool]) -> Definition:
         if found:
             raise MutationError(f"{at} may be {', '.join(map(str, found))}")
     more = f", and no other {parts[-1]} has the old piece" if known else ""
-    raise MutationError(f"nothing is named {at}{more}")
+    rooms = sorted({name[0] for name in anywhere.keys() - known.keys()})
+    elsewhere = f"; a {parts[-1]} is in {', '.join(rooms)}" if rooms else ""
+    raise MutationError(f"nothing is named {at}{more}{elsewhere}")
 
 
 def _ending(known: Mapping[Name, Path], suffix: Name) -> Iterator[Definition]:

@@ -79,8 +79,17 @@ def test_what_is_assigned_to_a_name_can_be_changed() -> None:
 
 @pytest.mark.usefixtures("package")
 def test_a_definition_that_has_moved_is_found_by_the_rest_of_its_name() -> None:
-    moved = mutation("store.chunks.Reader.read", "self.note(count)", "None")
+    moved = mutation("qm.chunks.Reader.read", "self.note(count)", "None")
     assert syntax.mutate(moved).module == "rpcqm.qm.readers"
+
+
+def test_a_definition_is_followed_into_no_room_but_the_fast_one(package: Path) -> None:
+    moved = mutation("store.chunks.Reader.read", "self.note(count)", "None")
+    with pytest.raises(MutationError, match=r"nothing is named .*; a read is in qm$"):
+        syntax.mutate(moved)
+    (fast := package.parents[1] / "fast").mkdir()
+    package.rename(fast / package.name)
+    assert syntax.mutate(moved).module == "rpcqm.fast.readers"
 
 
 @pytest.mark.usefixtures("package")
@@ -101,12 +110,12 @@ def test_a_mutation_that_does_not_apply_says_why(at: str, old: str, reason: str)
 def test_a_name_that_two_definitions_have_is_refused(package: Path) -> None:
     package.with_name("writers.py").write_text(SOURCE)
     with pytest.raises(MutationError, match=r"may be qm\.readers\.Reader.*qm\.writers\.Reader"):
-        syntax.mutate(mutation("moved.Reader", "5", "6"))
+        syntax.mutate(mutation("qm.moved.Reader", "5", "6"))
 
 
 def test_a_name_that_several_have_is_of_the_one_with_the_old_piece(package: Path) -> None:
     package.with_name("writers.py").write_text(SOURCE.replace("self.note(count)", "pass"))
-    moved = mutation("store.gone.Reader.read", "self.note(count)", "None")
+    moved = mutation("qm.gone.Reader.read", "self.note(count)", "None")
     assert syntax.mutate(moved).module == "rpcqm.qm.readers"
 
 
@@ -155,7 +164,7 @@ test = "tests/unit/test.py::test_reading"
 
 
 def test_the_command_writes_what_has_moved_and_tells_what_is_lost(tmp_path: Path) -> None:
-    moved, lost = "gone.hresult.HResult.MQ_ERROR", "base.hresult.HResult.MQ_ERROR_GONE"
+    moved, lost = "base.gone.HResult.MQ_ERROR", "base.hresult.HResult.MQ_ERROR_GONE"
     mutations = (moved, "0xC00E0001", "7"), (lost, "1", "2")
     done = tried(tmp_path, *mutations, options=["--moved"])
     assert done.returncode == 1
@@ -167,7 +176,7 @@ def test_the_command_writes_what_has_moved_and_tells_what_is_lost(tmp_path: Path
 
 @pytest.mark.usefixtures("package")
 def test_one_of_equal_places_is_named_by_its_number() -> None:
-    changed = syntax.mutate(mutation("Reader", "wait=True", "wait=False", nth=2))
+    changed = syntax.mutate(mutation("qm.Reader", "wait=True", "wait=False", nth=2))
     assert "def peek(self, count):\n        return self.take(count, wait=False)" in changed.source
     assert "wait=True" in changed.source
 

@@ -1,7 +1,7 @@
 """Writes rpcqm/codec/types from idl/: a module and a typed stub for each IDL file.
 
 A file of constants and enumerations needs no codec: its module is plain Python, without a stub.
-Written is what a source of this repository names, and what that is made of: the IDL describes
+Written is what a source of this repository imports, and what that is made of: the IDL describes
 interfaces whole, and much of them is never called. At run time all types of a codec are there.
 
 scripts/generate            # write what has changed
@@ -9,6 +9,7 @@ scripts/generate --check    # exit 1 and name the files that are stale
 """
 
 import argparse
+import ast
 import functools
 import re
 import shutil
@@ -83,7 +84,7 @@ def files() -> dict[Path, str]:
 def _needed(parts: Mapping[str, str]) -> set[str]:
     """The names of parts that sources use, and of those that the texts of these use."""
     needed: set[str] = set()
-    more = parts.keys() & _words_of_sources()
+    more = parts.keys() & _imported_names()
     while more:
         needed |= more
         texts = (parts[name] for name in more)
@@ -94,12 +95,29 @@ def _needed(parts: Mapping[str, str]) -> set[str]:
 
 
 @functools.cache
-def _words_of_sources() -> frozenset[str]:
-    """Every word of the sources, but for what is written here."""
+def _imported_names() -> frozenset[str]:
+    """The names that sources import from what is written here."""
     folders = (ROOT / name for name in ("rpcqm", "tests", "scripts"))
     paths = (path for folder in folders for path in folder.rglob("*.py"))
     texts = (path.read_text("utf-8") for path in paths if path.parent != _TYPES)
-    return frozenset(word for text in texts for word in _WORD.findall(text))
+    return frozenset(name for text in texts if _PACKAGE in text for name in _imports(text))
+
+
+def _imports(source: str) -> Iterator[str]:
+    """The names of a source that come from modules of types, or stand behind such a module's."""
+    tree = ast.parse(source)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules = set()
+    for node in imports:
+        names = [alias.name for alias in node.names]
+        if node.module == _PACKAGE:
+            modules.update(names)
+        elif (node.module or "").startswith(_PACKAGE):
+            yield from names
+    for each in ast.walk(tree):
+        match each:
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules:
+                yield name
 
 
 def _has_only_values(file: IdlFile) -> bool:

@@ -12,8 +12,6 @@ class PROPVARIANT(Value):
     wReserved3: int = ...
     _varUnion: PROPVARIANT_varUnion
 
-tag_inner_PROPVARIANT = PROPVARIANT
-
 class XACTUOW(Value):
     rgb: bytes
 

@@ -2,123 +2,13 @@
 
 from uuid import UUID
 
-from rpcqm.codec.automation.values import SafeArray, Variant
-from rpcqm.codec.interface import NullPointer, OperationRequest, Value
+from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
-
-class FLAGGED_WORD_BLOB(Value):
-    cBytes: int = ...
-    clSize: int = ...
-    asData: list[int]
-
-class CURRENCY(Value):
-    int64: int = ...
-
-class DECIMAL(Value):
-    wReserved: int = ...
-    scale: int = ...
-    sign: int = ...
-    Hi32: int = ...
-    Lo64: int = ...
-
-class wireBRECORDStr(Value):
-    fFlags: int = ...
-    clSize: int = ...
-    pRecInfo: bytes | None = ...
-    pRecord: bytes | None = ...
-
-class wireVARIANTStr(Value):
-    clSize: int = ...
-    rpcReserved: int = ...
-    vt: int = ...
-    wReserved1: int = ...
-    wReserved2: int = ...
-    wReserved3: int = ...
-    _varUnion: wireVARIANTStr_varUnion
 
 class SAFEARRAYBOUND(Value):
     cElements: int = ...
     lLbound: int = ...
-
-class SAFEARR_BSTR(Value):
-    Size: int = ...
-    aBstr: list[str | bytes | None]
-
-class SAFEARR_UNKNOWN(Value):
-    Size: int = ...
-    apUnknown: list[bytes | None]
-
-class SAFEARR_DISPATCH(Value):
-    Size: int = ...
-    apDispatch: list[bytes | None]
-
-class SAFEARR_VARIANT(Value):
-    Size: int = ...
-    aVariant: list[Variant]
-
-class SAFEARR_BRECORD(Value):
-    Size: int = ...
-    aRecord: list[wireBRECORDStr | None]
-
-class SAFEARR_HAVEIID(Value):
-    Size: int = ...
-    apUnknown: list[bytes | None]
-    iid: UUID
-
-class BYTE_SIZEDARR(Value):
-    clSize: int = ...
-    pData: bytes | None = ...
-
-class WORD_SIZEDARR(Value):
-    clSize: int = ...
-    pData: list[int] | None = ...
-
-class DWORD_SIZEDARR(Value):
-    clSize: int = ...
-    pData: list[int] | None = ...
-
-class HYPER_SIZEDARR(Value):
-    clSize: int = ...
-    pData: list[int] | None = ...
-
-class SAFEARRAYUNION(Value):
-    tag: int
-    value: (
-        SAFEARR_BSTR
-        | SAFEARR_UNKNOWN
-        | SAFEARR_DISPATCH
-        | SAFEARR_VARIANT
-        | SAFEARR_BRECORD
-        | SAFEARR_HAVEIID
-        | BYTE_SIZEDARR
-        | WORD_SIZEDARR
-        | DWORD_SIZEDARR
-        | HYPER_SIZEDARR
-        | None
-    )
-    def __init__(
-        self,
-        tag: int,
-        value: SAFEARR_BSTR
-        | SAFEARR_UNKNOWN
-        | SAFEARR_DISPATCH
-        | SAFEARR_VARIANT
-        | SAFEARR_BRECORD
-        | SAFEARR_HAVEIID
-        | BYTE_SIZEDARR
-        | WORD_SIZEDARR
-        | DWORD_SIZEDARR
-        | HYPER_SIZEDARR
-        | None = None,
-    ) -> None: ...
-
-class wireSAFEARRAYStr(Value):
-    cDims: int = ...
-    fFeatures: int = ...
-    cbElements: int = ...
-    cLocks: int = ...
-    uArrayStructs: SAFEARRAYUNION
-    rgsabound: list[SAFEARRAYBOUND]
 
 class DISPPARAMS(Value):
     rgvarg: list[Variant] | None = ...
@@ -192,39 +82,6 @@ class TYPEATTR(Value):
     tdescAlias: TYPEDESC
     dwReserved5: int = ...
     wReserved6: int = ...
-
-class wireVARIANTStr_varUnion(Value):
-    tag: int
-    value: (
-        int
-        | float
-        | bool
-        | CURRENCY
-        | str
-        | bytes
-        | SafeArray
-        | wireBRECORDStr
-        | NullPointer
-        | Variant
-        | DECIMAL
-        | None
-    )
-    def __init__(
-        self,
-        tag: int,
-        value: int
-        | float
-        | bool
-        | CURRENCY
-        | str
-        | bytes
-        | SafeArray
-        | wireBRECORDStr
-        | NullPointer
-        | Variant
-        | DECIMAL
-        | None = None,
-    ) -> None: ...
 
 class TYPEDESC_tdUnion(Value):
     tag: int

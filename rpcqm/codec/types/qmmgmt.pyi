@@ -7,7 +7,6 @@ from rpcqm.codec.types.mqmq import PROPVARIANT, QUEUE_FORMAT
 
 MGMT_MACHINE: Final = 1
 MGMT_QUEUE: Final = 2
-MGMT_SESSION: Final = 3
 
 class MGMT_OBJECT(Value):
     type: int = ...

@@ -7,10 +7,6 @@ from uuid import UUID
 from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 
-stFullPacket: Final = 0
-stBinaryFirstSection: Final = 1
-stBinarySecondSection: Final = 2
-stSrmpFirstSection: Final = 3
 stSrmpSecondSection: Final = 4
 
 class SectionType(IntEnum):

@@ -42,6 +42,7 @@ COMMANDS = {
     "machine": ("machine", "show and change who may do what with the queue manager itself"),
     "user": ("user", "add, list and remove accounts for callers over the network"),
     "token": ("token", "make, list and delete tokens, which programs show instead of a password"),
+    "trigger": ("trigger", "make, list, change and try rules of triggers"),
     "send": ("send", "send messages to a queue"),
     "receive": ("receive", "take messages out of a queue"),
     "peek": ("receive", "look at messages and leave them in their queue"),

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -25,16 +26,27 @@ _ARGUMENT = re.compile(r"argument (.*?): (.*)", re.DOTALL)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises UsageMistake, and shows its epilog without filling lines."""
+    """A parser that raises UsageMistake, and shows its epilog without filling lines.
+
+    Behind the option `takes_rest` all words are its value, `--` and options among them.
+    """
+
+    takes_rest = ""
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _HelpFormatter)
         super().__init__(**settings, allow_abbrev=False)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, unknown = super().parse_known_args(args, namespace)
+        words, rest = list(sys.argv[1:] if args is None else args), None
+        if self.takes_rest and self.takes_rest in words:
+            at = words.index(self.takes_rest)
+            words, rest = words[:at], words[at + 1 :]
+        found, unknown = super().parse_known_args(words, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if rest is not None:
+            setattr(found, self._option_string_actions[self.takes_rest].dest, rest)
         return found, unknown
 
     def error(self, message: str) -> NoReturn:

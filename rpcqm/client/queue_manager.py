@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rpcqm.client.remote_read import MoveTarget, QueueReader
     from rpcqm.client.sending import InternalTransaction, QueueSender
     from rpcqm.client.tokens import TokensClient
+    from rpcqm.client.triggers import TriggersClient
 
 
 class QueueManagerClient:
@@ -82,6 +83,13 @@ class QueueManagerClient:
         from rpcqm.client.tokens import TokensClient
 
         return TokensClient(self._connections)
+
+    @cached_property
+    def triggers(self) -> "TriggersClient":
+        """Makes and lists the rules of triggers, and reports how they do."""
+        from rpcqm.client.triggers import TriggersClient
+
+        return TriggersClient(self._connections)
 
     @cached_property
     def maintenance(self) -> "MaintenanceClient":

@@ -45,6 +45,7 @@ SUBJECTS = [
     "events",
     "tokens",
     "search",
+    "triggers",
     "console",
 ]
 """What bounds are of, the first part of their names, in the order of the page."""

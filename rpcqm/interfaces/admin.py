@@ -9,6 +9,7 @@ from rpcqm.base.identity import TokenRight
 from rpcqm.base.told import told
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.trigger_report import encode_answer
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.codec.types.rpcqm_admin import (
@@ -20,6 +21,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     TRAIL_EVENT,
     R_AddAccountRequest,
     R_AddAccountResponse,
+    R_AddTriggerRequest,
     R_CompactRequest,
     R_CompactResponse,
     R_CreateLogonRequest,
@@ -58,12 +60,17 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ListPublicQueuesResponse,
     R_ListTokensRequest,
     R_ListTokensResponse,
+    R_ListTriggersRequest,
+    R_ListTriggersResponse,
     R_MakeBackupRequest,
     R_MakeBackupResponse,
     R_MakeBackupWithSecretsRequest,
     R_MakeBackupWithSecretsResponse,
     R_RemoveAccountRequest,
+    R_RemoveTriggerRequest,
     R_RenameQueueRequest,
+    R_ReportTriggersRequest,
+    R_ReportTriggersResponse,
     R_ResendDeadLetterRequest,
     R_ResendDeadLettersRequest,
     R_ResendDeadLettersResponse,
@@ -71,6 +78,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
     R_SetMaxDeliveriesRequest,
+    R_SetTriggerRequest,
 )
 from rpcqm.interfaces._queue_properties import attributes_of, security_in
 from rpcqm.operations.accounts import AccountView
@@ -80,6 +88,7 @@ from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.tokens import TokenView
+from rpcqm.operations.triggers import rule_in
 from rpcqm.qm.access import require_administrator
 from rpcqm.qm.message_lookup import MessageLocation
 from rpcqm.qm.queue_status import QueueStatus
@@ -112,6 +121,7 @@ class Admin:
         self._traces = operations.traces
         self._overview = operations.overview
         self._letters = operations.dead_letters
+        self._triggers = operations.triggers
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
@@ -357,6 +367,30 @@ class Admin:
         name = format_name_of(request.pQueueFormat)
         found = self._queues.renamed_to(call.identity, name)
         return R_GetRenamedQueueResponse(ppwszName=found, result=0)
+
+    def R_AddTrigger(self, call: Call, request: R_AddTriggerRequest) -> Completion[None]:
+        """Make a rule of a trigger (Opnum 31)."""
+        return self._triggers.add(call.identity, rule_in(request.pwszRule))
+
+    def R_SetTrigger(self, call: Call, request: R_SetTriggerRequest) -> Completion[None]:
+        """Change the rule of a trigger (Opnum 32)."""
+        return self._triggers.set(call.identity, rule_in(request.pwszRule))
+
+    def R_RemoveTrigger(self, call: Call, request: R_RemoveTriggerRequest) -> Completion[None]:
+        """Forget the rule of a trigger (Opnum 33)."""
+        return self._triggers.remove(call.identity, request.pwszName)
+
+    def R_ListTriggers(self, call: Call, request: R_ListTriggersRequest) -> R_ListTriggersResponse:
+        """Tell all rules of triggers and how they do (Opnum 34)."""
+        told = json.dumps(self._triggers.described(call.identity), separators=(",", ":"))
+        return R_ListTriggersResponse(ppwszTriggers=told, result=0)
+
+    def R_ReportTriggers(
+        self, call: Call, request: R_ReportTriggersRequest
+    ) -> R_ReportTriggersResponse:
+        """Take what the service of triggers tells, and tell it the rules (Opnum 35)."""
+        answer = self._triggers.report(call.identity, request.pwszReport)
+        return R_ReportTriggersResponse(ppwszAnswer=encode_answer(answer), result=0)
 
 
 def _token(token: TokenView) -> TOKEN:

@@ -18,6 +18,7 @@ from rpcqm.operations.routing import RoutingOperations
 from rpcqm.operations.sessions import SessionOperations
 from rpcqm.operations.tokens import TokenKeeper, TokenOperations
 from rpcqm.operations.traces import TraceOperations
+from rpcqm.operations.triggers import TriggerOperations
 from rpcqm.operations.waiting import WaitingOperations
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -52,6 +53,7 @@ class Operations:
         self.dead_letters = DeadLetterOperations(engine)
         self.events = Events(engine, self.queues)
         self.decoding = LongDecoding()
+        self.triggers = TriggerOperations(engine)
 
     def pulse(self) -> tuple[object, ...]:
         """A value that is another one after anything has happened that pages show."""

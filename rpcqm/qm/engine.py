@@ -48,6 +48,7 @@ from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
+from rpcqm.qm.trigger_rules import TriggerRules
 from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.store import Store
 
@@ -235,7 +236,7 @@ class QueueManagerEngine:
         self._build_programs()
 
     def _build_programs(self) -> None:
-        """Build what programs use beyond the events of MSMQ: leases, and keys of requests."""
+        """Build what programs use beyond the events of MSMQ: leases, keys of requests, triggers."""
         self.leases = Leases(
             self.store,
             self.clock,
@@ -247,6 +248,7 @@ class QueueManagerEngine:
             self.failed_deliveries,
         )
         self.sent_keys = SentKeys(self.store, self.clock, self.timers)
+        self.triggers = TriggerRules(self.store, self.clock)
         self.program_work = ProgramWork(
             self.store,
             self.opening,
@@ -287,6 +289,7 @@ class QueueManagerEngine:
         self.initialization.load()
         self.trail.restore()  # in front of the removals that follow, which it has records of
         self.dead_letters.restore()
+        self.triggers.load()
         self.outgoing.start()
         self.directory.start()
         self.transfer.recover()

@@ -298,3 +298,35 @@ class R_GetRenamedQueueRequest(OperationRequest[R_GetRenamedQueueResponse]):
 class R_GetRenamedQueueResponse(Value):
     ppwszName: str | None = ...
     result: int
+
+class R_AddTriggerRequest(OperationRequest[R_AddTriggerResponse]):
+    pwszRule: str
+
+class R_AddTriggerResponse(Value):
+    result: int
+
+class R_SetTriggerRequest(OperationRequest[R_SetTriggerResponse]):
+    pwszRule: str
+
+class R_SetTriggerResponse(Value):
+    result: int
+
+class R_RemoveTriggerRequest(OperationRequest[R_RemoveTriggerResponse]):
+    pwszName: str
+
+class R_RemoveTriggerResponse(Value):
+    result: int
+
+class R_ListTriggersRequest(OperationRequest[R_ListTriggersResponse]):
+    pass
+
+class R_ListTriggersResponse(Value):
+    ppwszTriggers: str | None = ...
+    result: int
+
+class R_ReportTriggersRequest(OperationRequest[R_ReportTriggersResponse]):
+    pwszReport: str
+
+class R_ReportTriggersResponse(Value):
+    ppwszAnswer: str | None = ...
+    result: int

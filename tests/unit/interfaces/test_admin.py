@@ -40,6 +40,7 @@ LABEL = {
     "aProp": [QueueProperty.PROPID_Q_LABEL],
     "apVar": [propvariant_of(QueueProperty.PROPID_Q_LABEL.variant("New"))],
 }
+RULE = '{"name": "t", "queue": "orders", "program": ["/bin/true"]}'
 NOWHERE = FormatName.parse(r"DIRECT=OS:.\private$\nowhere")
 
 
@@ -131,6 +132,11 @@ def test_what_accounts_refuse_is_told(
         ("R_CreateToken", {"pwszName": "t", "pwszAccount": "alice", "Rights": 1, "Life": 0}),
         ("R_ListTokens", {}),
         ("R_DeleteToken", {"pwszName": "t"}),
+        ("R_AddTrigger", {"pwszRule": RULE}),
+        ("R_SetTrigger", {"pwszRule": RULE}),
+        ("R_RemoveTrigger", {"pwszName": "t"}),
+        ("R_ListTriggers", {}),
+        ("R_ReportTriggers", {"pwszReport": "{}"}),
         ("R_GetOverview", {}),
         ("R_GetInFlight", {}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),

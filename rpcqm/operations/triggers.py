@@ -1,0 +1,121 @@
+"""Rules of triggers: administrators make them, and the account of their service reads them."""
+
+from collections.abc import Callable, Sequence
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, MQError, NtStatus
+from rpcqm.base.identity import Identity, folded_name
+from rpcqm.base.text import iso_time
+from rpcqm.codec.trigger_report import Answer, read_report
+from rpcqm.codec.trigger_rule import TriggerRule, encode_rule, read_rule
+from rpcqm.operations.audit import note, ordered, refusals
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.trigger_rules import Holder, Trigger
+
+
+class TriggerOperations:
+    """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
+
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self._triggers = engine.triggers
+        self.service_account: Callable[[], str] = lambda: ""
+        """The account that may run rules without being an administrator; "" for none."""
+
+    def list(self, identity: Identity) -> Sequence[Trigger]:
+        """All rules, by name, with how they do."""
+        require_administrator(identity)
+        return self._triggers.list()
+
+    def find(self, identity: Identity, name: str) -> Trigger:
+        """One of them; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
+        require_administrator(identity)
+        return self._triggers.find(name)
+
+    def described(self, identity: Identity) -> dict[str, object]:
+        """All rules with how they do, and the service, for programs."""
+        held = self.holder(identity)
+        service = None
+        if held is not None:
+            service = {
+                "told": held.told,
+                "account": held.account,
+                "since": iso_time(held.since / 1000),
+            }
+        return {"service": service, "triggers": [described(each) for each in self.list(identity)]}
+
+    def holder(self, identity: Identity) -> Holder | None:
+        """The service that runs the rules, None while there is no such service."""
+        require_administrator(identity)
+        return self._triggers.holder
+
+    def add(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
+        """Make a rule.
+
+        Raises MQError: STATUS_OBJECT_NAME_COLLISION, MQ_ERROR_INSUFFICIENT_RESOURCES.
+        """
+        with ordered(identity, "add trigger", rule.name, queue=rule.queue, does=rule.action):
+            require_administrator(identity)
+            return self._triggers.add(rule, identity)
+
+    def set(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
+        """Change the rule of that name; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
+        with refusals(identity, "set trigger", rule.name):
+            require_administrator(identity)
+        changed = _changed(self._triggers.find(rule.name).rule, rule)
+        done = self._triggers.set(rule, identity)
+        note(identity, "set trigger", rule.name, queue=rule.queue, changed=changed)
+        return done
+
+    def remove(self, identity: Identity, name: str) -> Completion[None]:
+        """Forget a rule; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
+        with ordered(identity, "remove trigger", name):
+            require_administrator(identity)
+            return self._triggers.remove(name)
+
+    def report(self, identity: Identity, text: str) -> Answer:
+        """What the service of triggers tells; the answer has the rules if they have changed.
+
+        Raises MQError(STATUS_INVALID_PARAMETER) for what is no report.
+        """
+        account = self.service_account()
+        if not account or folded_name(identity.name) != folded_name(account) or identity.scope:
+            with refusals(identity, "run triggers", "triggers"):
+                require_administrator(identity)
+        try:
+            report = read_report(text)
+        except DecodeError as error:
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
+        return self._triggers.report(report, identity)
+
+
+def rule_in(text: str) -> TriggerRule:
+    """The rule that a caller has written; raises MQError(STATUS_INVALID_PARAMETER)."""
+    try:
+        return read_rule(text)
+    except DecodeError as error:
+        raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
+
+
+def described(trigger: Trigger) -> dict[str, object]:
+    """A rule and how it does, for programs."""
+    told = trigger.told
+    return {
+        **encode_rule(trigger.rule),
+        "changed": iso_time(trigger.changed / 1000),
+        "changed_by": trigger.changed_by,
+        "running": told.running,
+        "last_run": iso_time(told.last_run / 1000),
+        "outcome": told.outcome,
+        "trouble": told.trouble,
+        "next_try": iso_time(told.next_try / 1000),
+        "done": told.done,
+        "failed": told.failed,
+        "poisoned": told.poisoned,
+    }
+
+
+def _changed(before: TriggerRule, after: TriggerRule) -> str:
+    """The names of what differs."""
+    names = TriggerRule.__dataclass_fields__
+    return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))

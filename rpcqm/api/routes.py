@@ -15,6 +15,7 @@ from rpcqm.api import (
     overview,
     queues,
     tokens,
+    triggers,
 )
 from rpcqm.api.asked import Asked, Reply
 
@@ -309,6 +310,23 @@ ROUTES = (
         content=tokens.TokenDraft,
     ),
     Route("DELETE", "/tokens/{name}", tokens.delete_token, {204: None}),
+    Route("GET", "/triggers", triggers.list_triggers, {200: triggers.Triggers}),
+    Route(
+        "POST",
+        "/triggers",
+        triggers.create_trigger,
+        {201: triggers.Trigger},
+        content=triggers.TriggerDraft,
+    ),
+    Route("GET", "/triggers/{name}", triggers.show_trigger, {200: triggers.Trigger}),
+    Route(
+        "PUT",
+        "/triggers/{name}",
+        triggers.change_trigger,
+        {200: triggers.Trigger},
+        content=triggers.TriggerSettings,
+    ),
+    Route("DELETE", "/triggers/{name}", triggers.delete_trigger, {204: None}),
     Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),
 )
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

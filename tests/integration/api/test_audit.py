@@ -16,6 +16,7 @@ from tests.support.api.programs import Program
 
 SETTINGS = "[security]\nsupporting_server = true\n"
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
+RULE = {"queue": "walked", "program": ["/bin/true"]}
 WORK = {
     *("send_message", "send_messages", "receive_messages", "work"),
     *("complete_lease", "release_lease", "extend_lease"),
@@ -89,6 +90,9 @@ def test_each_change_by_a_program_leaves_one_line(
         "remove_account": ("DELETE", "/accounts/dave", None),
         "create_token": ("POST", "/tokens", token),
         "delete_token": ("DELETE", "/tokens/meter", None),
+        "create_trigger": ("POST", "/triggers", {"name": "t", **RULE}),
+        "change_trigger": ("PUT", "/triggers/t", {**RULE, "label": "x"}),
+        "delete_trigger": ("DELETE", "/triggers/t", None),
     }
     assert set(changes) | WORK == {each.name for each in ROUTES if each.method != "GET"}
     assert boss.ask("POST", f"/queues/-/messages?queue={away}", b"x").status == 201

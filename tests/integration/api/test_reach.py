@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -129,6 +130,41 @@ def test_tokens_are_made_used_listed_and_deleted(
     assert boss.ask("DELETE", "/tokens/meter").status == 204
     assert bearer.ask("GET", "/leases").status == 401
     assert boss.ask("DELETE", "/tokens/meter").status == 404
+
+
+def test_triggers_are_made_changed_listed_and_deleted(boss: Program) -> None:
+    rule = {"queue": "orders", "label": "a*", "program": ["/bin/echo", "--", "{label}"]}
+    made = boss.ask("POST", "/triggers", {"name": "shop", **rule})
+    assert made.status == 201
+    assert (made.value["mode"], made.value["program"]) == ("transaction", rule["program"])
+    assert boss.ask("POST", "/triggers", {"name": "Shop", **rule}).status == 409
+    changed = boss.ask("PUT", "/triggers/SHOP", {**rule, "enabled": False})
+    assert (changed.status, changed.value["enabled"]) == (200, False)
+    assert boss.ask("GET", "/triggers/shop").value == changed.value
+    told = boss.ask("GET", "/triggers").value
+    assert told == {"service": None, "triggers": [changed.value]}
+    assert boss.ask("DELETE", "/triggers/shop").status == 204
+    for method in ("GET", "DELETE"):
+        assert boss.ask(method, "/triggers/shop").status == 404
+    assert boss.ask("PUT", "/triggers/shop", rule).status == 404
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"program": ["echo"]}, "whole path"),
+        ({"program": ["/bin/sh", "-c", "{text}"]}, "would be a program"),
+        ({"url": "https://example.org/"}, "one of"),
+        ({"queue": ",;"}, "names no queue"),
+    ],
+)
+def test_a_rule_that_is_wrong_is_told_in_words(
+    boss: Program, members: dict[str, Any], said: str
+) -> None:
+    rule = {"name": "wrong", "queue": "orders", "program": ["/bin/true"]}
+    refused = boss.ask("POST", "/triggers", {**rule, **members})
+    assert (refused.status, refused.value["code"]) == (400, "MQ_ERROR_INVALID_PARAMETER")
+    assert said in refused.value["detail"]
 
 
 def test_open_transactions_and_who_holds_them_are_told(boss: Program) -> None:

@@ -11,12 +11,11 @@ from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.derived import list_of, model_of
 from rpcqm.api.problems import Refusal
-from rpcqm.api.queues import PARTS, parts_given
+from rpcqm.api.queues import parts_given, shown_sddl
 from rpcqm.base.errors import HResult
 from rpcqm.base.text import iso_time
 from rpcqm.base.told import told
-from rpcqm.codec.security.descriptor import SecurityDescriptor
-from rpcqm.codec.security.sddl import format_sddl, parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.http.statuses import status_of_code
 from rpcqm.operations.codes import find_codes
 from rpcqm.operations.queues import DirectoryPublicQueue
@@ -148,8 +147,7 @@ async def show_statistics(asked: Asked) -> Reply:
 
 async def show_machine_permissions(asked: Asked) -> Reply:
     """Who may do what with the queue manager itself."""
-    security = asked.operations.machine.security(asked.identity, PARTS)
-    return Reply(200, {"sddl": format_sddl(SecurityDescriptor.decode(security))})
+    return Reply(200, shown_sddl(asked.operations.permissions.shown(asked.identity, None)))
 
 
 async def set_machine_permissions(asked: Asked) -> Reply:
@@ -157,6 +155,8 @@ async def set_machine_permissions(asked: Asked) -> Reply:
     wanted: models.Permissions = asked.content
     descriptor = parse_sddl(wanted.sddl)
     parts = parts_given(descriptor)
+    if wanted.version is not None:
+        asked.operations.permissions.check_version(asked.identity, None, wanted.version)
     machine = asked.operations.machine
     await settled(machine.set_security(asked.identity, parts, descriptor.encode()))
     return Reply(204)

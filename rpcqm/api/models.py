@@ -23,6 +23,7 @@ Identifier = Annotated[
 """Of a message; what is none is refused in better words than by the pattern."""
 Base64 = Annotated[str, Field(max_length=6 << 20, json_schema_extra={"contentEncoding": "base64"})]
 Name = Annotated[str, Field(min_length=1, max_length=512)]
+Version = Annotated[str, Field(min_length=1, max_length=64)]
 Acknowledgement = Literal["arrival", "receive", "no-arrival", "no-receive"]
 Privacy = Literal["none", "optional", "body"]
 
@@ -106,10 +107,11 @@ class QueueList:
 
 @dataclass(frozen=True)
 class Permissions:
-    """A security descriptor in Windows' notation."""
+    """A security descriptor in Windows' notation; `version` is of the one that is replaced."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     sddl: Annotated[str, Field(min_length=1, max_length=65536)]
+    version: Version | None = None
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ async def list_incoming_sequences(asked: Asked) -> Reply:
 async def list_transactions(asked: Asked) -> Reply:
     """The transactions that are open here, the oldest first, and who holds them."""
     operations, identity = asked.operations, asked.identity
-    names = {each.sid: each.name for each in operations.accounts.list(identity)}
     found = operations.sessions.transactions(identity)
+    names = operations.accounts.names(identity)
     return Reply(200, {"transactions": [described_transaction(each, names) for each in found]})
 
 

@@ -11,6 +11,7 @@ from rpcqm.codec.names.written import HERE, path_name
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation, parts_of
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.operations.permissions import ShownPermissions
 from rpcqm.operations.shapes import PRIVACY, QueueFacts, described_queue
 
 _ATTRIBUTES = {
@@ -24,12 +25,6 @@ _ATTRIBUTES = {
     "transactional": "transactional",
 }
 """Names here, and those of `adm.Queue`."""
-PARTS = (
-    SecurityInformation.OWNER_SECURITY_INFORMATION
-    | SecurityInformation.GROUP_SECURITY_INFORMATION
-    | SecurityInformation.DACL_SECURITY_INFORMATION
-)
-"""What of a descriptor is shown."""
 
 
 async def list_queues(asked: Asked) -> Reply:
@@ -129,8 +124,12 @@ async def rename_queue(asked: Asked) -> Reply:
 
 async def show_permissions(asked: Asked) -> Reply:
     """Who may do what with a queue."""
-    security = asked.operations.queues.security(asked.identity, asked.queue, PARTS)
-    return Reply(200, {"sddl": format_sddl(SecurityDescriptor.decode(security))})
+    return Reply(200, shown_sddl(asked.operations.permissions.shown(asked.identity, asked.queue)))
+
+
+def shown_sddl(shown: ShownPermissions) -> dict[str, object]:
+    """A descriptor in Windows' notation with its version, as it may be put back."""
+    return {"sddl": format_sddl(shown.descriptor), "version": shown.version}
 
 
 async def set_permissions(asked: Asked) -> Reply:
@@ -138,8 +137,10 @@ async def set_permissions(asked: Asked) -> Reply:
     wanted: models.Permissions = asked.content
     descriptor = parse_sddl(wanted.sddl)
     parts = parts_given(descriptor)
-    operations = asked.operations.queues
-    changed = operations.set_security(asked.identity, asked.queue, parts, descriptor.encode())
+    identity, name = asked.identity, asked.queue
+    if wanted.version is not None:
+        asked.operations.permissions.check_version(identity, name, wanted.version)
+    changed = asked.operations.queues.set_security(identity, name, parts, descriptor.encode())
     await settled(changed)
     return Reply(204)
 

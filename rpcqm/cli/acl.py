@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
 from rpcqm.base.text import visible
+from rpcqm.cli.acl_explain import add_explain
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_json
@@ -26,6 +27,7 @@ from rpcqm.codec.security.permissions import (
     Vocabulary,
     denied,
     granted,
+    has_way_back,
     permissions,
     revoked,
     words_of,
@@ -99,6 +101,10 @@ _OF_QUEUES = {
         ("rpcqm queue acl revoke orders alice send", "one right"),
     ],
     "owner": [("rpcqm queue acl owner orders administrators", "instead of its creator")],
+    "explain": [
+        ("rpcqm queue acl explain orders alice", "what alice may, and by which entry"),
+        ("rpcqm queue acl explain orders alice --token meter", "what a token of hers may"),
+    ],
 }
 _OF_THE_MACHINE = {
     "show": [("rpcqm machine acl show", "in plain words")],
@@ -110,6 +116,7 @@ _OF_THE_MACHINE = {
         ("rpcqm machine acl revoke authenticated create-queue", "only administrators create")
     ],
     "owner": [("rpcqm machine acl owner administrators", "as it was in the beginning")],
+    "explain": [("rpcqm machine acl explain alice", "what alice may, and by which entry")],
 }
 """Examples of each command, with what they do."""
 
@@ -142,6 +149,7 @@ def _add_all(
     for name, change in (("grant", granted), ("deny", denied), ("revoke", revoked)):
         _add_change(lists, name, change, examples[name], details, of_queue=of_queue)
     _add_owner(lists, what, examples["owner"], of_queue=of_queue)
+    add_explain(lists, examples["explain"], of_queue=of_queue)
 
 
 def _add_subject(parser: Parser, of_queue: bool) -> None:
@@ -280,9 +288,7 @@ def run_owner(arguments: argparse.Namespace) -> int:
 
 def _require_a_way_back(descriptor: SecurityDescriptor, subject: Subject) -> None:
     """Refuse a list after which no account could change the permissions any more."""
-    words = subject.vocabulary
-    way_back = words.words["change-permissions"]
-    if not any(p.allowed & ~p.denied & way_back for p in permissions(descriptor, words)):
+    if not has_way_back(descriptor, subject.vocabulary):
         raise CommandError(
             "Nobody could change the permissions any more; grant change-permissions to somebody "
             f"first, as with `{subject.grant} administrators full`."

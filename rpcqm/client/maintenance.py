@@ -246,6 +246,19 @@ class MaintenanceClient:
         told: dict[str, Any] = json.loads(require_value(response.ppwszInFlight))
         return told
 
+    async def explain_access(
+        self, name: FormatName | None, account: str, token: str = ""
+    ) -> dict[str, Any]:
+        """What an account may do with a queue, or with the queue manager (None), and why."""
+        request = rpcqm_admin.R_ExplainAccessRequest(
+            pQueueFormat=None if name is None else queue_format_of(name),
+            pwszAccount=account,
+            pwszToken=token or None,
+        )
+        response = await self._connections.call(request)
+        told: dict[str, Any] = json.loads(require_value(response.ppwszExplanation))
+        return told
+
     async def security(self) -> SecurityDescriptor:
         """The owner and the permissions of the queue manager itself."""
         request = rpcqm_admin.R_GetMachineSecurityRequest(

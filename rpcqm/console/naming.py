@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, shown_name
 from rpcqm.console.asked import Asked, Fields
 from rpcqm.console.texts import text
+from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.probing import probing
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)?")
@@ -40,16 +40,9 @@ def queue_in(fields: Fields) -> FormatName:
     return format_name(fields.text("queue"), HERE)
 
 
-def names_of_accounts(asked: Asked) -> dict[str, str]:
-    """Names of security identifiers: accounts, and root beside them; for administrators."""
-    accounts = asked.operations.accounts.list(asked.identity)
-    known = {each.sid: each.name for each in accounts}
-    return {_root_beside(sid): text("queue.root") for sid in (*known, asked.identity.sid)} | known
-
-
-def _root_beside(sid: str) -> str:
-    """Who root and the queue manager's own user are, beside an account of this machine."""
-    return f"{sid.rpartition('-')[0]}-{ADMINISTRATOR_IDENTIFIER}"
+def names_of_accounts(asked: Asked) -> AccountNames:
+    """Names in place of security identifiers, as far as the caller may know them."""
+    return asked.operations.accounts.names(asked.identity, text("queue.root"))
 
 
 def look(asked: Asked, fields: Fields) -> tuple[FormatName, dict[str, object], Named]:

@@ -30,6 +30,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_CreateTokenRequest,
     R_CreateTokenResponse,
     R_DeleteTokenRequest,
+    R_ExplainAccessRequest,
+    R_ExplainAccessResponse,
     R_FindMessageRequest,
     R_FindMessageResponse,
     R_GetEventTrailRequest,
@@ -86,6 +88,7 @@ from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
 from rpcqm.operations.operations import Operations
+from rpcqm.operations.permission_words import described_explanation
 from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.tokens import TokenView
 from rpcqm.operations.triggers import rule_in
@@ -391,6 +394,17 @@ class Admin:
         """Take what the service of triggers tells, and tell it the rules (Opnum 35)."""
         answer = self._triggers.report(call.identity, request.pwszReport)
         return R_ReportTriggersResponse(ppwszAnswer=encode_answer(answer), result=0)
+
+    def R_ExplainAccess(
+        self, call: Call, request: R_ExplainAccessRequest
+    ) -> R_ExplainAccessResponse:
+        """Tell what an account may do, and by which entries (Opnum 36)."""
+        name = None if request.pQueueFormat is None else format_name_of(request.pQueueFormat)
+        account, token = request.pwszAccount, request.pwszToken or ""
+        found = self._operations.permissions.explain(call.identity, name, account, token)
+        told = described_explanation(found, machine=name is None)
+        text = json.dumps(told, separators=(",", ":"))
+        return R_ExplainAccessResponse(ppwszExplanation=text, result=0)
 
 
 def _token(token: TokenView) -> TOKEN:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
+from rpcqm.operations.account_names import ADMINISTRATOR, AccountNames
 from rpcqm.operations.audit import ordered
 from rpcqm.qm.access import require_administrator
 
@@ -27,6 +28,9 @@ class AccountKeeper(Protocol):
     def set_password(self, name: str, nt_hash: bytes) -> None: ...
     def remove(self, name: str) -> Completion[None]: ...
     def list(self) -> Sequence[AccountView]: ...
+    def identity_of_sid(self, sid: str) -> Identity: ...
+    @property
+    def machine_sid(self) -> str: ...
 
 
 class AccountOperations:
@@ -59,3 +63,23 @@ class AccountOperations:
         """All accounts, by name."""
         require_administrator(identity)
         return self._accounts.list()
+
+    @property
+    def machine_sid(self) -> str:
+        """What the SIDs of all accounts here begin with."""
+        return self._accounts.machine_sid
+
+    def identity_of_sid(self, identity: Identity, sid: str) -> Identity:
+        """Who has a SID, with the groups of that account."""
+        require_administrator(identity)
+        return self._accounts.identity_of_sid(sid)
+
+    def names(self, identity: Identity, administrator: str = ADMINISTRATOR) -> AccountNames:
+        """Names in place of SIDs; others than administrators know their own and those of groups.
+
+        `administrator` is what root is called.
+        """
+        if not identity.is_administrator:
+            return AccountNames({identity.sid: identity.name})
+        accounts = {each.sid: each.name for each in self._accounts.list()}
+        return AccountNames(accounts, self._accounts.machine_sid, administrator)

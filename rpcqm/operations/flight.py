@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 def in_flight(operations: Operations, identity: Identity) -> dict[str, object]:
     """All three in what JSON has; for administrators, as its parts are."""
-    names = {each.sid: each.name for each in operations.accounts.list(identity)}
+    names = operations.accounts.names(identity)
     sessions = operations.sessions
     return {
         "now": iso_time(sessions.now() / 1000),

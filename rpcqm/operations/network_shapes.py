@@ -1,10 +1,9 @@
 """Transfers and transactions in what JSON has."""
 
-from collections.abc import Mapping
-
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.text import iso_time
+from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.sessions import IncomingSequence
 from rpcqm.operations.shapes import described_outgoing
 
@@ -46,14 +45,14 @@ def described_incoming(sequence: IncomingSequence) -> dict[str, object]:
     }
 
 
-def described_transaction(transaction: Transaction, names: Mapping[str, str]) -> dict[str, object]:
-    """A transaction that is open; `names` are those of accounts by their SIDs."""
+def described_transaction(transaction: Transaction, names: AccountNames) -> dict[str, object]:
+    """A transaction that is open; its owner is told by its name."""
     operations = transaction.transactional_operation_collection
     owner = transaction.owner
     return {
         "id": str(transaction.identifier),
         "begun": iso_time(transaction.begun / 1000),
-        "owner": None if owner is None else names.get(owner, owner),
+        "owner": None if owner is None else names.of(owner),
         "prepared": transaction.prepared,
         "operations": len(operations),
         "queues": sorted({each.queue.pathname or str(each.queue.label) for each in operations}),

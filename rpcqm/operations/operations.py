@@ -13,6 +13,7 @@ from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.metrics import MetricsOperations
 from rpcqm.operations.outgoing import OutgoingOperations
 from rpcqm.operations.overview import OverviewOperations
+from rpcqm.operations.permissions import PermissionOperations
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.operations.routing import RoutingOperations
 from rpcqm.operations.sessions import SessionOperations
@@ -43,6 +44,9 @@ class Operations:
         self.ended.subscribe(OpenKind.ONE_TIME_LOGON, self.logons.end_all)
         self.metrics = MetricsOperations(engine, self.overview)
         self.queues = QueueOperations(engine)
+        self.permissions = PermissionOperations(
+            engine, self.queues, self.machine, self.accounts, self.tokens
+        )
         self.messages = MessageOperations(engine, self.queues)
         self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)

@@ -12,7 +12,8 @@ from rpcqm.qm.access import require_administrator
 class TokenView(Protocol):
     """The attributes of a token that administrators see.
 
-    Times are milliseconds since 1970, `expires` is 0 for never; `queues` is None for all of them.
+    Times are milliseconds since 1970, `expires` is 0 for never; `queues` is None for all of
+    them, and `keys` are what scopes compare.
     """
 
     @property
@@ -23,6 +24,8 @@ class TokenView(Protocol):
     def rights(self) -> frozenset[TokenRight]: ...
     @property
     def queues(self) -> tuple[str, ...] | None: ...
+    @property
+    def keys(self) -> frozenset[str] | None: ...
     @property
     def created(self) -> int: ...
     @property

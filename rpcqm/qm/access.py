@@ -38,7 +38,9 @@ from rpcqm.codec.security.identifier import (
     BUILTIN_ADMINISTRATORS,
     EVERYONE,
 )
+from rpcqm.codec.security.permissions import MACHINE, QUEUE
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.qm.access_explained import Explanation, explained
 from rpcqm.qm.default_security import (
     allow,
     application_access_list,
@@ -174,6 +176,12 @@ class AccessControl:
         return not self._prepare(security, QUEUE_MAPPING).audited and self._grants(
             security, QUEUE_MAPPING, identity, rights, queue
         )
+
+    def explain(self, queue: Queue | None, identity: Identity) -> Explanation:
+        """Why `allows` says what it says of each right; None is the queue manager itself."""
+        words = MACHINE if queue is None else QUEUE
+        security = self._queue_manager.security if queue is None else queue.main.security
+        return explained(self._prepare(security, words.mapping), words, identity, queue)
 
     def has_scope(self, identity: Identity, key: str) -> bool:
         """Whether a caller's token lets it send to what is no queue here, by the key of a scope."""

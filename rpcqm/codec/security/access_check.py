@@ -1,7 +1,9 @@
 """The rights on MSMQ's objects, and the access check of [MS-DTYP] 2.5.3.2."""
 
 import enum
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from rpcqm.codec.security.descriptor import Ace, AceFlags, AceType, SecurityDescriptor
 from rpcqm.codec.security.identifier import (
@@ -21,6 +23,8 @@ WRITE_DAC = 0x00040000
 READ_CONTROL = 0x00020000
 DELETE = 0x00010000
 
+_EVERYTHING = 0x00FFFFFF
+"""All specific and standard rights."""
 _GENERIC = GENERIC_READ | GENERIC_WRITE | GENERIC_EXECUTE | GENERIC_ALL
 _CACHE_AT_MOST = 1024
 """Principals whose rights one descriptor remembers; then all are forgotten and found anew."""
@@ -162,15 +166,6 @@ def privileges_of(sids: AbstractSet[str]) -> Privilege:
     return Privilege.NONE
 
 
-def _implicit_rights(descriptor: SecurityDescriptor, sids: AbstractSet[str]) -> int:
-    held = privileges_of(sids)
-    rights = ACCESS_SYSTEM_SECURITY if held & Privilege.SeSecurityPrivilege else 0
-    rights |= WRITE_OWNER if held & Privilege.SeTakeOwnershipPrivilege else 0
-    if _is_owner(descriptor, sids) and not _limits_its_owner(descriptor):
-        rights |= READ_CONTROL | WRITE_DAC
-    return rights
-
-
 def _is_owner(descriptor: SecurityDescriptor, sids: AbstractSet[str]) -> bool:
     """Whether a principal has the implicit rights of an owner; Anonymous never has them (G83)."""
     return descriptor.owner != ANONYMOUS and str(descriptor.owner) in sids
@@ -185,26 +180,6 @@ def _is_effective(ace: Ace) -> bool:
     return not ace.flags & AceFlags.INHERIT_ONLY_ACE
 
 
-def _matching(
-    descriptor: SecurityDescriptor, sids: AbstractSet[str], mapping: GenericMapping
-) -> list[tuple[bool, int]]:
-    """The entries that concern a principal as (allows, mask), in their order.
-
-    Conditions cannot be evaluated here, and count against the principal: a conditional entry
-    never allows and always denies (G70). Entries for directory objects concern no queue.
-    """
-    if str(descriptor.owner) in sids:
-        sids = sids | {str(OWNER_RIGHTS)}
-    return [
-        (
-            ace.type == AceType.ACCESS_ALLOWED_ACE_TYPE,
-            mapping.map(ace.mask) & ~ACCESS_SYSTEM_SECURITY,
-        )
-        for ace in (descriptor.dacl.aces if descriptor.dacl else ())
-        if ace.type in _EVALUATED and _is_effective(ace) and str(ace.sid) in sids
-    ]
-
-
 _EVALUATED = frozenset(
     {
         AceType.ACCESS_ALLOWED_ACE_TYPE,
@@ -212,6 +187,88 @@ _EVALUATED = frozenset(
         AceType.ACCESS_DENIED_CALLBACK_ACE_TYPE,
     }
 )
+
+
+class Reason(enum.StrEnum):
+    """Why a step of the check has the rights that it has."""
+
+    PRIVILEGE = "privilege"
+    OWNER = "owner"
+    NO_LIST = "no list"
+    ENTRY = "entry"
+
+
+class Concern(enum.StrEnum):
+    """Whether an entry of the list counts for a principal, or why not."""
+
+    COUNTS = "counts"
+    OTHERS = "others"
+    INHERITED_ONLY = "inherited only"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the check, in their order.
+
+    `mask` is what it is about, `decides` what of it no step before has decided; an entry that does
+    not count decides nothing. `place` is that of an entry in its list.
+    """
+
+    reason: Reason
+    allows: bool
+    mask: int
+    decides: int
+    concern: Concern = Concern.COUNTS
+    place: int | None = None
+    ace: Ace | None = None
+
+
+def steps(
+    descriptor: SecurityDescriptor, sids: AbstractSet[str], mapping: GenericMapping = QUEUE_MAPPING
+) -> Iterator[Step]:
+    """The check of a principal, step by step ([MS-DTYP] 2.5.3.2).
+
+    Conditions cannot be evaluated here, and count against the principal: a conditional entry
+    never allows and always denies (G70). Entries for directory objects concern no queue.
+    """
+    decided = 0
+    for reason, mask in _implicit(descriptor, sids):
+        yield Step(reason, True, mask, mask & ~decided)
+        decided |= mask
+    if descriptor.dacl is None:
+        yield Step(Reason.NO_LIST, True, _EVERYTHING, _EVERYTHING & ~decided)
+        return
+    if str(descriptor.owner) in sids:
+        sids = sids | {str(OWNER_RIGHTS)}
+    for place, ace in enumerate(descriptor.dacl.aces):
+        allows = ace.type == AceType.ACCESS_ALLOWED_ACE_TYPE
+        mask = mapping.map(ace.mask) & ~ACCESS_SYSTEM_SECURITY
+        concern = _concern(ace, sids)
+        decides = mask & ~decided if concern is Concern.COUNTS else 0
+        yield Step(Reason.ENTRY, allows, mask, decides, concern, place, ace)
+        decided |= decides
+
+
+def _implicit(
+    descriptor: SecurityDescriptor, sids: AbstractSet[str]
+) -> Iterator[tuple[Reason, int]]:
+    """What a principal may do whatever the list says."""
+    held = privileges_of(sids)
+    privileged = ACCESS_SYSTEM_SECURITY if held & Privilege.SeSecurityPrivilege else 0
+    privileged |= WRITE_OWNER if held & Privilege.SeTakeOwnershipPrivilege else 0
+    if privileged:
+        yield Reason.PRIVILEGE, privileged
+    if _is_owner(descriptor, sids) and not _limits_its_owner(descriptor):
+        yield Reason.OWNER, READ_CONTROL | WRITE_DAC
+
+
+def _concern(ace: Ace, sids: AbstractSet[str]) -> Concern:
+    if ace.type not in _EVALUATED:
+        return Concern.UNSUPPORTED
+    if not _is_effective(ace):
+        return Concern.INHERITED_ONLY
+    return Concern.COUNTS if str(ace.sid) in sids else Concern.OTHERS
 
 
 _AUDITED = frozenset({AceType.SYSTEM_AUDIT_ACE_TYPE, AceType.SYSTEM_AUDIT_CALLBACK_ACE_TYPE})
@@ -284,11 +341,11 @@ class PreparedDescriptor:
         return is_audited(self.descriptor, sids, desired, granted, self._mapping)
 
     def _evaluate(self, sids: frozenset[str]) -> int:
-        granted = _implicit_rights(self.descriptor, sids)
-        if self.descriptor.dacl is None:
-            return granted | 0x00FFFFFF  # all specific and standard rights
-        decided = granted
-        for allows, mask in _matching(self.descriptor, sids, self._mapping):
-            granted |= mask & ~decided if allows else 0
-            decided |= mask
+        granted = 0
+        for step in steps(self.descriptor, sids, self._mapping):
+            granted |= step.decides if step.allows else 0
         return granted
+
+    def steps(self, sids: frozenset[str]) -> Iterator[Step]:
+        """What `granted` is made of, for those who want to know why."""
+        return steps(self.descriptor, sids, self._mapping)

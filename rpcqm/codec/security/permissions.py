@@ -141,6 +141,12 @@ def revoked(
     return _with_entries(descriptor, [*aces])
 
 
+def has_way_back(descriptor: SecurityDescriptor, of: Vocabulary = QUEUE) -> bool:
+    """Whether some entry lets somebody change the permissions, who is not denied that."""
+    ruling = of.words["change-permissions"]
+    return any(each.allowed & ~each.denied & ruling for each in permissions(descriptor, of))
+
+
 def words_of(mask: int, of: Vocabulary = QUEUE) -> str:
     """A mask in words, the larger ones first."""
     found = []

@@ -11,8 +11,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
-from rpcqm.codec.security.identifier import Sid
-from rpcqm.codec.security.permissions import WELL_KNOWN, permissions, words_of
+from rpcqm.codec.security.permissions import permissions, words_of
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.forms import link
@@ -180,16 +179,12 @@ def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | 
     except MQError:
         return None
     descriptor = SecurityDescriptor.decode(octets)
-    known = _names(asked)
+    names = names_of_accounts(asked)
     rights = [
-        Allowed(
-            _who(each.sid, known),
-            _rights(each.allowed),
-            _rights(each.denied),
-        )
+        Allowed(names.of(str(each.sid)), _rights(each.allowed), _rights(each.denied))
         for each in permissions(descriptor)
     ]
-    owner = "" if descriptor.owner is None else _who(descriptor.owner, known)
+    owner = "" if descriptor.owner is None else names.of(str(descriptor.owner))
     return owner, rights
 
 
@@ -199,25 +194,14 @@ def _rights(mask: int) -> str:
     return ", ".join(text(f"right.{each.replace('-', '_')}") for each in words)
 
 
-def _names(asked: Asked) -> dict[str, str]:
-    """Names of security identifiers, those of accounts for administrators only."""
-    names = {str(sid): word for word, sid in WELL_KNOWN.items()}
-    names[asked.identity.sid] = asked.identity.name
-    if asked.identity.is_administrator:
-        names |= names_of_accounts(asked)
-    return names
-
-
-def _who(sid: Sid, known: dict[str, str]) -> str:
-    return known.get(str(sid), str(sid))
-
-
 async def show_message(asked: Asked) -> Shown:
     """One message, which stays where it is."""
     name, __, called = look(asked, asked.query)
     queue = asked.operations.queues.find(name)
     message = _found(asked)
     told = properties(message)
+    if told["sender"] is not None:
+        told["sender"] = names_of_accounts(asked).of(str(told["sender"]))
     body = await _read_body(asked, message)
     times = {"sent": message.attributes.sent_time * 1000, "arrived": message.arrival_time}
     return Shown(

@@ -74,6 +74,10 @@ def test_each_change_by_a_program_leaves_one_line(
             *("PUT", "/queues/walked/permissions"),
             {"sddl": "D:(A;;0xf003f;;;WD)(A;;0xf003f;;;BA)"},
         ),
+        "change_permission_entries": (
+            *("PATCH", "/queues/walked/permission-entries"),
+            {"changes": [{"action": "allow", "who": "mallory", "rights": ["peek"]}]},
+        ),
         "move_messages": ("POST", "/queues/walked/move", {"to": "walked;late"}),
         "remove_message": ("DELETE", "/queues/walked;late/messages/{lookup_id}", None),
         "import_message": ("POST", "/queues/walked/import", b""),

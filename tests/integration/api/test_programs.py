@@ -358,6 +358,7 @@ BODIES: dict[str, object] = {
     "change_queue": {"label": "changed"},
     "rename_queue": {"name": "mine"},
     "set_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
+    "change_permission_entries": {"changes": [{"action": "deny", "who": "everyone"}]},
     "set_machine_permissions": {"sddl": "D:(A;;0x2;;;WD)"},
     "make_backup": {"directory": "/nowhere/to/be/made"},
     "resend_dead_letters": {"all": True},
@@ -400,7 +401,8 @@ def test_an_account_may_do_of_the_whole_interface_what_its_rights_say(
                 done.add(name)
     expected = ALLOWED[account] | ({"work"} if account == "sender" else set())
     # what the descriptor of the machine lets all users do
-    assert done == expected | {"create_queue", "show_machine_permissions"}
+    of_all = {"create_queue", "show_machine_permissions", "explain_machine_access"}
+    assert done == expected | of_all
 
 
 def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) -> int:
@@ -408,6 +410,7 @@ def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) 
         "{name}": "guarded",
         "{lookup_id}": lookup_id,
         "{lease}": "x",
+        "{account}": "everyone",
         "{code}": "MQ_OK",
         "{id}": "%7B00000000-0000-0000-0000-000000000000%7D%5C1",
     }

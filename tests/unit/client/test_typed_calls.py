@@ -19,6 +19,7 @@ from rpcqm.codec.types import qmcomm, remoteread
 from tests.support.rpc.scripted import Scripted
 
 REPEATABLE = """
+    R_ExplainAccess
     R_GetInFlight R_GetMaxDeliveries R_GetOverview R_GetRenamedQueue R_GetServerPort R_GetWay
     R_ListAccounts R_ListTokens R_OpenQueue R_OpenQueueForMove
     R_QMGetObjectProperties

@@ -15,10 +15,11 @@ from rpcqm.codec.security.access_check import (
     READ_CONTROL,
     WRITE_DAC,
     WRITE_OWNER,
+    Concern,
     GenericMapping,
     PreparedDescriptor,
-    _implicit_rights,
-    _matching,
+    Reason,
+    steps,
 )
 from rpcqm.codec.security.descriptor import Ace, Acl, SecurityDescriptor
 from rpcqm.codec.security.identifier import (
@@ -164,15 +165,34 @@ _tokens = st.sets(st.sampled_from([str(sid) for sid in _people])).map(frozenset)
 
 def _published(descriptor: SecurityDescriptor, sids: frozenset[str], desired: int) -> bool:
     """What the algorithm of [MS-DTYP] 2.5.3.2 answers: it asks entry by entry what is left."""
-    remaining = QUEUE_MAPPING.map(desired) & ~_implicit_rights(descriptor, sids)
+    found = list(steps(descriptor, sids, QUEUE_MAPPING))
+    remaining = QUEUE_MAPPING.map(desired)
+    for step in found:
+        remaining &= ~step.mask if step.reason in (Reason.PRIVILEGE, Reason.OWNER) else ~0
     if descriptor.dacl is None:
         return not remaining & ACCESS_SYSTEM_SECURITY
-    for allows, mask in _matching(descriptor, sids, QUEUE_MAPPING):
-        if allows:
-            remaining &= ~mask
-        elif remaining & mask:
+    for step in found:
+        if step.reason is not Reason.ENTRY or step.concern is not Concern.COUNTS:
+            continue
+        if step.allows:
+            remaining &= ~step.mask
+        elif remaining & step.mask:
             return False
     return not remaining
+
+
+@given(_descriptors, _tokens)
+def test_every_entry_has_a_step_and_only_those_that_concern_the_caller_decide(
+    descriptor: SecurityDescriptor, sids: frozenset[str]
+) -> None:
+    found = list(steps(descriptor, sids, QUEUE_MAPPING))
+    entries = [step for step in found if step.reason is Reason.ENTRY]
+    assert [step.ace for step in entries] == list(descriptor.dacl.aces if descriptor.dacl else ())
+    assert all(not step.decides for step in entries if step.concern is not Concern.COUNTS)
+    decided = 0
+    for step in found:
+        assert not step.decides & decided
+        decided |= step.decides
 
 
 @given(_descriptors, _tokens)

@@ -1,0 +1,179 @@
+"""Permissions in words: who may do what, why, and changes of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from rpcqm.api import models
+from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.base.errors import MQError
+from rpcqm.codec.security.permissions import QUEUE
+from rpcqm.operations.permission_words import described_explanation, described_permissions
+from rpcqm.operations.permissions import PermissionChange
+from rpcqm.operations.probing import probing
+
+_STRICT = {"extra": "forbid"}
+MOST_CHANGES = 64
+"""Changes of permissions in one request.
+
+A descriptor has room for some hundreds of entries.
+
+Bound `program.permission_changes` [changes]: the request is refused.
+"""
+
+Right = Literal[
+    "full",
+    "receive",
+    "receive-journal",
+    "peek",
+    "send",
+    "get-properties",
+    "set-properties",
+    "get-permissions",
+    "change-permissions",
+    "take-ownership",
+    "delete",
+]
+
+
+@dataclass(frozen=True)
+class PermissionEntry:
+    """What an account or a group may do, and what it is denied; `removed` is an account gone."""
+
+    name: str
+    sid: str
+    allowed: list[str]
+    denied: list[str]
+    removed: bool
+
+
+@dataclass(frozen=True)
+class PermissionEntries:
+    """Who owns a queue and who may do what; a change names the `version` that it is made to."""
+
+    owner: str | None
+    owner_name: str | None
+    entries: list[PermissionEntry]
+    version: str
+
+
+@dataclass(frozen=True)
+class EntryChange:
+    """What becomes of the entries of `who`; without `rights` it is about all of them."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    action: Literal["allow", "deny", "revoke"]
+    who: models.Name
+    rights: Annotated[list[Right], Field(max_length=len(QUEUE.words))] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PermissionChanges:
+    """Changes in one order; `lock_out` says that the caller may lose the right to change them."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    changes: Annotated[list[EntryChange], Field(max_length=MOST_CHANGES)] = field(
+        default_factory=list
+    )
+    owner: models.Name | None = None
+    version: models.Version | None = None
+    lock_out: bool = False
+
+
+@dataclass(frozen=True)
+class ExplainedRight:
+    """Whether an account has a right, the numbers of the entries that decide it, and why."""
+
+    right: str
+    granted: bool
+    because: str
+    entries: list[int]
+    why: str
+
+
+@dataclass(frozen=True)
+class ExplainedStep:
+    """A step of the check: an entry by its number, or what is so whatever the entries say."""
+
+    entry: int | None
+    reason: str
+    effect: str
+    name: str | None
+    sid: str | None
+    rights: list[str]
+    decides: list[str]
+    concern: str
+
+
+@dataclass(frozen=True)
+class AccessExplanation:
+    """What an account may do, by which steps; `token` is the one by which it asks."""
+
+    account: str
+    sid: str
+    groups: list[str]
+    token: str | None
+    owner: str | None
+    rights: list[ExplainedRight]
+    steps: list[ExplainedStep]
+
+
+@dataclass(frozen=True)
+class ByToken:
+    """The token that the account shows, by its name."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    token: models.Name | None = None
+
+
+@dataclass(frozen=True)
+class QueueByToken(models.Named):
+    """The token that the account shows, by its name."""
+
+    token: models.Name | None = None
+
+
+async def list_permission_entries(asked: Asked) -> Reply:
+    """The owner of a queue, and who may do what with it, by name."""
+    shown = asked.operations.permissions.shown(asked.identity, asked.queue)
+    return Reply(200, described_permissions(shown))
+
+
+async def change_permission_entries(asked: Asked) -> Reply:
+    """Let somebody do something, or keep somebody from it; the answer is what is so then."""
+    wanted: PermissionChanges = asked.content
+    permissions, identity, name = asked.operations.permissions, asked.identity, asked.queue
+    changes = [_change(each) for each in wanted.changes]
+    version, owner = wanted.version or "", wanted.owner or ""
+    changed = permissions.change(identity, name, changes, owner, version, wanted.lock_out)
+    await settled(changed)
+    try:
+        with probing():
+            return Reply(200, described_permissions(permissions.shown(identity, name)))
+    except MQError:  # whoever may not see them any more
+        return Reply(204)
+
+
+def _change(wanted: EntryChange) -> PermissionChange:
+    rights = reduce(or_, (QUEUE.words[each] for each in wanted.rights), 0) or QUEUE.full
+    return PermissionChange(wanted.action, wanted.who, rights)
+
+
+async def explain_access(asked: Asked) -> Reply:
+    """What an account may do with a queue, and by which entries."""
+    token = asked.parameters.token or ""
+    account, permissions = asked.path["account"], asked.operations.permissions
+    found = permissions.explain(asked.identity, asked.queue, account, token)
+    return Reply(200, described_explanation(found))
+
+
+async def explain_machine_access(asked: Asked) -> Reply:
+    """What an account may do with the queue manager itself, and by which entries."""
+    token = asked.parameters.token or ""
+    account, permissions = asked.path["account"], asked.operations.permissions
+    found = permissions.explain(asked.identity, None, account, token)
+    return Reply(200, described_explanation(found, machine=True))

@@ -1,0 +1,45 @@
+"""Names of accounts and groups, in place of the security identifiers that are kept."""
+
+from collections.abc import Mapping
+
+from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
+from rpcqm.codec.security.permissions import WELL_KNOWN
+
+ADMINISTRATOR = "administrator"
+"""Root and the queue manager's own user, who have no account."""
+
+_WORDS = {str(sid): word for word, sid in WELL_KNOWN.items()}
+
+
+class AccountNames:
+    """The names that somebody may know: `accounts` are their SIDs with their names.
+
+    `machine` is the SID that all accounts of this queue manager begin with, "" for those who may
+    not know which of them are there. A number of an account is never given again.
+    """
+
+    def __init__(
+        self, accounts: Mapping[str, str], machine: str = "", administrator: str = ADMINISTRATOR
+    ) -> None:
+        self._known = {**_WORDS, **accounts}
+        self._machine = machine
+        if machine:
+            self._known[f"{machine}-{ADMINISTRATOR_IDENTIFIER}"] = administrator
+
+    def of(self, sid: str) -> str:
+        """A name; "removed account" with the SID, or the SID alone where nobody knows more."""
+        known = self._known.get(sid)
+        if known is not None:
+            return known
+        return f"removed account {sid}" if self.is_removed(sid) else sid
+
+    def known(self, sid: str) -> str | None:
+        """A name, None if there is none."""
+        return self._known.get(sid)
+
+    def is_removed(self, sid: str) -> bool:
+        """Whether an account of this queue manager had that SID, which is there no more."""
+        return bool(self._machine) and sid not in self._known and self._is_here(sid)
+
+    def _is_here(self, sid: str) -> bool:
+        return sid.rpartition("-")[0] == self._machine

@@ -2,8 +2,8 @@
 
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
-from rpcqm.api.messages import lookup_id_of
 from rpcqm.api.problems import bad_request
+from rpcqm.api.searching import lookup_id_of
 from rpcqm.api.telling import ToldMessages
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.names.format_name import FormatName

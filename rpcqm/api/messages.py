@@ -13,6 +13,7 @@ from operator import attrgetter
 from rpcqm.api import models, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
+from rpcqm.api.searching import conditions_of, lookup_id_of, search_queue
 from rpcqm.api.telling import ToldMessages
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
@@ -113,8 +114,13 @@ async def _answer(
 
 
 async def peek_messages(asked: Asked) -> Reply:
-    """Look at messages in order; they stay. Waits for the first one, if that is asked for."""
+    """Look at messages in order, or at those that meet conditions; they stay.
+
+    Waits for the first one, if that is asked for.
+    """
     wanted: models.PageOfMessages = asked.parameters
+    if conditions := conditions_of(wanted):
+        return await search_queue(asked, conditions)
     after = None if wanted.after is None else lookup_id_of(wanted.after)
     wait, told = _wait(asked, wanted), ToldMessages(partial(_told, decode=wanted.decode))
     page = await asked.operations.waiting.peek(
@@ -216,13 +222,6 @@ def _told(message: Message, budget: DecodeBudget, decode: bool) -> dict[str, obj
 
 def _told_body(body: bytes, body_type: int) -> bytes:
     return reading.write_json(described_body(body, body_type))
-
-
-def lookup_id_of(text: str) -> int:
-    """A lookup identifier as it is told; raises Refusal."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64):
-        raise bad_request("a lookup identifier is a number of 64 bits")
-    return int(text)
 
 
 _values = attrgetter(*(each.name for each in fields(Draft)[1:-1]))

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from rpcqm.api.derived import model_of
+from rpcqm.codec.filters.written import LONGEST_CONDITION
 from rpcqm.operations.machine import MachineState
 
 _STRICT = {"extra": "forbid"}
@@ -253,6 +254,36 @@ class Messages:
     """Messages in order; `next` is the lookup identifier to go on after, null at the end."""
 
     messages: list[Message]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class FoundMessage(Message):
+    """A message that a search has found, and the queue that it is in."""
+
+    queue: str = ""
+
+
+@dataclass(frozen=True)
+class UnreadMessage:
+    """A message that may match, but was not read whole: its body is too long, or too much."""
+
+    queue: str
+    lookup_id: str
+
+
+@dataclass(frozen=True)
+class FoundMessages:
+    """A page of a search; `next` is what the next one goes on after, null at the end.
+
+    `looked_at` counts the messages that the search has looked at for this page, `unread` those of
+    them that may match, but were not read whole. `unread_first` says which the first of these are.
+    """
+
+    messages: list[FoundMessage]
+    looked_at: int
+    unread: int
+    unread_first: list[UnreadMessage]
     next: str | None
 
 
@@ -508,13 +539,49 @@ class PeekBody(Named):
     decode: bool = False
 
 
+Condition = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_CONDITION})]
+"""What is wrong with one is said in better words than by its length."""
+
+
 @dataclass(frozen=True)
-class PageOfMessages(Peek):
-    """Which messages are looked at; it waits so many seconds for the first one."""
+class Conditions:
+    """What a message meets all of; docs/search.md says how each is written."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
+    label: Condition | None = None
+    body: Condition | None = None
+    regex: Condition | None = None
+    correlation_id: Condition | None = None
+    sender: Condition | None = None
+    since: Condition | None = None
+    until: Condition | None = None
+    class_: Annotated[Condition | None, Field(alias="class")] = None
+    size_min: Condition | None = None
+    size_max: Condition | None = None
+    priority: Condition | None = None
+    transactional: Condition | None = None
+    ignore_case: Condition | None = None
+
+
+@dataclass(frozen=True)
+class PageOfMessages(Conditions, Peek):
+    """Which messages are looked at; it waits so many seconds for the first one.
+
+    With conditions it searches for those that meet all of them, and waits for none.
+    """
 
     after: LookupId | None = None
     limit: Count = 100
     wait: Annotated[int, Field(ge=0, le=86_400)] = 0
+
+
+@dataclass(frozen=True)
+class Search(Conditions):
+    """Which messages are looked for in all queues; `after` is `next` of the page before."""
+
+    decode: bool = True
+    after: Annotated[str, Field(pattern=r"^[0-9]{1,18}-[0-9]{0,20}$")] | None = None
+    limit: Count = 100
 
 
 @dataclass(frozen=True)

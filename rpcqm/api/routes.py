@@ -15,6 +15,7 @@ from rpcqm.api import (
     overview,
     permissions,
     queues,
+    searching,
     tokens,
     triggers,
 )
@@ -66,6 +67,7 @@ _MESSAGE = f"{_MESSAGES}/{{lookup_id}}"
 _OUTGOING = "/outgoing-queues/{name}"
 _ONE = {200: models.Message}
 _PAGE = {200: models.Messages}
+_PAGE_OR_FOUND = {200: (models.Messages, models.FoundMessages)}
 _BODY = {200: (OCTETS, models.Body)}
 
 ROUTES = (
@@ -198,7 +200,7 @@ ROUTES = (
         models.MessagesDraft,
         keyed=True,
     ),
-    Route("GET", _MESSAGES, messages.peek_messages, _PAGE, models.PageOfMessages),
+    Route("GET", _MESSAGES, messages.peek_messages, _PAGE_OR_FOUND, models.PageOfMessages),
     Route("DELETE", _MESSAGES, messages.purge_queue, {200: models.Affected}, models.Named),
     Route("GET", _MESSAGE, messages.peek_message, _ONE, models.Peek),
     Route("DELETE", _MESSAGE, messages.remove_message, _ONE, models.Named),
@@ -221,6 +223,13 @@ ROUTES = (
         models.Move,
     ),
     Route("POST", f"{_QUEUE}/receive", messages.receive_messages, _PAGE, models.Receive),
+    Route(
+        "GET",
+        "/messages",
+        searching.search_messages,
+        {200: models.FoundMessages},
+        models.Search,
+    ),
     Route("GET", "/leases", messages.list_leases, {200: models.LeaseList}),
     Route("POST", "/leases/{lease}/complete", messages.complete_lease, {204: None}),
     Route("POST", "/leases/{lease}/release", messages.release_lease, {204: None}),

@@ -32,10 +32,11 @@ class ToldMessages:
         self._parts.append(part)
         return len(part) + VALUE_OCTETS * budget.spent
 
-    def answer(self, following: int | None) -> bytes:
-        """All of them, and after which one the next ones come."""
+    def answer(self, following: object | None, **more: object) -> bytes:
+        """All of them, after which one the next ones come, and what else there is to tell."""
         told = "null" if following is None else f'"{following}"'
-        return b'{"messages":[%b],"next":%b}' % (b",".join(self._parts), told.encode())
+        parts = (b",".join(self._parts), told.encode(), write_json(more)[1:] if more else b"}")
+        return b'{"messages":[%b],"next":%b%b%b' % (*parts[:2], b"," if more else b"", parts[2])
 
     def add(self, more: Iterable[Mapping[str, object]]) -> None:
         """Tell something more of each, which was not known when it was told."""

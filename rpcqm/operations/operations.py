@@ -16,6 +16,7 @@ from rpcqm.operations.overview import OverviewOperations
 from rpcqm.operations.permissions import PermissionOperations
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.operations.routing import RoutingOperations
+from rpcqm.operations.searching import SearchOperations
 from rpcqm.operations.sessions import SessionOperations
 from rpcqm.operations.tokens import TokenKeeper, TokenOperations
 from rpcqm.operations.traces import TraceOperations
@@ -50,6 +51,7 @@ class Operations:
         self.messages = MessageOperations(engine, self.queues)
         self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)
+        self.searching = SearchOperations(engine, self.messages, accounts)
         self.outgoing = OutgoingOperations(engine)
         self.traces = TraceOperations(engine)
         self.sessions = SessionOperations(engine)

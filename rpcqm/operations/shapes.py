@@ -131,6 +131,25 @@ def shown(
     return properties(message, budget=budget) | told
 
 
+def shown_where(
+    message: Message, decode: bool = True, budget: DecodeBudget | None = None
+) -> dict[str, object]:
+    """The same with the queue that it is in."""
+    return shown(message, decode, budget) | {"queue": queue_of(message)}
+
+
+def unread_where(message: Message) -> dict[str, object]:
+    """Which message, and in which queue, a search has not read whole."""
+    return {"queue": queue_of(message), "lookup_id": str(message.lookup_identifier)}
+
+
+def queue_of(message: Message) -> str:
+    """The name of the queue of a message as commands call it; one elsewhere by its format name."""
+    queue = message.queue
+    assert queue is not None
+    return short_name(queue) if queue.pathname else queue.full_name
+
+
 def properties(
     message: Message, *, decode: bool = True, budget: DecodeBudget | None = None
 ) -> dict[str, object]:

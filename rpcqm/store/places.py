@@ -1,7 +1,7 @@
 """Where the messages of a queue are in memory, in which order and in which state."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
@@ -9,7 +9,7 @@ from rpcqm.store.chunk import DELETED
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.moves import MovesOfMessages
-from rpcqm.store.priority_index import EMPTY, Neighbours, Place, PriorityIndex
+from rpcqm.store.priority_index import EMPTY, Neighbours, Place, PriorityIndex, Row
 from rpcqm.store.put_off import PutOff
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 from rpcqm.store.runs import Run
@@ -129,6 +129,12 @@ class Places:
         """The first available messages that are neighbours, `limit` at most; None without any."""
         runs = (each.first_available_run(limit) for each in self._priorities if each.chunks)
         return next(filter(None, runs), None)
+
+    def available_behind(self, after: int | None) -> Iterator[Row]:
+        """The available messages above `after` (None = from the first), until something changes."""
+        first = 0 if after is None else after + 1
+        for priority in self._priorities[first >> SEQUENTIAL_BITS :]:
+            yield from priority.available_from(first)
 
     def page(self, after: int | None, limit: int, available: bool = True) -> list[int]:
         """Up to `limit` keys above `after` (None = from the first), in order."""

@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rpcqm.store.chunk import LIVE, Chunk
@@ -25,6 +26,16 @@ class Neighbours(NamedTuple):
     serials: "array[int]"
     sizes: "array[int]"
     flags: bytearray
+
+
+class Row(NamedTuple):
+    """What a queue has of a message beside its packet; `size` is octets of what is stored."""
+
+    key: int
+    serial: int
+    size: int
+    arrival: int
+    flags: int
 
 
 class PriorityIndex:
@@ -166,6 +177,22 @@ class PriorityIndex:
         states = chunk.states[start : start + limit]
         run = slice(start, start + len(states) - len(states.lstrip(_AVAILABLE_STATE)))
         return Neighbours(chunk.keys[run], chunk.serials[run], chunk.sizes[run], chunk.flags[run])
+
+    def available_from(self, key: int) -> Iterator[Row]:
+        """The available messages whose keys are not below `key`, until something changes."""
+        at = bisect_left(self.largest, key)
+        while (at := self.open.find(1, at)) >= 0:
+            chunk = self.chunks[at]
+            slot = bisect_left(chunk.keys, key) - 1
+            while (slot := chunk.states.find(AVAILABLE, slot + 1)) >= 0:
+                yield Row(
+                    chunk.keys[slot],
+                    chunk.serials[slot],
+                    chunk.sizes[slot],
+                    chunk.arrivals[slot],
+                    chunk.flags[slot],
+                )
+            at += 1
 
     def first_from(self, key: int, available: bool) -> int | None:
         """The smallest key that is not below `key`, among the available or all live entries."""

@@ -60,13 +60,14 @@ class Matcher:
         self._most = _FOREVER if wanted.size_max is None else wanted.size_max
         self._size_counts = wanted.size_min is not None or wanted.size_max is not None
 
-    def may_match(self, arrival: int, stored_size: int, transactional: bool) -> bool:
+    def may_match(self, arrival: int, stored_size: int, transactional: bool, priority: int) -> bool:
         """Whether a message can match, by what an index tells; `arrival` is in milliseconds."""
-        wanted = self.wanted.transactional
+        wanted, priorities = self.wanted.transactional, self.wanted.priorities
         return (
             self._since <= arrival <= self._until
             and stored_size >= self._least
             and (wanted is None or wanted is transactional)
+            and (priorities is None or priority in priorities)
         )
 
     def compare(self, message: PacketMessage, sender: str = "") -> Verdict:

@@ -350,9 +350,17 @@ ALLOWED = {
     "sender": {"show_queue", "send_message", "send_messages"},
     "nobody": set(),
 }
-OWN = {"explain_code", "list_leases", "complete_lease", "release_lease", "extend_lease", "work"}
-"""Everybody has leases of their own and may know what codes mean, and transactions are about
-queues that they name."""
+OWN = {
+    "explain_code",
+    "list_leases",
+    "complete_lease",
+    "release_lease",
+    "extend_lease",
+    "work",
+    "search_messages",
+}
+"""Everybody has leases of their own and may know what codes mean, transactions are about queues
+that they name, and a search finds what each may peek."""
 BODIES: dict[str, object] = {
     "change_machine": {"connected": True},
     "change_queue": {"label": "changed"},

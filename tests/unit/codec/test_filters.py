@@ -177,12 +177,14 @@ def test_a_sender_is_that_of_the_packet_or_that_which_is_kept_beside_it() -> Non
 
 def test_an_index_decides_before_the_packet_is_read() -> None:
     matcher = Matcher(read({"since": "1h", "until": "1min", "transactional": "no"}))
-    assert matcher.may_match(NOW - 3_600_000, 1, False)
-    assert matcher.may_match(NOW - 60_000, 1, False)
-    assert not matcher.may_match(NOW - 3_600_001, 1, False)
-    assert not matcher.may_match(NOW - 59_999, 1, False)
-    assert not matcher.may_match(NOW - 60_000, 1, True)
-    assert not Matcher(read({"size_min": "10"})).may_match(NOW, 9, False)
+    assert matcher.may_match(NOW - 3_600_000, 1, False, 3)
+    assert matcher.may_match(NOW - 60_000, 1, False, 3)
+    assert not matcher.may_match(NOW - 3_600_001, 1, False, 3)
+    assert not matcher.may_match(NOW - 59_999, 1, False, 3)
+    assert not matcher.may_match(NOW - 60_000, 1, True, 3)
+    assert not Matcher(read({"size_min": "10"})).may_match(NOW, 9, False, 3)
+    assert not Matcher(read({"priority": "4-7"})).may_match(NOW, 9, False, 3)
+    assert Matcher(read({"priority": "4-7"})).may_match(NOW, 9, False, 4)
 
 
 ENCODINGS: dict[str, tuple[bytes, int]] = {
@@ -214,6 +216,7 @@ def test_a_text_is_found_whatever_the_encoding_of_the_body(name: str) -> None:
     body, body_type = ENCODINGS[name]
     told = {"body": body, "body_type": body_type}
     assert verdict({"body": SOUGHT}, **told) is Verdict.YES
+    assert verdict({"body": "ller"}, **told) is Verdict.YES
     assert verdict({"body": SOUGHT.upper(), "ignore_case": "yes"}, **told) is Verdict.YES
     assert verdict({"regex": "M.ller . S.hne"}, **told) is Verdict.YES
     assert verdict({"body": SOUGHT.upper()}, **told) is Verdict.NO

@@ -81,3 +81,11 @@ class Sending:
     @property
     def info(self) -> OutgoingTransferInfo:
         return self.alice.engine.outgoing.shown_transfer(self.queue)
+
+
+def send_three(sending: Sending) -> StreamId:
+    """Send three messages in order; returns their stream."""
+    for body in (b"1", b"2", b"3"):
+        sending.send_in_order(body)
+    sending.settle(1)
+    return sending.streams[0].stream_id

@@ -9,7 +9,6 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import (
-    AcknowledgementsRequested,
     MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
@@ -21,34 +20,25 @@ from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType
 from rpcqm.qm.settings import QueueManagerSettings
-from tests.support.queue_manager import SETTINGS, RunningQueueManager
-
-PA, PR, NA, NR = (
-    AcknowledgementsRequested.ACK_POS_ARRIVAL,
-    AcknowledgementsRequested.ACK_POS_RECEIVE,
-    AcknowledgementsRequested.ACK_NEG_ARRIVAL,
-    AcknowledgementsRequested.ACK_NEG_RECEIVE,
+from tests.support.qm.acknowledging import (
+    DELETED,
+    EXPIRED,
+    NA,
+    NR,
+    PA,
+    PR,
+    PURGED,
+    REACHED,
+    RECEIVED,
+    asking,
+    classes,
 )
-REACHED = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
-RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
-PURGED = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-DELETED = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
-EXPIRED = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
 
 
 @pytest.fixture
 def administration(qm: RunningQueueManager) -> Queue:
     return qm.create(r"private$\acks")
-
-
-def asking(queue: Queue, flags: int) -> dict[str, Any]:
-    name = FormatName.parse(f"DIRECT=OS:{queue.pathname}")
-    return {"acknowledgements_requested": flags, "administration_queue_format_name": name}
-
-
-def classes(qm: RunningQueueManager, queue: Queue) -> list[int]:
-    keys = queue.message_position_list.page(None, 100)
-    return [qm.engine.positions.message_at(queue, key).attributes.message_class for key in keys]
 
 
 def begin(qm: RunningQueueManager) -> Any:

@@ -432,7 +432,10 @@ class OutgoingQueues:
 
 @dataclass(frozen=True)
 class AccountDraft:
-    """An account to be made; groups are administrators, users and guests."""
+    """An account to be made; groups are administrators, users and guests, or observers alone.
+
+    Observers see what administrators see, and change nothing.
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     name: Annotated[str, Field(min_length=1, max_length=64)]

@@ -81,6 +81,8 @@ class Identity:
     sid: str
     groups: frozenset[str] = frozenset({EVERYONE})
     scope: TokenScope | None = None
+    read_only: bool = False
+    """Whether it may look at what administrators see, and change nothing (G654)."""
     validity: Validity = field(default=ALWAYS, repr=False, compare=False)
     sids: frozenset[str] = field(init=False, repr=False, compare=False)
     """The identifiers of the caller and its groups, which descriptors are checked against."""
@@ -91,6 +93,11 @@ class Identity:
     @property
     def is_administrator(self) -> bool:
         """Whether it may do everything; the bearer of a token only if that leaves every right."""
+        return not self.read_only and self.may_look
+
+    @property
+    def may_look(self) -> bool:
+        """Whether it may see everything: an administrator, or one who may only look (G654)."""
         if self.validity.ended:
             return False
         if self.scope is not None and not self.scope.is_whole:
@@ -111,10 +118,12 @@ class Identity:
         return self.sid == ANONYMOUS_LOGON
 
 
-def authenticated(name: str, sid: str, *groups: str, validity: Validity = ALWAYS) -> Identity:
+def authenticated(
+    name: str, sid: str, *groups: str, validity: Validity = ALWAYS, read_only: bool = False
+) -> Identity:
     """The identity of a caller who has logged on: a member of Everyone and Authenticated Users."""
     everybody = frozenset({EVERYONE, AUTHENTICATED_USERS, *groups})
-    return Identity(name, sid, everybody, validity=validity)
+    return Identity(name, sid, everybody, read_only=read_only, validity=validity)
 
 
 ANONYMOUS = Identity("ANONYMOUS LOGON", ANONYMOUS_LOGON, frozenset())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rpcqm.cli.session import Work
     from rpcqm.client.queue_manager import QueueManagerClient
 
-GROUPS = ("administrators", "users", "guests")
+GROUPS = ("administrators", "users", "guests", "observers")
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -46,6 +46,10 @@ def _add_add(commands: "argparse._SubParsersAction[Parser]") -> None:
                 "rpcqm user add ops --group administrators --password-stdin < secret",
                 "one that may do everything",
             ),
+            (
+                "rpcqm user add auditor --read-only",
+                "may see everything, and change nothing",
+            ),
         ],
         run_add,
     )
@@ -57,6 +61,11 @@ def _add_add(commands: "argparse._SubParsersAction[Parser]") -> None:
         choices=GROUPS,
         default=[],
         help=f"a group that it belongs to, more than once for several: {', '.join(GROUPS)}",
+    )
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        help="let it look at what administrators see, and change nothing: the group observers",
     )
     _add_password_option(parser)
 
@@ -73,10 +82,13 @@ def _add_password_option(parser: Parser) -> None:
 
 def run_add(arguments: argparse.Namespace) -> int:
     """Add the account."""
+    groups = [*arguments.group, *(["observers"] if arguments.read_only else ())]
+    if "observers" in groups and len(set(groups)) > 1:
+        raise UsageMistake("An account that may only look is in no other group than observers.")
     password_hash = nt_hash(_new_password(arguments))
 
     async def work(client: "QueueManagerClient") -> None:
-        print(await client.accounts.add(arguments.name, password_hash, arguments.group))
+        print(await client.accounts.add(arguments.name, password_hash, groups))
 
     return _administer(arguments, f"add `{arguments.name}`", work)
 

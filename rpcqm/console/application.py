@@ -375,7 +375,7 @@ def _logon_pieces(named: bool, problem: str) -> tuple[bytes, bytes, bytes]:
 
 def _entries(session: Session | None) -> list[tuple[str, str]]:
     """The pages of the navigation, as far as somebody may see them."""
-    administers = session is not None and session.identity.is_administrator
+    administers = session is not None and session.identity.may_look
     return [
         (page.path, text(page.entry))
         for page in PAGES
@@ -472,6 +472,8 @@ def _advice(error: MQError, request: HttpRequest, session: Session | None) -> di
     if session is None or error.status not in REFUSALS:
         return {}
     account = session.identity.name
+    if session.identity.read_only:
+        return {"remedy": text("denied.read_only", account=account)}
     try:
         query = request.target.partition("?")[2].encode("latin-1")
         queue = read_fields(query).text("queue") or read_fields(request.body).text("queue")

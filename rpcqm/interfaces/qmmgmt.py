@@ -22,7 +22,7 @@ from rpcqm.codec.types.qmmgmt import (
 from rpcqm.interfaces._authentication import CallAdmission, checks
 from rpcqm.operations.audit import RPC, ordered_from
 from rpcqm.operations.management_orders import ManagementOrders
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.management import Management
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
@@ -48,7 +48,7 @@ class QmMgmt:
 
         Source: [MS-MQMR] 3.1.4.1 R_QMMgmtGetInfo (Opnum 0).
         """
-        require_administrator(call.identity)
+        require_observer(call.identity)
         subject = request.pObjectFormat
         read: Callable[[int], PropVariant]
         if subject.type == MGMT_MACHINE:

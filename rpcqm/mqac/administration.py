@@ -14,7 +14,7 @@ from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
 from rpcqm.operations.audit import COM, ordered, ordered_from
 from rpcqm.operations.management_orders import called
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.remote_management import RemoteManagement
 
 
@@ -31,7 +31,7 @@ async def ask(
     identifier: ManagementMachineProperty | ManagementQueueProperty,
 ) -> object:
     """QMMgmt Get Info: the value of a property of a queue, or of a machine; None for VT_NULL."""
-    require_administrator(identity)
+    require_observer(identity)
     if computer and is_elsewhere(machine, computer):
         return await _elsewhere(machine, computer).told(computer, subject, identifier)
     management = machine.management

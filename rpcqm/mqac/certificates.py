@@ -14,6 +14,7 @@ from rpcqm.codec.security.user_certificates import (
 from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac.machine import Machine
 from rpcqm.operations.audit import COM, note, ordered_from
+from rpcqm.qm.access import refuse_read_only
 
 AT_MOST = 32
 """Certificates that a user has registered by RegisterCertificate.
@@ -59,6 +60,7 @@ async def register_own_certificate(machine: Machine, call: ComCall, only_new: bo
 
 
 def _user(machine: Machine, identity: Identity) -> User:
+    refuse_read_only(identity)
     wanted = [equals("security_identifier", sid_bytes(identity.sid))]
     status, user = machine.directory.read_directory(User, wanted)
     if user is None:

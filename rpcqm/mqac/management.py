@@ -27,7 +27,7 @@ from rpcqm.mqac.collection import MSMQCollection
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.owned import LONGEST_COMPUTER_NAME, Owned, bounded
 from rpcqm.mqac.path_names import format_name_of_path
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 
 _P = ManagementQueueProperty
 OF_QUEUES = "IMSMQQueueManagement"
@@ -126,7 +126,7 @@ class MSMQManagement(Owned):
         FormatName: Variant | None,
     ) -> None:
         """[MC-MQAC] 3.3.4.1.1 Init (Opnum 7)."""
-        require_administrator(call.identity)
+        require_observer(call.identity)
         path_name = self.keep_path_name(call, _text(Pathname))
         format_name = self.keep_format_name(call, _text(FormatName))
         if bool(path_name) == bool(format_name):
@@ -244,7 +244,7 @@ class MSMQManagement(Owned):
     # Questions and orders, [MC-MQAC] 3.3.6
 
     def _initialized(self, call: ComCall) -> FormatName:
-        require_administrator(call.identity)
+        require_observer(call.identity)
         if self._name is None:
             raise MQError(HResult.MQ_ERROR_UNINITIALIZED_OBJECT)
         return self._name

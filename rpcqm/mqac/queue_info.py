@@ -26,6 +26,7 @@ from rpcqm.mqac.path_names import format_name_of_path
 from rpcqm.mqac.public_queues import PUBLIC, completed_queue, listed_queue
 from rpcqm.mqac.queue import MSMQQueue
 from rpcqm.operations.audit import COM, ordered, ordered_from
+from rpcqm.qm.access import refuse_read_only
 from rpcqm.qm.properties import CHANGEABLE, MAXIMUM_LABEL
 
 _BITS = 0xFFFF_FFFF
@@ -373,6 +374,7 @@ class MSMQQueueInfo(NamedQueues):
         """Delete a public queue of another machine from the directory if it may be (G276)."""
         listed = listed_queue(self._machine, name)
         with ordered_from(call.peer, COM), ordered(call.identity, "delete queue", str(name)):
+            refuse_read_only(call.identity)
             self._machine.directory.withdraw(listed)
 
     async def Open(self, call: ComCall, Access: int, ShareMode: int) -> MSMQQueue:

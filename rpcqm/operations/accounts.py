@@ -7,7 +7,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
 from rpcqm.operations.account_names import ADMINISTRATOR, AccountNames
 from rpcqm.operations.audit import ordered
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 
 
 class AccountView(Protocol):
@@ -61,7 +61,7 @@ class AccountOperations:
 
     def list(self, identity: Identity) -> Sequence[AccountView]:
         """All accounts, by name."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._accounts.list()
 
     @property

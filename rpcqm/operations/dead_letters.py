@@ -21,7 +21,7 @@ from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import RefusedOnce, note, refusals, start_ordered
 from rpcqm.operations.drafts import seconds
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import BRIEFLY
 from rpcqm.qm.message_counts import why_dead
@@ -106,7 +106,7 @@ class DeadLetterOperations:
 
     def queues(self, identity: Identity) -> list[Unread]:
         """Those of this queue manager, for administrators; looking at this is no look at them."""
-        require_administrator(identity)
+        require_observer(identity)
         letters = self._engine.dead_letters
         return [
             Unread(

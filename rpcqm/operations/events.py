@@ -19,7 +19,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.operations import audit
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.operations.trail import EVENTS_KEPT, Event, EventKind, Trail, record_of
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.machine import is_internal
 from rpcqm.qm.management_properties import STATES
@@ -182,7 +182,7 @@ class Events:
         self, identity: Identity, queues: Sequence[FormatName] | None
     ) -> frozenset[Queue] | None:
         if queues is None:
-            require_administrator(identity)
+            require_observer(identity)
             return None
         if len(queues) > QUEUES_OF_LISTENER:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "too many queues are named")
@@ -194,20 +194,20 @@ class Events:
 
     def _may_peek(self, identity: Identity, queue: Queue) -> bool:
         if isinstance(queue, OutgoingQueue):
-            return identity.is_administrator
-        return identity.is_administrator or self._engine.access.may_peek(queue, identity)
+            return identity.may_look
+        return identity.may_look or self._engine.access.may_peek(queue, identity)
 
     def latest(
         self, identity: Identity, after: int, kind: EventKind | None, limit: int
     ) -> list[Event]:
         """The events after a number that are kept, in order; for administrators."""
-        require_administrator(identity)
+        require_observer(identity)
         return list(islice(self.trail.after(after, kind), limit))
 
     def may_know(self, identity: Identity, queues: frozenset[Queue] | None, event: Event) -> bool:
         """Whether a listener is told; rights may have changed since it began."""
         if queues is None:
-            return identity.is_administrator
+            return identity.may_look
         queue = event.queue
         return (
             event.kind is EventKind.QUEUE_CHANGED

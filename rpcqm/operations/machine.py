@@ -19,7 +19,7 @@ from rpcqm.operations.management_orders import (
     ManagementOrders,
     called,
 )
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.queue_status import QueueStatus, queue_statuses
 
@@ -62,7 +62,7 @@ class MachineOperations:
 
     def state(self, identity: Identity) -> MachineState:
         """What the queue manager is, and how much it keeps."""
-        require_administrator(identity)
+        require_observer(identity)
         machine, total = self._queue_manager, self._store.total
         return MachineState(
             name=machine.computer_name,
@@ -90,12 +90,12 @@ class MachineOperations:
 
     def queue_statuses(self, identity: Identity) -> Iterator[QueueStatus]:
         """What all queues do, those to other queue managers included."""
-        require_administrator(identity)
+        require_observer(identity)
         return queue_statuses(self._queue_manager, self._access)
 
     def exposed_queues(self, identity: Identity) -> list[str]:
         """The path names of queues that Anonymous owns, or may read."""
-        require_administrator(identity)
+        require_observer(identity)
         queues = self._queue_manager.queue_collection.values()
         mains = (each for each in queues if each.main is each)
         return sorted(each.pathname for each in mains if self._access.is_exposed(each))

@@ -8,7 +8,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import no_such_queue
 from rpcqm.operations.management_orders import EOD_RESEND, PAUSE, RESUME, ManagementOrders
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 
 
@@ -21,12 +21,12 @@ class OutgoingOperations:
 
     def list(self, identity: Identity) -> list[OutgoingQueue]:
         """All outgoing queues, also those that are not active."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._outgoing.list()
 
     def find(self, identity: Identity, name: FormatName) -> OutgoingQueue:
         """The outgoing queue to a destination; MQ_ERROR_QUEUE_NOT_FOUND."""
-        require_administrator(identity)
+        require_observer(identity)
         queue = self._outgoing.find(name)
         if queue is None:
             raise no_such_queue(name)

@@ -9,7 +9,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.base.told import Moment, MomentOrNone
 from rpcqm.operations.attention import Attention, attention_of
 from rpcqm.operations.history import History, Point
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.quotas import KILOBYTE
 from rpcqm.qm.totals import SLICE, QueueTotals, queue_totals
@@ -80,7 +80,7 @@ class OverviewOperations:
 
     def overview(self, identity: Identity) -> Completion[Overview]:
         """What the queue manager does now, and has done in the last hour."""
-        require_administrator(identity)
+        require_observer(identity)
         return start(self.found())
 
     async def found(self) -> Overview:

@@ -17,7 +17,7 @@ from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.operations.queue_changes import QueueOrders
 from rpcqm.operations.queue_order import QueueOrder, is_of_an_application
 from rpcqm.operations.shapes import QueueFacts, QueueNames, described_queue, queue_facts, short_name
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 
 _CHANGING = (
@@ -108,7 +108,7 @@ class QueueOperations:
 
     def list(self, identity: Identity) -> list[Queue]:
         """The queues of applications, by their path names; for administrators."""
-        require_administrator(identity)
+        require_observer(identity)
         queues = self._engine.queue_manager.queue_collection.values()
         found = filter(is_of_an_application, queues)
         return sorted(found, key=lambda queue: queue.pathname.casefold())
@@ -118,7 +118,7 @@ class QueueOperations:
 
         They are told by their short names, in pieces, between which others may be served.
         """
-        require_administrator(identity)
+        require_observer(identity)
         return QueuePage(self._order, self._facts, after, limit)
 
     def look(self, identity: Identity, name: FormatName) -> Queue:
@@ -128,7 +128,7 @@ class QueueOperations:
         """
         queue = self.find(name)
         if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
-            require_administrator(identity)
+            require_observer(identity)
         else:
             rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
             self._access.check_queue(queue, identity, rights)
@@ -136,7 +136,7 @@ class QueueOperations:
 
     def look_as_listed(self, identity: Identity, name: FormatName) -> Queue:
         """The same; administrators see the properties of all, as `list` tells them (G584)."""
-        if identity.is_administrator:
+        if identity.may_look:
             return self.find(name)
         return self.look(identity, name)
 
@@ -154,7 +154,7 @@ class QueueOperations:
 
     def shown(self, identity: Identity, queue: Queue) -> dict[str, object]:
         """What a queue is, with what is in it for those who may count that by peeking."""
-        counted = identity.is_administrator or self._access.may_peek(queue, identity)
+        counted = identity.may_look or self._access.may_peek(queue, identity)
         return described_queue(self._facts(queue, counted))
 
     def _facts(self, queue: Queue, counted: bool = True) -> QueueFacts:
@@ -202,7 +202,7 @@ class QueueOperations:
 
     def public(self, identity: Identity) -> Iterator[DirectoryPublicQueue]:
         """The public queues of all machines, as far as they are known; for administrators."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._public()
 
     def _public(self) -> Iterator[DirectoryPublicQueue]:
@@ -258,7 +258,7 @@ class QueueOperations:
         if queue is None:
             return ""
         rights = self.rights(identity, queue)
-        known = identity.is_administrator or rights.peek or rights.receive or rights.send
+        known = identity.may_look or rights.peek or rights.receive or rights.send
         return short_name(queue) if known else ""
 
     # Properties
@@ -277,7 +277,7 @@ class QueueOperations:
 
     def max_deliveries(self, identity: Identity, name: FormatName) -> tuple[int, str]:
         """After how many failed deliveries a message goes to which subqueue; 0 is never."""
-        require_administrator(identity)
+        require_observer(identity)
         queue = self.find(name).main
         return queue.max_deliveries, queue.poison_subqueue
 
@@ -293,7 +293,7 @@ class QueueOperations:
 
     def has_trail(self, identity: Identity, name: FormatName) -> bool:
         """Whether a queue has an event trail."""
-        require_administrator(identity)
+        require_observer(identity)
         return self.find(name).main.trail
 
     def switch_trail(self, identity: Identity, name: FormatName, on: bool) -> Completion[None]:

@@ -8,7 +8,7 @@ from rpcqm.adm.directory_object import DirectoryObject, RoutingLink, Site
 from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.identity import Identity
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 
 T = TypeVar("T", bound=DirectoryObject)
@@ -72,7 +72,7 @@ class RoutingOperations:
 
     def graph(self, identity: Identity) -> RoutingGraph:
         """Sites, queue managers and links; MQ_ERROR_NO_DS is never raised: then there are none."""
-        require_administrator(identity)
+        require_observer(identity)
         if not self._engine.directory.is_there:
             return RoutingGraph()
         own = self._engine.queue_manager.identifier

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.identity import Identity
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.sessions import SessionView as SessionView
 
@@ -27,7 +27,7 @@ class SessionOperations:
 
     def all(self, identity: Identity) -> list[SessionView]:
         """The sessions that are there, or are being opened."""
-        require_administrator(identity)
+        require_observer(identity)
         return [view for source in self._engine.session_sources for view in source()]
 
     def pulse(self) -> tuple[object, ...]:
@@ -43,12 +43,12 @@ class SessionOperations:
 
     def transfer(self, identity: Identity, queue: OutgoingQueue) -> OutgoingTransferInfo:
         """What has become of the transactional messages that a queue has sent."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._engine.outgoing.shown_transfer(queue)
 
     def incoming(self, identity: Identity) -> list[IncomingSequence]:
         """Who sends transactional messages to which queue here, and how far it has come."""
-        require_administrator(identity)
+        require_observer(identity)
         return list(self._incoming())
 
     def _incoming(self) -> Iterator[IncomingSequence]:
@@ -58,7 +58,7 @@ class SessionOperations:
 
     def transactions(self, identity: Identity) -> list[Transaction]:
         """The transactions that have neither been committed nor aborted, the oldest first."""
-        require_administrator(identity)
+        require_observer(identity)
         open_ones = self._engine.queue_manager.transaction_collection.values()
         return sorted(open_ones, key=lambda transaction: transaction.begun)
 

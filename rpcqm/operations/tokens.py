@@ -6,7 +6,7 @@ from typing import Protocol
 from rpcqm.base.completion import Completion
 from rpcqm.base.identity import ALL_RIGHTS, Identity, TokenRight
 from rpcqm.operations.audit import ordered
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 
 
 class TokenView(Protocol):
@@ -84,7 +84,7 @@ class TokenOperations:
 
     def list(self, identity: Identity) -> Sequence[TokenView]:
         """All tokens, by name, without their texts."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._tokens.list()
 
     def verify(self, text: str) -> Identity | None:

@@ -13,7 +13,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.operations.journeys import Journey, Knowledge, Role, journey, machine_in
 from rpcqm.operations.ways import ONWARDS, Elsewhere, Known, Part, Way, put_together
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.message_lookup import MessageLocation, find_message
 from rpcqm.qm.names import plain_address
@@ -37,7 +37,7 @@ class TraceOperations:
 
     def trail(self, identity: Identity, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """What happened to a message, in order."""
-        require_administrator(identity)
+        require_observer(identity)
         written = self._engine.trail.events(identifier)
         known = [*written, *self._engine.message_trace.events(identifier)]
         return iter(sorted(known, key=lambda event: event.time))
@@ -46,7 +46,7 @@ class TraceOperations:
         self, identity: Identity, identifier: MessageIdentifier
     ) -> Completion[list[MessageLocation]]:
         """Where a message and its copies are; reads all packets, and serves others meanwhile."""
-        require_administrator(identity)
+        require_observer(identity)
         engine = self._engine
         return find_message(engine.store, engine.timers, engine.queue_manager, identifier)
 
@@ -110,7 +110,7 @@ class TraceOperations:
 
     def machine_names(self, identity: Identity, identifiers: Iterable[str]) -> dict[str, str]:
         """Names of queue managers by their identifiers, as far as the directory knows them."""
-        require_administrator(identity)
+        require_observer(identity)
         wanted = {each for each in identifiers if each}
         return {each: self._name_of(UUID(each)) for each in wanted}
 

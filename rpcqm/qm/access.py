@@ -82,6 +82,20 @@ _OPEN_RIGHTS = {
     QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
 }
 _READING = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
+_LOOKING = {
+    id(QUEUE_MAPPING): (
+        MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE
+        | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+        | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS
+    ),
+    id(QUEUE_MANAGER_MAPPING): (
+        MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
+        | MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
+        | MQQMACCESSMASK.MQSEC_GET_MACHINE_PROPERTIES
+        | MQQMACCESSMASK.MQSEC_GET_MACHINE_PERMISSIONS
+    ),
+}
+"""Rights that change nothing, on queues and on the queue manager."""
 _ALL = frozenset({str(EVERYONE), str(AUTHENTICATED_USERS)})
 _RULING = (
     MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS
@@ -89,7 +103,8 @@ _RULING = (
     | MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE
 )
 RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
-READING = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
+_PEEKING = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
+READING = RECEIVING | _PEEKING
 
 
 class _LetIn(NamedTuple):
@@ -162,6 +177,8 @@ class AccessControl:
         scope = identity.scope
         if identity.validity.ended:
             return False
+        if identity.read_only and mapping.map(int(rights)) & ~_LOOKING[id(mapping)]:
+            return False
         if scope is not None and not permits(scope, mapping, rights, queue):
             return False
         return self._prepare(security, mapping).allows(identity.sids, int(rights))
@@ -187,7 +204,7 @@ class AccessControl:
         """Whether a caller's token lets it send to what is no queue here, by the key of a scope."""
         scope = identity.scope
         within = scope is None or permits_sending(scope, key)
-        return within and not identity.validity.ended
+        return within and not identity.validity.ended and not identity.read_only
 
     def check_scope(self, identity: Identity, key: str, what: str) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless `has_scope`."""
@@ -468,14 +485,27 @@ def require_administrator(identity: Identity) -> None:
         raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
 
 
+def require_observer(identity: Identity) -> None:
+    """Raise MQ_ERROR_ACCESS_DENIED if the caller may not see what administrators see (G654)."""
+    if not identity.may_look:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+
+
+def refuse_read_only(identity: Identity) -> None:
+    """Raise MQ_ERROR_ACCESS_DENIED for who may only look, where everybody else may change it."""
+    if identity.read_only:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+
+
 def require_metrics_reader(identity: Identity) -> None:
     """Raise MQ_ERROR_ACCESS_DENIED unless the caller may know what all queues do (G362).
 
-    That is an administrator, or the bearer of a token of one that leaves `peek` of every queue.
+    That is who may see everything, or the bearer of a token of one that leaves `peek` of every
+    queue.
     """
     scope = identity.scope
     narrow = scope is not None and (scope.queues is not None or TokenRight.PEEK not in scope.rights)
-    if narrow or not replace(identity, scope=None).is_administrator:
+    if narrow or not replace(identity, scope=None).may_look:
         raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
 
 
@@ -527,7 +557,9 @@ def _may_open_outgoing(queue: OutgoingQueue, identity: Identity, access: QueueAc
     in_scope = scope is None or permits(scope, QUEUE_MAPPING, _OPEN_RIGHTS[access], queue)
     reads = access != QueueAccessType.SEND_ACCESS
     closed = not in_scope or identity.validity.ended
-    return not (closed or (reads and not identity.is_administrator))
+    if access in _PEEKING:
+        return not closed and identity.may_look
+    return not (closed or identity.read_only or (reads and not identity.is_administrator))
 
 
 def _queue_rights(queue: Queue, access: QueueAccessType) -> MQQUEUEACCESSMASK:

@@ -202,11 +202,11 @@ class Leases:
         return len(self._leases)
 
     def visible_to(self, identity: Identity) -> list[Lease]:
-        """The leases of an account, or those of all for an administrator, oldest first.
+        """The leases of an account, or those of all for who may see everything, oldest first.
 
         The bearer of a token sees those of queues that it may receive from.
         """
-        if identity.is_administrator:
+        if identity.may_look:
             return [lease for lease in list(self._leases.values()) if lease.holds]
         allows, right = self._access.allows, MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE
         own = list(self._of_owner.get(identity.sid, {}).values())

@@ -254,6 +254,8 @@ class Opening:
             raise no_such_queue(name)
         if access == _SEND:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
+        if identity is not None and identity.read_only:  # it would be made
+            raise no_such_queue(name)
         self._access.check_open(parent, identity, access)
         return self._queues.create_subqueue(parent, direct.suffix)
 
@@ -280,7 +282,7 @@ class Opening:
 
     def is_outgoing(self, name: FormatName, identity: Identity) -> bool:
         """Whether messages to that name wait here, as far as administrators may know it."""
-        return identity.is_administrator and self._outgoing.find(name) is not None
+        return identity.may_look and self._outgoing.find(name) is not None
 
     def _new_outgoing(self, name: FormatName, identity: Identity | None) -> OutgoingQueue:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:

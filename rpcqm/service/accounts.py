@@ -49,6 +49,9 @@ GROUPS = {
     USERS: "S-1-5-32-545",
     "guests": "S-1-5-32-546",
 }
+OBSERVERS = "observers"
+"""The group of read-only accounts. Descriptors do not know it: they are asked as for an
+administrator, and no more is granted than looking (G654)."""
 
 _NAME = re.compile(r'[^\x00-\x1f\x7f"/\\\[\]:;|=,+*?<>@]{1,20}')
 _LINE = re.compile(
@@ -270,8 +273,10 @@ class Accounts:
         """The identity of an account, which is made once: programs log on for each request."""
         known = self._identities.get(record.name)
         if known is None:
-            sids = _group_sids(record.groups)
-            known = authenticated(record.name, self._sid(record), *sids, validity=Validity())
+            sids, looks = _group_sids(record.groups), OBSERVERS in record.groups
+            known = authenticated(
+                record.name, self._sid(record), *sids, validity=Validity(), read_only=looks
+            )
             self._identities[record.name] = known
         return known
 
@@ -351,15 +356,20 @@ def _known_groups(groups: Iterable[str]) -> tuple[str, ...]:
     """Groups under their own names; every account but a guest is among the users."""
     names = list(dict.fromkeys(group.casefold() for group in groups))
     for name in names:
-        if name not in GROUPS:
+        if name not in GROUPS and name != OBSERVERS:
             raise MQError(NtStatus.STATUS_NO_SUCH_ALIAS, name)
+    if OBSERVERS in names:
+        if len(names) > 1:
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, f"{OBSERVERS} is the only group")
+        return (OBSERVERS,)
     if USERS not in names and "guests" not in names:
         names.append(USERS)
     return tuple(names)
 
 
 def _group_sids(groups: Iterable[str]) -> list[str]:
-    return [GROUPS[group] for group in groups if group in GROUPS]
+    seen = ["administrators" if group == OBSERVERS else group for group in groups]
+    return [GROUPS[group] for group in seen if group in GROUPS]
 
 
 def _unix_name(uid: int) -> str:

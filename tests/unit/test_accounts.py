@@ -261,3 +261,26 @@ def test_names_are_folded_alike_everywhere(world: World) -> None:
     assert stored_hash(world.accounts.user_file, "KIM", "") == HASH
     assert stored_hash(world.accounts.user_file, "k\u0131m", "") is None
     assert world.accounts.identity("k\u0131m", "") is None
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_observer_sees_what_administrators_see_and_is_none(
+    world: World, restarted: bool
+) -> None:
+    """G654."""
+    world.add("auditor", "observers")
+    if restarted:
+        world.restart()
+    identity = world.accounts.identity("auditor", "")
+    assert identity is not None
+    assert identity.read_only
+    assert identity.may_look
+    assert not identity.is_administrator
+    (told,) = world.accounts.list()
+    assert told.groups == ("observers",)
+
+
+@pytest.mark.parametrize("other", ["administrators", "users", "guests"])
+def test_an_observer_is_in_no_other_group(world: World, other: str) -> None:
+    with pytest.raises(MQError, match="only group"):
+        world.add("auditor", "observers", other)

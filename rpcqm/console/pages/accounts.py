@@ -11,7 +11,7 @@ from rpcqm.console.texts import text
 
 PATH = "/console/accounts"
 TABLES = ("accounts", "tokens")
-GROUPS = ("administrators", "users", "guests")
+GROUPS = ("administrators", "users", "guests", "observers")
 DAY = 86_400_000
 
 

@@ -21,7 +21,7 @@ async def show(asked: Asked) -> Shown:
     leases = paged(asked, PATH, operations.messages.leases(identity), "leases", TABLES)
     open_ones = None
     transactions: list[tuple[dict[str, object], int]] = []
-    if identity.is_administrator:
+    if identity.may_look:
         names = names_of_accounts(asked)
         found = operations.sessions.transactions(identity)
         open_ones = paged(asked, PATH, found, "transactions", TABLES)

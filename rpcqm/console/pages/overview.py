@@ -28,7 +28,7 @@ _PICTURES = ("in_per_second", "out_per_second", "messages")
 
 async def show(asked: Asked) -> Shown:
     """The overview; for administrators, others learn where they can go."""
-    if not asked.identity.is_administrator:
+    if not asked.identity.may_look:
         return Shown({"machine": None})
     found = await settled(asked.operations.overview.overview(asked.identity))
     letters = [

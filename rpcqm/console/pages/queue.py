@@ -211,7 +211,7 @@ async def show_message(asked: Asked) -> Shown:
             "key": message.lookup_identifier,
             "may": asked.operations.queues.rights(asked.identity, queue),
             "reason": _reason(message),
-            "may_trace": asked.identity.is_administrator,
+            "may_trace": asked.identity.may_look,
             "told": told,
             "facts": [
                 (text(f"property.{key}"), times.get(key, _fact(value)))

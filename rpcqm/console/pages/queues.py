@@ -45,7 +45,7 @@ class Row:
 async def show(asked: Asked) -> Shown:
     """The queues of applications, and those of the system, for administrators."""
     may_create = asked.operations.queues.may_create(asked.identity)
-    if not asked.identity.is_administrator:
+    if not asked.identity.may_look:
         return Shown({"rows": None, "may_create": may_create})
     find, sort = asked.query.text("find").strip(), asked.query.text("sort", "name")
     queues = asked.operations.queues.list(asked.identity)

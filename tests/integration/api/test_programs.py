@@ -18,7 +18,9 @@ SETTINGS = "[console]\nlongest_wait = 1\n"
 @pytest.fixture(scope="module")
 def running() -> Iterator[PrivateQueueManager]:
     with private_queue_manager(CONSOLE, SETTINGS) as queue_manager:
-        for name, *groups in (("boss", "administrators"), ("peeker",), ("sender",), ("nobody",)):
+        rights = {"boss": ["administrators"], "viewer": ["observers"]}
+        for name in ("boss", "peeker", "sender", "nobody", "viewer"):
+            groups = rights.get(name, [])
             words = [word for group in groups for word in ("--group", group)]
             queue_manager.run("user", "add", name, *words, "--password-stdin", input="secret\n")
         yield queue_manager
@@ -380,6 +382,10 @@ BODIES: dict[str, object] = {
 }
 
 
+EMPTY_LOOKS = {(404, "show_outgoing"), (404, "show_transfer"), (404, "inspect_dead_letter")}
+"""What a look finds nothing of here."""
+
+
 @pytest.fixture(scope="module")
 def guarded(running: PrivateQueueManager) -> str:
     boss = Program(running.endpoint("console"), "boss")
@@ -411,6 +417,27 @@ def test_an_account_may_do_of_the_whole_interface_what_its_rights_say(
     # what the descriptor of the machine lets all users do
     of_all = {"create_queue", "show_machine_permissions", "explain_machine_access"}
     assert done == expected | of_all
+
+
+def test_who_may_only_look_sees_the_whole_interface_and_changes_nothing(
+    running: PrivateQueueManager, guarded: str
+) -> None:
+    """G654; `work` without a queue that is sent to, and what is about own leases, does nothing."""
+    program = Program(running.endpoint("console"), "viewer")
+    document = program.ask("GET", "/openapi.json").value
+    before = program.ask("GET", "/queues").value
+    names: dict[str, set[str]] = {"get": set(), "refused": set()}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            name = operation["operationId"]
+            status = _tried(program, path, method.upper(), name, guarded)
+            if method == "get":
+                assert status < 300 or (status, name) in EMPTY_LOOKS, (name, status)
+            elif name not in OWN - {"work"}:
+                assert status == 403, (name, status)
+                names["refused"].add(name)
+    assert names["refused"] >= {"work", "add_account", "acknowledge_dead_letters", "purge_queue"}
+    assert program.ask("GET", "/queues").value == before
 
 
 def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) -> int:

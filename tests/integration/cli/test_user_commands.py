@@ -188,3 +188,27 @@ def test_a_server_that_is_not_there_is_exit_status_3(attempt: Command, queue: st
     assert outcome.status == 3
     assert outcome.errors.startswith("rpcqm: No queue manager can be reached at 127.0.0.1:1: ")
     assert outcome.errors.count("\n") == 1
+
+
+def test_who_may_only_look_is_told_so(
+    attempt: Command, run: Command, remotely: Command, typed: Callable[[str], None], name: str
+) -> None:
+    """G654."""
+    typed("secret\n")
+    run("user", "add", name, "--read-only", "--password-stdin")
+    run("queue", "create", f"{name}-q")
+    run("send", f"{name}-q", "--body", "x")
+    queue = f"{name}-q"
+    for words in ("queue list", f"queue show {queue}", f"peek {queue}", "peek DeadLetter$ --all"):
+        assert remotely(*words.split(), user=name, password="secret").status in (0, 4), words
+    for words in (f"receive {queue}", f"purge {queue}"):
+        outcome = remotely(*words.split(), user=name, password="secret")
+        assert outcome.status == 1, words
+        assert "ACCESS_DENIED" in outcome.errors, words
+    new = remotely("peek", f"{name}-q;late", user=name, password="secret")
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in new.errors
+    assert "late" not in run("queue", "show", f"{name}-q").text
+    typed("secret\n")
+    both = attempt("user", "add", "x", "--read-only", "--group", "users", "--password-stdin")
+    assert (both.status, "no other group" in both.errors) == (2, True)
+    run("user", "remove", name)

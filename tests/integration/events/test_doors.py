@@ -192,6 +192,27 @@ def test_who_has_no_right_is_refused_and_told_of_at_each_door(
         assert _only_one(world, subject) == subject.identifier
 
 
+@pytest.mark.parametrize(
+    ("event", "door"),
+    [each for each in WALKED if each[0] != "give back" and each[1] not in ("binary", "http")],
+)
+def test_who_may_only_look_changes_nothing_at_any_door(world: World, event: str, door: str) -> None:
+    """Also where everybody else may (G654); who has received nothing has nothing to give back."""
+    subject = prepared(world, event)
+    world.become_an_observer()
+    if door == "console":
+        assert world.browser, "logged on before"
+    position, counters = len(world.machine.log), world.counters()
+    row = expected(event, door)
+    told = HANDS[event][door](world, subject)
+    assert told == refused_by({"denied": "MQ_ERROR_ACCESS_DENIED", **row}, "denied", door)
+    world.who = "boss"
+    assert world.lines(position, "an operator acts") == []
+    assert world.counters() == counters
+    if subject.identifier:
+        assert _only_one(world, subject) == subject.identifier
+
+
 def test_who_may_only_peek_purges_nothing_and_is_told_of_at_each_door(world: World) -> None:
     subject = world.new_queue()
     world.send(subject.short)

@@ -106,6 +106,11 @@ class World:
         self.client.run(self.client.accounts.add(self.who, nt_hash(PASSWORD)))
         return self.who
 
+    def become_an_observer(self) -> None:
+        """Act as a new account that may look at everything."""
+        self.who = f"observer{next(_numbers)}"
+        self.client.run(self.client.accounts.add(self.who, nt_hash(PASSWORD), ["observers"]))
+
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command: of boss by the local socket, of others over the network."""
         if self.who == BOSS:

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, EVERYONE, Identity, authenticated
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.security.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
 from rpcqm.codec.security.descriptor import (
     Ace,
@@ -497,3 +498,18 @@ def test_auditing_of_a_new_queue_needs_the_privilege_as_changing_it_does(
 
     assert refusal(create, ANN) == "MQ_ERROR_PRIVILEGE_NOT_HELD"
     create(ADMINISTRATOR)
+
+
+def test_who_may_only_look_peeks_at_what_waits_for_elsewhere_and_sends_nothing(
+    qm: RunningQueueManager,
+) -> None:
+    """G654."""
+    looker = authenticated("eve", "S-1-5-21-1-2-3-1002", "S-1-5-32-544", read_only=True)
+    away = FormatName.parse(r"DIRECT=OS:other\private$\x")
+    queue = qm.engine.opening.open_queue(away, SEND, identity=ADMINISTRATOR).queue_reference
+    assert queue is not None
+    access = qm.engine.access
+    opened = (RECEIVE, SEND, PEEK, QueueAccessType.PEEK_ADMIN_ACCESS)
+    assert [access.may_open(queue, looker, each) for each in opened] == [False, False, True, True]
+    assert not access.has_scope(looker, "DIRECT=OS:other\\private$\\y")
+    assert access.has_scope(ANN, "DIRECT=OS:other\\private$\\y")

@@ -123,9 +123,10 @@ def test_a_name_changes_only_its_case(qm: RunningQueueManager) -> None:
 def test_the_last_queue_of_a_name_is_what_has_become_of_it(
     qm: RunningQueueManager, restarted: bool
 ) -> None:
+    second = qm.create(r"private$\n0")
     first = qm.create(r"private$\orders")
     rename(qm, first, "first")
-    second = qm.create(r"private$\orders")
+    rename(qm, second, "orders")
     rename(qm, second, "second")
     if restarted:
         qm.restart()

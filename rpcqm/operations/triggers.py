@@ -9,7 +9,7 @@ from rpcqm.base.text import iso_time
 from rpcqm.codec.trigger_report import Answer, read_report
 from rpcqm.codec.trigger_rule import TriggerRule, encode_rule, read_rule
 from rpcqm.operations.audit import note, ordered, refusals
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.trigger_rules import Holder, Trigger
 
@@ -24,12 +24,12 @@ class TriggerOperations:
 
     def list(self, identity: Identity) -> Sequence[Trigger]:
         """All rules, by name, with how they do."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._triggers.list()
 
     def find(self, identity: Identity, name: str) -> Trigger:
         """One of them; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._triggers.find(name)
 
     def described(self, identity: Identity) -> dict[str, object]:
@@ -46,7 +46,7 @@ class TriggerOperations:
 
     def holder(self, identity: Identity) -> Holder | None:
         """The service that runs the rules, None while there is no such service."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._triggers.holder
 
     def add(self, identity: Identity, rule: TriggerRule) -> Completion[None]:

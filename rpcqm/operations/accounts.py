@@ -71,7 +71,7 @@ class AccountOperations:
 
     def identity_of_sid(self, identity: Identity, sid: str) -> Identity:
         """Who has a SID, with the groups of that account."""
-        require_administrator(identity)
+        require_observer(identity)
         return self._accounts.identity_of_sid(sid)
 
     def names(self, identity: Identity, administrator: str = ADMINISTRATOR) -> AccountNames:
@@ -79,7 +79,7 @@ class AccountOperations:
 
         `administrator` is what root is called.
         """
-        if not identity.is_administrator:
+        if not identity.may_look:
             return AccountNames({identity.sid: identity.name})
         accounts = {each.sid: each.name for each in self._accounts.list()}
         return AccountNames(accounts, self._accounts.machine_sid, administrator)

@@ -94,6 +94,8 @@ def why(verdict: Verdict, explained: Explained) -> str:
         return _of_token(explained)
     if verdict.because is Because.ENDED:
         return "the account has ended"
+    if verdict.because is Because.READ_ONLY:
+        return f"the account {identity.name} may only look"
     if verdict.because is Because.NOT_ALLOWED:
         return f"no entry that concerns {identity.name} allows it"
     return "; ".join(dict.fromkeys(_of_step(each, explained, names) for each in verdict.steps))

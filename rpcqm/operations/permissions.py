@@ -160,7 +160,7 @@ class PermissionOperations:
         if word in WELL_KNOWN:
             return authenticated(word, str(WELL_KNOWN[word]))
         sid = str(self._sid(identity, account))
-        if not identity.is_administrator or self._accounts.names(identity).is_removed(sid):
+        if not identity.may_look or self._accounts.names(identity).is_removed(sid):
             raise MQError(NtStatus.STATUS_NO_SUCH_USER, account)
         return self._accounts.identity_of_sid(identity, sid)
 
@@ -233,7 +233,7 @@ class PermissionOperations:
             return WELL_KNOWN[word]
         if word == folded_name(identity.name):
             return Sid.parse(identity.sid)
-        if identity.is_administrator:
+        if identity.may_look:
             for account in self._accounts.list(identity):
                 if folded_name(account.name) == word:
                     return Sid.parse(account.sid)

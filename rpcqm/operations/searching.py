@@ -136,7 +136,7 @@ class SearchOperations:
 
     def _sid_named(self, identity: Identity, name: str) -> Sid | None:
         known = {identity.name.casefold(): identity.sid}
-        if identity.is_administrator:
+        if identity.may_look:
             known |= {each.name.casefold(): each.sid for each in self._accounts.list()}
         sid = known.get(name.casefold())
         return None if sid is None else Sid.parse(sid)

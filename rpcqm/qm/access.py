@@ -48,6 +48,7 @@ from rpcqm.qm.default_security import (
     owner_for,
     workgroup_access_list,
 )
+from rpcqm.qm.looking import only_looks
 from rpcqm.qm.machine import is_deadletter, is_internal, save_queue_manager
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.token_scopes import permits, permits_sending
@@ -82,20 +83,6 @@ _OPEN_RIGHTS = {
     QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
 }
 _READING = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
-_LOOKING = {
-    id(QUEUE_MAPPING): (
-        MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE
-        | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
-        | MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS
-    ),
-    id(QUEUE_MANAGER_MAPPING): (
-        MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
-        | MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
-        | MQQMACCESSMASK.MQSEC_GET_MACHINE_PROPERTIES
-        | MQQMACCESSMASK.MQSEC_GET_MACHINE_PERMISSIONS
-    ),
-}
-"""Rights that change nothing, on queues and on the queue manager."""
 _ALL = frozenset({str(EVERYONE), str(AUTHENTICATED_USERS)})
 _RULING = (
     MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS
@@ -177,7 +164,7 @@ class AccessControl:
         scope = identity.scope
         if identity.validity.ended:
             return False
-        if identity.read_only and mapping.map(int(rights)) & ~_LOOKING[id(mapping)]:
+        if identity.read_only and not only_looks(mapping, rights):
             return False
         if scope is not None and not permits(scope, mapping, rights, queue):
             return False

@@ -7,6 +7,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.identity import Identity
 from rpcqm.codec.security.access_check import PreparedDescriptor, Reason, Step
 from rpcqm.codec.security.permissions import Vocabulary
+from rpcqm.qm.looking import only_looks
 from rpcqm.qm.token_scopes import permits
 
 
@@ -21,6 +22,7 @@ class Because(enum.StrEnum):
     NOT_ALLOWED = "not allowed"
     TOKEN = "token"
     ENDED = "ended"
+    READ_ONLY = "read-only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ def _verdict(
 ) -> Verdict:
     if identity.validity.ended:
         return Verdict(word, False, Because.ENDED)
+    if identity.read_only and not only_looks(words.mapping, mask):
+        return Verdict(word, False, Because.READ_ONLY)
     scope = identity.scope
     if scope is not None and not permits(scope, words.mapping, mask, queue):
         return Verdict(word, False, Because.TOKEN)

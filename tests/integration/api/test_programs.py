@@ -373,6 +373,8 @@ BODIES: dict[str, object] = {
     "make_backup": {"directory": "/nowhere/to/be/made"},
     "resend_dead_letters": {"all": True},
     "create_token": {"name": "mallory", "account": "boss"},
+    "create_trigger": {"name": "t", "queue": "guarded", "send_to": "elsewhere"},
+    "change_trigger": {"queue": "guarded", "send_to": "elsewhere"},
     "send_message": b"x",
     "send_messages": {"messages": [{}]},
     "move_messages": {"to": "guarded;late"},
@@ -382,7 +384,12 @@ BODIES: dict[str, object] = {
 }
 
 
-EMPTY_LOOKS = {(404, "show_outgoing"), (404, "show_transfer"), (404, "inspect_dead_letter")}
+EMPTY_LOOKS = {
+    (404, "show_outgoing"),
+    (404, "show_transfer"),
+    (404, "inspect_dead_letter"),
+    (404, "show_trigger"),
+}
 """What a look finds nothing of here."""
 
 

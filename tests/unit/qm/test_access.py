@@ -513,3 +513,14 @@ def test_who_may_only_look_peeks_at_what_waits_for_elsewhere_and_sends_nothing(
     assert [access.may_open(queue, looker, each) for each in opened] == [False, False, True, True]
     assert not access.has_scope(looker, "DIRECT=OS:other\\private$\\y")
     assert access.has_scope(ANN, "DIRECT=OS:other\\private$\\y")
+
+
+def test_what_is_explained_of_who_may_only_look_is_what_is_checked(
+    qm: RunningQueueManager,
+) -> None:
+    looker = authenticated("eve", "S-1-5-21-1-2-3-1002", "S-1-5-32-544", read_only=True)
+    for queue in (qm.create(), None):
+        told = qm.engine.access.explain(queue, looker).verdicts
+        granted = {each.word for each in told if each.granted}
+        assert granted == {each for each in granted if each.startswith(("peek", "get-"))}
+        assert {each.because for each in told if not each.granted} == {"read-only"}

@@ -1,6 +1,6 @@
 """Dead letters: which there are and why, that somebody has looked, and sending them again."""
 
-from rpcqm.api import models
+from rpcqm.api import models, parameters
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
 from rpcqm.api.searching import lookup_id_of
@@ -16,7 +16,7 @@ from rpcqm.operations.shapes import shown
 
 async def list_dead_letters(asked: Asked) -> Reply:
     """Messages that could not be delivered or were not received in time, of one queue."""
-    wanted: models.DeadLetters = asked.parameters
+    wanted: parameters.DeadLetters = asked.parameters
     after = None if wanted.after is None else int(wanted.after)
     name = _queue(wanted.transactional)
     told = ToldMessages(_told)
@@ -28,7 +28,7 @@ async def list_dead_letters(asked: Asked) -> Reply:
 
 async def inspect_dead_letter(asked: Asked) -> Reply:
     """One dead letter, with why it is one, and whether somebody has looked at it."""
-    wanted: models.WhichDeadLetters = asked.parameters
+    wanted: parameters.WhichDeadLetters = asked.parameters
     key = lookup_id_of(asked.path["lookup_id"])
     name = _queue(wanted.transactional)
     message = asked.operations.messages.look_up(asked.identity, name, key)

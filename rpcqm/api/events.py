@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from rpcqm.api import models, reading
+from rpcqm.api import parameters, reading
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.problems import Refusal, bad_request
 from rpcqm.base.identity import Identity
@@ -27,7 +27,7 @@ async def listen_to_events(asked: Asked) -> Reply:
 
     Without `queues` for administrators. The stream ends after the longest wait at the latest.
     """
-    wanted: models.Listening = asked.parameters
+    wanted: parameters.Listening = asked.parameters
     queues = None
     if wanted.queues is not None:
         queues = [format_name(each.strip(), HERE) for each in wanted.queues.split(",")]

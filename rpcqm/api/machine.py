@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,6 @@ from rpcqm.operations.codes import find_codes
 from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.shapes import described_happening
 from rpcqm.operations.trail import EventKind
-
-_STRICT = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,12 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Backup:
+class Backup(models.Strict):
     """A new directory below `storage.backup_directory`, by its name there or its whole path.
 
     With `secrets` the files with keys and passwords that the configuration names are copied too.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     directory: Annotated[str, Field(min_length=1, max_length=4096)]
     secrets: bool = False
 
@@ -112,10 +109,9 @@ class EventTrail:
 
 
 @dataclass(frozen=True)
-class WhichEvents:
+class WhichEvents(models.Strict):
     """Which events are told: those after an id, of a kind."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     after: Annotated[str, Field(pattern="^[0-9]{1,20}$")] | None = None
     kind: Literal["dead-letter", "session-state", "machine-state", "operator-acts"] | None = None
     limit: models.Count = 100

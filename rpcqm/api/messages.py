@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 from functools import partial
 from operator import attrgetter
 
-from rpcqm.api import models, reading
+from rpcqm.api import models, parameters, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
 from rpcqm.api.searching import conditions_of, lookup_id_of, search_queue
@@ -68,7 +68,7 @@ async def work(asked: Asked) -> Reply:
 
 async def receive_messages(asked: Asked) -> Reply:
     """Receive messages, each under a lease; an empty list if none has come in time."""
-    wanted: models.Receive = asked.parameters
+    wanted: parameters.Receive = asked.parameters
     one, told = wanted.correlation_id, ToldMessages(partial(_told, decode=True))
     if one is None:
         given = await _received(asked, wanted, told)
@@ -81,13 +81,13 @@ async def receive_messages(asked: Asked) -> Reply:
     return Reply(200, octets=told.answer(None))
 
 
-def _wait(asked: Asked, wanted: models.Receive | models.PageOfMessages) -> int:
+def _wait(asked: Asked, wanted: parameters.Receive | parameters.PageOfMessages) -> int:
     """Milliseconds that are waited."""
     return min(wanted.wait, asked.longest_wait) * 1000
 
 
 async def _received(
-    asked: Asked, wanted: models.Receive, told: ToldMessages
+    asked: Asked, wanted: parameters.Receive, told: ToldMessages
 ) -> list[LeasedMessage]:
     wait, lease = _wait(asked, wanted), wanted.lease * 1000
     reception = asked.operations.messages.receive(
@@ -101,7 +101,7 @@ async def _received(
 
 
 async def _answer(
-    asked: Asked, wanted: models.Receive, text: str, told: ToldMessages
+    asked: Asked, wanted: parameters.Receive, text: str, told: ToldMessages
 ) -> list[LeasedMessage]:
     identifier, lease = message_identifier(text), wanted.lease * 1000
     wait = _wait(asked, wanted)
@@ -118,7 +118,7 @@ async def peek_messages(asked: Asked) -> Reply:
 
     Waits for the first one, if that is asked for.
     """
-    wanted: models.PageOfMessages = asked.parameters
+    wanted: parameters.PageOfMessages = asked.parameters
     if conditions := conditions_of(wanted):
         return await search_queue(asked, conditions)
     after = None if wanted.after is None else lookup_id_of(wanted.after)
@@ -131,13 +131,13 @@ async def peek_messages(asked: Asked) -> Reply:
 
 async def peek_message(asked: Asked) -> Reply:
     """Look at one message."""
-    wanted: models.Peek = asked.parameters
+    wanted: parameters.Peek = asked.parameters
     return Reply(200, shown(_looked_up(asked), wanted.decode))
 
 
 async def peek_body(asked: Asked) -> Reply:
     """The body of one message: as it is, or as what it says, where that can be read."""
-    wanted: models.PeekBody = asked.parameters
+    wanted: parameters.PeekBody = asked.parameters
     attributes = _looked_up(asked).attributes
     if not wanted.decode:
         return Reply(200, octets=attributes.body, content_type=_OCTETS)
@@ -201,7 +201,7 @@ async def release_lease(asked: Asked) -> Reply:
 
 async def extend_lease(asked: Asked) -> Reply:
     """Let a lease last longer."""
-    wanted: models.Extend = asked.parameters
+    wanted: parameters.Extend = asked.parameters
     lease = asked.operations.messages.extend(
         asked.identity, asked.path["lease"], wanted.lease * 1000
     )

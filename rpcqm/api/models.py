@@ -7,11 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from rpcqm.api.derived import model_of
-from rpcqm.codec.filters.written import LONGEST_CONDITION
 from rpcqm.operations.machine import MachineState
 
-_STRICT = {"extra": "forbid"}
-"""A member that nobody knows is a mistake that should be told."""
+
+class Strict:
+    """A model of which a member that nobody knows is a mistake that should be told."""
+
+    __pydantic_config__: ClassVar[Mapping[str, object]] = {"extra": "forbid"}
+
 
 Number = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 Seconds = Annotated[int, Field(ge=0, le=0xFFFF_FFFE)]
@@ -30,10 +33,9 @@ Privacy = Literal["none", "optional", "body"]
 
 
 @dataclass(frozen=True)
-class QueueDraft:
+class QueueDraft(Strict):
     """A queue to be made; quotas are KB, null for none."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     name: Name
     transactional: bool = False
     label: Annotated[str, Field(max_length=124)] = ""
@@ -47,10 +49,9 @@ class QueueDraft:
 
 
 @dataclass(frozen=True)
-class QueueChanges:
+class QueueChanges(Strict):
     """What is to change of a queue; members that are missing stay. A quota of -1 is none."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     label: Annotated[str, Field(max_length=124)] | None = None
     journal: bool | None = None
     quota: Annotated[int, Field(ge=-1, le=0xFFFF_FFFF)] | None = None
@@ -64,10 +65,9 @@ class QueueChanges:
 
 
 @dataclass(frozen=True)
-class NewName:
+class NewName(Strict):
     """What a queue is to be called: `orders`, or a path name of this machine."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     name: Name
 
 
@@ -107,19 +107,17 @@ class QueueList:
 
 
 @dataclass(frozen=True)
-class Permissions:
+class Permissions(Strict):
     """A security descriptor in Windows' notation; `version` is of the one that is replaced."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     sddl: Annotated[str, Field(min_length=1, max_length=65536)]
     version: Version | None = None
 
 
 @dataclass(frozen=True)
-class MessageProperties:
+class MessageProperties(Strict):
     """What a message has beside its body; times are seconds, null is for ever."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     label: Annotated[str, Field(max_length=249)] = ""
     priority: Annotated[int, Field(ge=0, le=7)] = 3
     body_type: Number = 0
@@ -149,10 +147,9 @@ class MessageDraft(MessageProperties):
 
 
 @dataclass(frozen=True)
-class MessagesDraft:
+class MessagesDraft(Strict):
     """Messages to be sent in one transaction."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     messages: Annotated[list[MessageDraft], Field(min_length=1, max_length=1000)]
 
 
@@ -164,10 +161,9 @@ class AddressedMessage(MessageDraft):
 
 
 @dataclass(frozen=True)
-class TransactionDraft:
+class TransactionDraft(Strict):
     """Leases to complete and messages to send, all or none."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     complete: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
     send: Annotated[list[AddressedMessage], Field(max_length=1000)] = field(default_factory=list)
 
@@ -303,7 +299,7 @@ class DeadLetterPage:
 
 
 @dataclass(frozen=True)
-class Resend:
+class Resend(Strict):
     """Which dead letters are sent again: those of `lookup_ids`, or `all`, or all of a `reason`.
 
     They go `to` another queue, or where they were for; `ttbr` (seconds) replaces their time to be
@@ -311,7 +307,6 @@ class Resend:
     the answer to the same request before, which says that there are `more`.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     lookup_ids: Annotated[list[LookupId], Field(min_length=1, max_length=1000)] | None = None
     all: bool = False
     reason: Annotated[str, Field(min_length=1, max_length=64)] | None = None
@@ -358,10 +353,9 @@ class ResentLetters:
 
 
 @dataclass(frozen=True)
-class Move:
+class Move(Strict):
     """Where messages go; without `lookup_ids` all that are there now."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     to: Name
     lookup_ids: Annotated[list[LookupId], Field(min_length=1, max_length=1000)] | None = None
 
@@ -404,10 +398,9 @@ Machine = model_of(MachineState, "Machine", "The queue manager; sizes are bytes.
 
 
 @dataclass(frozen=True)
-class MachineChanges:
+class MachineChanges(Strict):
     """Whether messages go to and come from other queue managers."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     connected: bool
 
 
@@ -431,23 +424,21 @@ class OutgoingQueues:
 
 
 @dataclass(frozen=True)
-class AccountDraft:
+class AccountDraft(Strict):
     """An account to be made; groups are administrators, users and guests, or observers alone.
 
     Observers see what administrators see, and change nothing.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     name: Annotated[str, Field(min_length=1, max_length=64)]
     password: Annotated[str, Field(min_length=1, max_length=256)]
     groups: Annotated[list[str], Field(max_length=8)] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Password:
+class Password(Strict):
     """An account's new password."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     password: Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -506,136 +497,3 @@ class Problem:
     status: int
     code: str
     detail: str
-
-
-# Parameters
-
-
-@dataclass(frozen=True)
-class Named:
-    """Parameters of everything that is about a queue."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    queue: Name | None = None
-
-
-@dataclass(frozen=True)
-class PageOfQueues:
-    """Which queues are listed."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    after: Name | None = None
-    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
-
-
-@dataclass(frozen=True)
-class Peek(Named):
-    """How a message is shown; unless it is to `decode`, `value` is the octets of its body."""
-
-    decode: bool = True
-
-
-@dataclass(frozen=True)
-class PeekBody(Named):
-    """How a body is shown: as it is, or as what it says, if it is to `decode`."""
-
-    decode: bool = False
-
-
-Condition = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_CONDITION})]
-"""What is wrong with one is said in better words than by its length."""
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What a message meets all of; docs/search.md says how each is written."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    label: Condition | None = None
-    body: Condition | None = None
-    regex: Condition | None = None
-    correlation_id: Condition | None = None
-    sender: Condition | None = None
-    since: Condition | None = None
-    until: Condition | None = None
-    class_: Annotated[Condition | None, Field(alias="class")] = None
-    size_min: Condition | None = None
-    size_max: Condition | None = None
-    priority: Condition | None = None
-    transactional: Condition | None = None
-    ignore_case: Condition | None = None
-
-
-@dataclass(frozen=True)
-class PageOfMessages(Conditions, Peek):
-    """Which messages are looked at; it waits so many seconds for the first one.
-
-    With conditions it searches for those that meet all of them, and waits for none.
-    """
-
-    after: LookupId | None = None
-    limit: Count = 100
-    wait: Annotated[int, Field(ge=0, le=86_400)] = 0
-
-
-@dataclass(frozen=True)
-class Search(Conditions):
-    """Which messages are looked for in all queues; `after` is `next` of the page before."""
-
-    decode: bool = True
-    after: Annotated[str, Field(pattern=r"^[0-9]{1,18}-[0-9]{0,20}$")] | None = None
-    limit: Count = 100
-
-
-@dataclass(frozen=True)
-class DeadLetters:
-    """Which dead letters are looked at: those of transactional messages, or of others."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    transactional: bool = False
-    after: LookupId | None = None
-    limit: Count = 100
-
-
-@dataclass(frozen=True)
-class WhichDeadLetters:
-    """Those of transactional messages, or of others."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    transactional: bool = False
-
-
-@dataclass(frozen=True)
-class Receive(Named):
-    """How messages are received; times are seconds. A lease of 0 removes them at once.
-
-    With `correlation_id` it is the one message that has it, which answers another one.
-    """
-
-    max: Count = 1
-    wait: Annotated[int, Field(ge=0, le=86_400)] = 0
-    lease: Annotated[int, Field(ge=0, le=3600)] = 30
-    correlation_id: Identifier | None = None
-
-
-@dataclass(frozen=True)
-class Listening:
-    """What is listened to: queues, with commas between their names; without them everything."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    queues: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-
-
-@dataclass(frozen=True)
-class Extend:
-    """How long a lease lasts from now on, in seconds."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
-    lease: Annotated[int, Field(ge=1, le=3600)] = 30
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """No parameters."""
-
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT

@@ -1,14 +1,13 @@
 """Permissions in words: who may do what, why, and changes of them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rpcqm.api import models
+from rpcqm.api import models, parameters
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.base.errors import MQError
 from rpcqm.codec.security.permissions import QUEUE
@@ -16,7 +15,6 @@ from rpcqm.operations.permission_words import described_explanation, described_p
 from rpcqm.operations.permissions import PermissionChange
 from rpcqm.operations.probing import probing
 
-_STRICT = {"extra": "forbid"}
 MOST_CHANGES = 64
 """Changes of permissions in one request.
 
@@ -62,20 +60,18 @@ class PermissionEntries:
 
 
 @dataclass(frozen=True)
-class EntryChange:
+class EntryChange(models.Strict):
     """What becomes of the entries of `who`; without `rights` it is about all of them."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     action: Literal["allow", "deny", "revoke"]
     who: models.Name
     rights: Annotated[list[Right], Field(max_length=len(QUEUE.words))] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class PermissionChanges:
+class PermissionChanges(models.Strict):
     """Changes in one order; `lock_out` says that the caller may lose the right to change them."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     changes: Annotated[list[EntryChange], Field(max_length=MOST_CHANGES)] = field(
         default_factory=list
     )
@@ -123,15 +119,14 @@ class AccessExplanation:
 
 
 @dataclass(frozen=True)
-class ByToken:
+class ByToken(models.Strict):
     """The token that the account shows, by its name."""
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = _STRICT
     token: models.Name | None = None
 
 
 @dataclass(frozen=True)
-class QueueByToken(models.Named):
+class QueueByToken(parameters.Named):
     """The token that the account shows, by its name."""
 
     token: models.Name | None = None

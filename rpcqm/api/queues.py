@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from rpcqm.api import models, reading
+from rpcqm.api import models, parameters, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
 from rpcqm.api.slices import in_parts, in_slices
@@ -29,7 +29,7 @@ _ATTRIBUTES = {
 
 async def list_queues(asked: Asked) -> Reply:
     """The queues of applications, by name; for administrators."""
-    page: models.PageOfQueues = asked.parameters
+    page: parameters.PageOfQueues = asked.parameters
     told = asked.operations.queues.page(asked.identity, page.after, page.limit)
     written = (b",".join([_texts.of(*each) for each in piece]) for piece in told)
     found = [b",".join(filter(None, made)) async for made in in_slices(written)]

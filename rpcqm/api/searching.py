@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from rpcqm.api import models
+from rpcqm.api import parameters
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.problems import bad_request
 from rpcqm.api.telling import ToldMessages
@@ -20,7 +20,7 @@ def lookup_id_of(text: str) -> int:
     return int(text)
 
 
-def conditions_of(wanted: models.Conditions) -> dict[str, str]:
+def conditions_of(wanted: parameters.Conditions) -> dict[str, str]:
     """The conditions of a request by their names."""
     given = {name: getattr(wanted, _MEMBERS.get(name, name)) for name in CONDITIONS}
     return {name: text for name, text in given.items() if text is not None}
@@ -31,7 +31,7 @@ _MEMBERS = {"class": "class_"}
 
 async def search_queue(asked: Asked, conditions: dict[str, str]) -> Reply:
     """A page of the messages of a queue that meet conditions."""
-    wanted: models.PageOfMessages = asked.parameters
+    wanted: parameters.PageOfMessages = asked.parameters
     if wanted.wait:
         raise bad_request("a search waits for no message: leave out wait, or the conditions")
     after = None if wanted.after is None else lookup_id_of(wanted.after)
@@ -42,7 +42,7 @@ async def search_queue(asked: Asked, conditions: dict[str, str]) -> Reply:
 
 async def search_messages(asked: Asked) -> Reply:
     """Search all queues that the caller may peek, journals and subqueues among them."""
-    wanted: models.Search = asked.parameters
+    wanted: parameters.Search = asked.parameters
     after = None if wanted.after is None else Behind.read(wanted.after)
     told, search = _begun(asked, conditions_of(wanted), wanted.limit, wanted.decode)
     page = await asked.operations.searching.search_all(asked.identity, search, after)

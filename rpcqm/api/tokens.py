@@ -1,8 +1,7 @@
 """Tokens that programs show instead of a password."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,13 +18,12 @@ Right = Literal["peek", "send", "receive", "manage"]
 
 
 @dataclass(frozen=True)
-class TokenDraft:
+class TokenDraft(models.Strict):
     """A token to be made: `rights` and `queues` narrow its account; it ends after `life` seconds.
 
     Without `rights` it has all, without `queues` it is for all, without `life` it does not end.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = {"extra": "forbid"}
     name: Annotated[str, Field(min_length=1, max_length=64)]
     account: Annotated[str, Field(min_length=1, max_length=64)]
     rights: Annotated[list[Right], Field(min_length=1, max_length=4)] | None = None

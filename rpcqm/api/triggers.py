@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -33,14 +33,13 @@ TriggerName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TriggerSettings:
+class TriggerSettings(models.Strict):
     """What a rule says but for its name.
 
     Conditions that are null or empty hold for every message. One of `program`, `url` and `send_to`
     says what is done. Sizes are octets, times seconds.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, object]] = {"extra": "forbid"}
     queue: models.Name
     mode: Mode = "transaction"
     enabled: bool = True

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rpcqm.api import messages, models, reading
+from rpcqm.api import messages, parameters, reading
 from rpcqm.api.application import (
     Api,
     fields_of,
@@ -133,7 +133,7 @@ class RepeatedApi:
         if route.function is messages.complete_lease:
             return self._complete, 204
         if route.function is messages.receive_messages:
-            wanted: models.Receive = asked.parameters
+            wanted: parameters.Receive = asked.parameters
             received = RepeatedReceive.of(asked.queue, wanted.lease * 1000)
             if received is not None and wanted.max == 1 and wanted.correlation_id is None:
                 return partial(self._receive, received), 200

@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from rpcqm.api import messages, models
+from rpcqm.api import messages, parameters
 from rpcqm.api.asked import Asked
 from rpcqm.api.telling import VALUE_OCTETS
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
@@ -68,7 +68,7 @@ def test_a_page_ends_when_enough_is_told(qm: RunningQueueManager, operations: Op
     send(qm, operations, costly(), MANY)
     after, pages = None, []
     while True:
-        wanted = models.PageOfMessages(limit=MANY, after=after)
+        wanted = parameters.PageOfMessages(limit=MANY, after=after)
         reply = asyncio.run(messages.peek_messages(asked(operations, wanted)))
         page = told(reply)["messages"]
         size = len(reply.octets or b"") + VALUE_OCTETS * 30_000 * len(page)
@@ -88,14 +88,16 @@ def test_the_values_of_extensions_count_for_a_page(
     draft = Draft(b"x", extension_base64=base64.b64encode(extension).decode())
     qm.done(operations.messages.send(ADMINISTRATOR, (ORDERS,), [draft] * MANY))
     reply = asyncio.run(
-        messages.peek_messages(asked(operations, models.PageOfMessages(limit=MANY)))
+        messages.peek_messages(asked(operations, parameters.PageOfMessages(limit=MANY)))
     )
     page = told(reply)["messages"]
     assert len(page[0]["headers"]) == 10_000
     size = len(reply.octets or b"") + VALUE_OCTETS * 10_000 * len(page)
     assert size - size // len(page) < PAGE_BYTES
     reply = asyncio.run(
-        messages.peek_messages(asked(operations, models.PageOfMessages(limit=MANY, decode=False)))
+        messages.peek_messages(
+            asked(operations, parameters.PageOfMessages(limit=MANY, decode=False))
+        )
     )
     assert "extension" not in told(reply)["messages"][0]
 
@@ -104,7 +106,7 @@ def test_a_receive_gives_no_more_than_is_told(
     qm: RunningQueueManager, operations: Operations
 ) -> None:
     send(qm, operations, costly(), MANY)
-    wanted = models.Receive(max=MANY, lease=30)
+    wanted = parameters.Receive(max=MANY, lease=30)
     given = told(asyncio.run(messages.receive_messages(asked(operations, wanted))))["messages"]
     assert 0 < len(given) < MANY
     assert len(given) * VALUE_OCTETS * 30_000 < BYTES_AT_ONCE + VALUE_OCTETS * 30_000
@@ -128,7 +130,7 @@ def test_a_lease_begins_when_its_answer_leaves(
 ) -> None:
     send(qm, operations, b"[1]", 3)
     with slow(qm):
-        wanted = models.Receive(max=3, lease=30)
+        wanted = parameters.Receive(max=3, lease=30)
         given = told(asyncio.run(messages.receive_messages(asked(operations, wanted))))["messages"]
     leases = operations.messages.leases(ADMINISTRATOR)
     assert [each.begun for each in leases] == [qm.clock.now()] * 3
@@ -153,13 +155,15 @@ def test_a_long_body_is_decoded_off_the_loop_and_only_when_asked_for(
     from rpcqm.codec.bodies.kinds import read_body
 
     with mock.patch("rpcqm.codec.bodies.described.read_body", read):
-        page = models.PageOfMessages(limit=2)
+        page = parameters.PageOfMessages(limit=2)
         short, long = told(asyncio.run(messages.peek_messages(asked(operations, page))))["messages"]
         assert (short["value"], long["value_type"], long["value"]) == ([1], "undecoded", None)
         assert threads == [threading.main_thread()]
         threads.clear()
         for each in (short, long):
-            wanted = asked(operations, models.PeekBody(decode=True), lookup_id=each["lookup_id"])
+            wanted = asked(
+                operations, parameters.PeekBody(decode=True), lookup_id=each["lookup_id"]
+            )
             assert told(asyncio.run(messages.peek_body(wanted)))["value"] == [1]
     assert [each is threading.main_thread() for each in threads] == [True, False]
 
@@ -168,7 +172,7 @@ def test_what_is_not_to_be_decoded_is_not_looked_at(
     qm: RunningQueueManager, operations: Operations
 ) -> None:
     send(qm, operations, b"[1]")
-    page = asked(operations, models.PageOfMessages(decode=False))
+    page = asked(operations, parameters.PageOfMessages(decode=False))
     with mock.patch("rpcqm.codec.bodies.described.read_body") as read:
         (message,) = told(asyncio.run(messages.peek_messages(page)))["messages"]
     assert not read.called

@@ -29,7 +29,7 @@ from rpcqm.base.files import sync_directory
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
 from rpcqm.store.log_repair import repair_logs
-from rpcqm.store.records import MOST, SYNCED_KEY, SYNCED_NUMBER, Family
+from rpcqm.store.records import LOG_POSITION_KEY, MOST, SYNCED_KEY, SYNCED_NUMBER, Family
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 
 DATABASE_NAME = "messages"
@@ -211,12 +211,16 @@ class Database:
         fill_cache(False)
         return options
 
-    def write(self, batch: WriteBatch, sync: bool) -> None:
+    def write(self, batch: WriteBatch, sync: bool, position: bytes | None = None) -> None:
         """Write a batch, atomically; durable on return when `sync`.
+
+        `position` is where the replicated log ends with what is written, in a cluster.
 
         A synced write has its number as the last record, by which a start tells damage from what
         a crash leaves (`log_repair`).
         """
+        if position is not None:
+            batch.put(LOG_POSITION_KEY, position, self.handles[Family.META])
         if sync:
             self._synced_writes += 1
             batch.put(

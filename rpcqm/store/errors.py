@@ -13,6 +13,10 @@ class StoreFormatError(StoreError):
     """The data directory is of a format that this version cannot use."""
 
 
+class ReplicationError(StoreError):
+    """The replicated log cannot be used, or does not belong to the data directory."""
+
+
 class StoreStoppedError(StoreError):
     """The store is closed, or a write failed and its outcome is unknown."""
 

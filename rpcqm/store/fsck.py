@@ -20,7 +20,7 @@ from rpcqm.store.counters import Counters
 from rpcqm.store.database import DATABASE_NAME, Database, locked
 from rpcqm.store.errors import StoreError
 from rpcqm.store.log_repair import repair_logs
-from rpcqm.store.migration import FORMAT, check_format, read_format
+from rpcqm.store.migration import FORMAT, OF_CLUSTER, check_format, read_format
 from rpcqm.store.records import (
     COUNTER,
     MOST,
@@ -84,7 +84,7 @@ def check(
         repair_logs(path / DATABASE_NAME)
         database = Database(path, StoreSettings(), read_only=True)
         try:
-            check_format(database, read_format(database) or FORMAT)
+            check_format(database, (read_format(database) or FORMAT) & ~OF_CLUSTER)
             return _Check(database, progress).run()
         finally:
             database.close()

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from enum import Enum
 from itertools import groupby, starmap
@@ -10,6 +10,7 @@ from operator import itemgetter, not_
 
 from rocksdict import WriteBatch
 
+from rpcqm.base.completion import Completion
 from rpcqm.base.each import run_all
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
@@ -17,6 +18,7 @@ from rpcqm.store.changes import Changes
 from rpcqm.store.database import Database
 from rpcqm.store.environment import StoreEnvironment
 from rpcqm.store.records import Family
+from rpcqm.store.replication import GroupLog, Place, RowWriter
 from rpcqm.store.runs import Operation
 from rpcqm.store.settings import StoreSettings
 
@@ -35,6 +37,8 @@ class WriteMode(Enum):
 
     LOOP = "loop"
     THREAD = "thread"
+    LOG = "log"
+    """In the loop, once a replicated log has what is written; it needs no sync then."""
 
 
 class CommitGroup:
@@ -67,6 +71,14 @@ class CommitGroup:
         self._reserved.append((key, value))
         self.records += 1
         self.sync = True
+
+    def operations(self) -> Iterator[Operation]:
+        """What the batch writes, in an order that comes to the same."""
+        handle = self._database.handles[Family.META]
+        for key, value in self._reserved:
+            yield key, value, handle
+        for transaction in self.transactions:
+            yield from transaction.operations
 
     def add(self, transaction: Changes) -> None:
         """Add a transaction wholly, or raise and leave the group as it was."""
@@ -130,7 +142,8 @@ class GroupCommit:
 
     `before_write` is called in the loop before each write. A write that fails is never repeated:
     `fatal` is called, and nothing else happens any more. The contexts in `together` surround the
-    callbacks of each group. `gather` is called before a group is written, so that what was put off
+    callbacks of each group. With a `log` each group is appended there before it is written, and is
+    not synced here. `gather` is called before a group is written, so that what was put off
     to the end of the turn belongs to it.
     """
 
@@ -141,8 +154,11 @@ class GroupCommit:
         surroundings: StoreEnvironment,
         before_write: Callable[[], None],
         metrics: Metrics,
+        log: GroupLog | None = None,
     ) -> None:
         self._database = database
+        self._group_log = log
+        self._rows = None if log is None else RowWriter(database.handles)
         self._settings = settings
         self._end_of_turn = surroundings.end_of_turn
         self._fatal = surroundings.fatal
@@ -159,7 +175,7 @@ class GroupCommit:
         self._written = threading.Event()
         self._outcome: BaseException | None = None
         self.times = SyncTimes(settings.sync_window)
-        self.mode = WriteMode.LOOP
+        self.mode = WriteMode.LOOP if log is None else WriteMode.LOG
         self.failed: BaseException | None = None
         self.together: list[AbstractContextManager[object]] = []
         self.gather: Callable[[], None] = _nothing
@@ -223,7 +239,9 @@ class GroupCommit:
         group = self._groups.popleft()
         if not self._groups:
             self._groups.append(CommitGroup(self._database))
-        if group.records and self.mode is WriteMode.THREAD and group.sync:
+        if group.records and self.mode is WriteMode.LOG:
+            self._append(group)
+        elif group.records and self.mode is WriteMode.THREAD and group.sync:
             self._write_in_thread(group)
         elif self._write(group):
             self._publish(group)
@@ -254,7 +272,7 @@ class GroupCommit:
             self._choose_mode()
 
     def _choose_mode(self) -> None:
-        if self._executor is None:
+        if self._executor is None or self.mode is WriteMode.LOG:
             return
         slow = self._settings.slow_sync
         if self.mode is WriteMode.LOOP and self.times.median > slow:
@@ -303,6 +321,37 @@ class GroupCommit:
         if not self.idle:
             self._schedule()
 
+    def _append(self, group: CommitGroup) -> None:
+        """Have the log append a group, whatever of it is to be synced: a standby has all of it."""
+        assert self._group_log is not None
+        assert self._rows is not None
+        self._writing = group
+        began = self._stopwatch()
+        try:
+            appended = self._group_log.append(self._rows.write(group.operations()))
+        except Exception as error:  # nothing can be appended any more
+            self._fail(error)
+            return
+        appended.add_done_callback(lambda place: self._finish_append(group, began, place))
+
+    def _finish_append(self, group: CommitGroup, began: int, appended: Completion[Place]) -> None:
+        """Write what the log has, start the next one, then publish: nobody is answered before."""
+        if self._writing is not group or self.failed is not None:
+            return
+        try:
+            self._database.write(group.batch, sync=False, position=appended.result().encode())
+        except BaseException as error:  # what the log has is written by the next start
+            self._fail(error)
+            return
+        self._writing = None
+        self._account(group, self._stopwatch() - began)
+        self._gather()
+        if not self.idle and self._groups[0].records:
+            self._write_next()
+        self._publish(group)
+        if not self.idle:
+            self._schedule()
+
     def _publish(self, group: CommitGroup) -> None:
         """Make the changes of a durable group visible, and resolve the completions of callers."""
         for context in self.together:
@@ -339,10 +388,23 @@ class GroupCommit:
         self._fatal(error)
 
     def drain(self) -> None:
-        """Write and publish everything that was collected; for a clean stop."""
+        """Write and publish everything that was collected; for a clean stop.
+
+        With a log, whose outcomes need the loop, what is collected is given up instead: its callers
+        have no answer.
+        """
+        if self.mode is WriteMode.LOG:
+            self._give_up()
         while not self.idle and self.failed is None:
             if self._writing is not None:
                 self._written.wait()
                 self._finish_thread(self._writing)
             else:
                 self._write_next()
+
+    def _give_up(self) -> None:
+        """Let go of what was collected, which keeps the database open."""
+        for group in filter(None, (*self._groups, self._writing)):
+            for transaction in group.transactions:
+                transaction.operations.clear()
+        self._groups, self._writing = deque([CommitGroup(self._database)]), None

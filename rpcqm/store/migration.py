@@ -2,17 +2,24 @@
 
 import struct
 from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 from rocksdict import WriteBatch
 
 from rpcqm.base.log import get_logger
 from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreFormatError
-from rpcqm.store.records import Family
+from rpcqm.store.records import LOG_POSITION_KEY, Family
+from rpcqm.store.replication import Place
 
 FORMAT = 2
 """The version that this code reads and writes."""
 FORMAT_KEY = b"format"
+OF_CLUSTER = 0x100
+"""Is added to the version of a directory in a cluster, whose log has what comes next (G667).
+
+A version of rpcqm that knew nothing of the log would go on without it.
+"""
 
 Migration = Callable[[Database, WriteBatch], None]
 """Adds to a batch the changes from one version to the next; only reads the database."""
@@ -72,6 +79,47 @@ def bring_to_format(
         _log.info("database migrated", from_format=old, to_format=old + 1)
 
 
+def is_of_cluster(database: Database) -> bool:
+    """Whether what comes next in the database is what a replicated log has."""
+    return bool((read_format(database) or 0) & OF_CLUSTER)
+
+
+def refuse_without_log(database: Database) -> NoReturn:
+    """Raise StoreFormatError, because a database of a cluster is about to go on without its log."""
+    raise StoreFormatError(
+        f"The database in {database.path} is one of a cluster, and must not go on without the "
+        "cluster's log: two queue managers would have one identity."
+    )
+
+
+def check_of_cluster(database: Database) -> None:
+    """Raise StoreFormatError for a database that is not of a cluster, or of another version."""
+    version = read_format(database) or 0
+    if version != FORMAT | OF_CLUSTER:
+        raise StoreFormatError(
+            f"The database in {database.path} has format {version}, which the cluster's log does "
+            "not go on from."
+        )
+
+
+def enter_cluster(database: Database, place: Place) -> None:
+    """Let a database of this version, or a new one, go on from a place in a log, durably."""
+    bring_to_format(database)
+    _step(database, WriteBatch(raw_mode=True), FORMAT | OF_CLUSTER, place.encode())
+
+
+def leave_cluster(database: Database) -> None:
+    """Let a database of a cluster go on without the log, durably."""
+    batch = WriteBatch(raw_mode=True)
+    batch.delete(LOG_POSITION_KEY, database.handles[Family.META])
+    _step(database, batch, (read_format(database) or FORMAT) & ~OF_CLUSTER)
+
+
+def place_of_database(database: Database) -> Place:
+    """Where the log ended with the last write; raises ReplicationError if nothing says it."""
+    return Place.decode(database.get(Family.META, LOG_POSITION_KEY) or b"")
+
+
 def check_format(database: Database, version: int, target: int = FORMAT) -> None:
     """Raise StoreFormatError if a newer version of rpcqm wrote the database."""
     if version > target:
@@ -81,6 +129,8 @@ def check_format(database: Database, version: int, target: int = FORMAT) -> None
         )
 
 
-def _step(database: Database, batch: WriteBatch, version: int) -> None:
+def _step(
+    database: Database, batch: WriteBatch, version: int, position: bytes | None = None
+) -> None:
     batch.put(FORMAT_KEY, _VERSION.pack(version), database.handles[Family.META])
-    database.write(batch, sync=True)
+    database.write(batch, sync=True, position=position)

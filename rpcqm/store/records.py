@@ -25,6 +25,8 @@ FLAG_EXPRESS = 0x80
 SYNCED_KEY = b"synced write"
 SYNCED_NUMBER = struct.Struct("<Q")
 """In META: the number of the last synced write."""
+LOG_POSITION_KEY = b"log position"
+"""In META, in a cluster only: where the replicated log ended with the last write of here."""
 
 
 class Family(enum.Enum):

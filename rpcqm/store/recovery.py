@@ -1,8 +1,9 @@
 """Builds the state in memory from the data on the disk."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from rocksdict import WriteBatch
 
@@ -12,16 +13,18 @@ from rpcqm.store.database import Database
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import SERIAL, STAGED, Family
 
+if TYPE_CHECKING:
+    from rocksdict import ColumnFamily as FamilyHandle
+
 RUN = 4096
 """How many positions are taken apart at once."""
 
 
 def recover(database: Database, counters: Counters, index: Callable[[int], QueueIndex]) -> None:
-    """Load counters and indexes; drop what open transactions have staged."""
+    """Load counters and indexes."""
     for counter in counters.all():
         counter.resume(database.get(Family.META, counter.key))
     _load_positions(database, index)
-    _drop_staged(database)
 
 
 def _load_positions(database: Database, index: Callable[[int], QueueIndex]) -> None:
@@ -38,13 +41,19 @@ def _load_positions(database: Database, index: Callable[[int], QueueIndex]) -> N
             index(columns.queue_ids[at]).count_moves(columns.keys[at], moves)
 
 
-def _drop_staged(database: Database) -> None:
+def drop_staged(database: Database) -> None:
     """Delete what open transactions have staged: they do not survive a restart (G65)."""
     batch = WriteBatch(raw_mode=True)
-    for key, value in database.items(Family.STAGED):
-        batch.delete(key, database.handles[Family.STAGED])
-        _, _, serial, _ = STAGED.unpack_from(value)
-        if serial:
-            batch.delete(SERIAL.pack(serial), database.handles[Family.BODY])
+    for key, _, handle in staged(database):
+        batch.delete(key, handle)
     if not batch.is_empty():
         database.write(batch, sync=True)
+
+
+def staged(database: Database) -> "Iterator[tuple[bytes, None, FamilyHandle]]":
+    """The removals of the operations that are staged, and of their packets."""
+    for key, value in database.items(Family.STAGED):
+        yield key, None, database.handles[Family.STAGED]
+        _, _, serial, _ = STAGED.unpack_from(value)
+        if serial:
+            yield SERIAL.pack(serial), None, database.handles[Family.BODY]

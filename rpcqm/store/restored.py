@@ -55,6 +55,15 @@ def new_mark(made: object) -> bytes:
     return json.dumps({"restore": secrets.token_hex(16), "made": made}).encode()
 
 
+def is_pending(database: Database, directory: Path) -> bool:
+    """Whether the data was restored, and its numbers have not begun anew yet.
+
+    Raises OSError if the mark cannot be read.
+    """
+    mark = _read(directory / RESTORED_NAME)
+    return mark is not None and database.get(Family.META, GONE_ON_KEY) != mark
+
+
 def go_on(database: Database, directory: Path, begin_anew: BeginAnew, clock: Clock) -> None:
     """Begin numbers anew if the data was restored and that has not been done yet.
 

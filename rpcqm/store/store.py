@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -22,15 +23,22 @@ from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
 from rpcqm.store.disk_space import DiskSpaceMonitor, free_space
 from rpcqm.store.environment import StoreEnvironment
-from rpcqm.store.errors import StoreStoppedError
+from rpcqm.store.errors import StoreError, StoreStoppedError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.group_commit import GroupCommit
 from rpcqm.store.index import QueueIndex
-from rpcqm.store.migration import bring_to_format
+from rpcqm.store.migration import (
+    bring_to_format,
+    check_of_cluster,
+    is_of_cluster,
+    leave_cluster,
+    refuse_without_log,
+)
 from rpcqm.store.put_off import PutOff
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
+from rpcqm.store.replication import GROUP_BYTES, GroupLog
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.transaction import StoreTransaction
 from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
@@ -60,9 +68,11 @@ class Store:
         clock: Clock,
         metrics: Metrics,
         free: Callable[[], int],
+        log: GroupLog | None,
     ) -> None:
         self.directory = directory
         self.metrics = metrics
+        self.is_replicated = log is not None
         self._database = Database(directory, settings)
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
@@ -83,7 +93,7 @@ class Store:
         ballast = Ballast(directory, settings.ballast)
         self.space = DiskSpaceMonitor(clock, settings, free, ballast)
         self._writer = GroupCommit(
-            self._database, settings, surroundings, self._before_write, metrics
+            self._database, settings, surroundings, self._before_write, metrics, log
         )
         self._writer.gather = self._put_off.carry_out
         self._background = BackgroundWork(surroundings)
@@ -104,15 +114,19 @@ class Store:
         free: Callable[[], int] | None = None,
         stopwatch: Callable[[], int] = time.perf_counter_ns,
         begin_anew: restored.BeginAnew | None = None,
+        log: GroupLog | None = None,
     ) -> "Store":
         """Open the store of a directory, which is made when it is not there; recover it.
 
         The arguments are those of `environment.StoreEnvironment`; `free` gives the free bytes of
-        the disk; `begin_anew` is what restored data begins with, whose mark stays without it.
+        the disk; `begin_anew` is what restored data begins with, whose mark stays without it. With
+        a `log` the directory is one of a cluster, and what is written is appended there first.
         Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the operator,
         if the directory cannot be used.
         """
         path, settings = Path(directory), settings or StoreSettings()
+        if log is not None:
+            settings = replace(settings, group_bytes=min(settings.group_bytes, GROUP_BYTES))
         Ballast(path, settings.ballast).make_room()
         store = cls(
             path,
@@ -121,16 +135,48 @@ class Store:
             clock or SystemClock(),
             metrics or Metrics(),
             free or (lambda: free_space(path)),
+            log,
         )
         try:
-            bring_to_format(store._database)
-            if begin_anew is not None:
-                restored.go_on(store._database, path, begin_anew, store._clock)
+            if log is None:
+                store._prepare(begin_anew)
+            else:
+                store._prepare_in_cluster()
             recovery.recover(store._database, store.counters, store.index)
+            store._drop_staged()
         except BaseException:
             store.close()
             raise
         return store
+
+    def _prepare(self, begin_anew: restored.BeginAnew | None) -> None:
+        """Bring the data to this version, and let what was restored go on by itself."""
+        database = self._database
+        if is_of_cluster(database):
+            if begin_anew is None or not restored.is_pending(database, self.directory):
+                refuse_without_log(database)
+            leave_cluster(database)
+        bring_to_format(database)
+        if begin_anew is not None:
+            restored.go_on(database, self.directory, begin_anew, self._clock)
+
+    def _prepare_in_cluster(self) -> None:
+        """Refuse what the log does not go on from: nothing is written past it (G668)."""
+        check_of_cluster(self._database)
+        if restored.is_pending(self._database, self.directory):
+            raise StoreError(
+                f"The data directory {self.directory} was restored from a backup, and the "
+                "cluster's log has gone on since: it must not go on from there."
+            )
+
+    def _drop_staged(self) -> None:
+        """Drop what open transactions have staged; with a log by the first write (G668)."""
+        if not self.is_replicated:
+            recovery.drop_staged(self._database)
+        elif removals := list(recovery.staged(self._database)):
+            with self.transaction("drop staged") as txn:
+                txn.operations.extend(removals)
+                txn.sync = True
 
     @property
     def has_stopped(self) -> bool:

@@ -54,7 +54,7 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="rpcqm-model-", dir=MEMORY))
-        self.qm = RunningQueueManager(self.directory)
+        self.qm = self.running()
         self.naive = NaiveQueueManager(self.qm.clock.now())
         self.calls: list[tuple[Completion[Any], Outcome]] = []
         self.descriptors: list[tuple[OpenQueueDescriptor, MDescriptor]] = []
@@ -66,6 +66,10 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
         self.bodies: dict[MessageIdentifier, bytes] = {}
         self.structure_changed = True
         self.steps = 0
+
+    def running(self) -> RunningQueueManager:
+        """The real queue manager, which begins with nothing."""
+        return RunningQueueManager(self.directory)
 
     def teardown(self) -> None:
         self.qm.stop()

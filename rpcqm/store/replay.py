@@ -1,0 +1,100 @@
+"""Writes to a database what the records of a replicated log hold, and nothing that is not in order.
+
+A record that is damaged, missing, of another log, of an older epoch than one before it, or of a
+version that is not known ends the replay with one sentence: nothing behind it is written.
+"""
+
+from collections.abc import Iterable
+
+from rocksdict import WriteBatch
+
+from rpcqm.store.database import Database
+from rpcqm.store.errors import ReplicationError
+from rpcqm.store.migration import FORMAT, place_of_database
+from rpcqm.store.records import LOG_POSITION_KEY, SYNCED_KEY, Family
+from rpcqm.store.replication import LogRecord, Place, RecordKind, place_of, read_rows
+
+Row = tuple[Family, bytes, bytes | None]
+_OF_THIS_NODE = frozenset({LOG_POSITION_KEY, SYNCED_KEY})
+"""In META: what each node has of its own."""
+
+
+class Replay:
+    """The records behind where a database is, in the order of the log.
+
+    `end` is where the log ends by what was read, `latest` the latest time of a writer. A write in
+    parts is made once its last part is there; parts without it are void when a next epoch begins.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.end = place_of_database(database)
+        self.latest = 0
+        self._parts: list[LogRecord] = []
+
+    def feed(self, octets: bytes) -> LogRecord:
+        """Take the next record; raises ReplicationError, and has changed nothing then."""
+        number = self.end.number + 1
+        try:
+            record = LogRecord.decode(octets)
+            self._check_order(record)
+            rows = self._rows_of(record)
+        except ReplicationError as error:
+            raise ReplicationError(
+                f"Record {number} of the log {error}; what comes before it is in "
+                f"{self._database.path}."
+            ) from error
+        place = place_of(record, octets)
+        self._take(record)
+        if rows is not None:
+            self._write(rows, place)
+        self.end = place
+        self.latest = max(self.latest, record.time)
+        return record
+
+    def _check_order(self, record: LogRecord) -> None:
+        if record.incarnation != self.end.incarnation:
+            raise ReplicationError("belongs to another log")
+        if record.number != self.end.number + 1 or record.before != self.end.digest:
+            raise ReplicationError("does not follow the one before it")
+        begins = record.kind is RecordKind.TAKEOVER
+        if record.epoch < self.end.epoch + begins or (record.epoch > self.end.epoch and not begins):
+            raise ReplicationError("is of a writer that another one has taken over from")
+        if record.store_format > FORMAT:
+            raise ReplicationError("is of a newer version of rpcqm")
+        if not begins and record.part != self._next_part(record):
+            raise ReplicationError("has a part that does not follow the one before it")
+
+    def _next_part(self, record: LogRecord) -> int:
+        """The part that may come now: a write that was begun goes on before anything else."""
+        if not self._parts:
+            return 1
+        last = self._parts[-1]
+        whole = (record.kind, record.parts) == (last.kind, last.parts)
+        return last.part + 1 if whole else 0
+
+    def _rows_of(self, record: LogRecord) -> list[Row] | None:
+        """The rows of the write that a record completes; None if it completes none."""
+        if record.kind is not RecordKind.ROWS or record.part < record.parts:
+            return None
+        rows = list(read_rows(b"".join(part.body for part in (*self._parts, record))))
+        if any(key in _OF_THIS_NODE for family, key, _ in rows if family is Family.META):
+            raise ReplicationError("has a row that each node has of its own")
+        return rows
+
+    def _take(self, record: LogRecord) -> None:
+        if record.kind is RecordKind.ROWS and record.part < record.parts:
+            self._parts.append(record)
+        else:
+            self._parts.clear()
+
+    def _write(self, rows: Iterable[Row], place: Place) -> None:
+        """Write rows, and where the log ends with them: unsynced, since the log has them."""
+        batch = WriteBatch(raw_mode=True)
+        handles = self._database.handles
+        for family, key, value in rows:
+            if value is None:
+                batch.delete(key, handles[family])
+            else:
+                batch.put(key, value, handles[family])
+        self._database.write(batch, sync=False, position=place.encode())

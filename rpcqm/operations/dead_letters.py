@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, format_name, shown_name
-from rpcqm.codec.packet.enums import AcknowledgementsRequested
-from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import RefusedOnce, note, refusals, start_ordered
 from rpcqm.operations.drafts import seconds
+from rpcqm.operations.sent_again import UNCHANGED, Edits, sent_again, without_acknowledgements
 from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import BRIEFLY
@@ -241,10 +240,9 @@ class DeadLetterOperations:
 
         Where the first sender may not send to, its message was not to be acknowledged (G400).
         """
-        sending = _sent_again(message, to, ttbr)
+        sending = sent_again(message, to, _with_time(ttbr))
         if not self._engine.sender_rights.may_be_told(message):
-            sending.attributes.acknowledgements_requested = AcknowledgementsRequested.NONE
-            sending.attributes.administration_queue_format_name = None
+            return without_acknowledgements(sending)
         return sending
 
     def _access(self, name: FormatName) -> QueueAccessType:
@@ -277,31 +275,5 @@ Refusals = Callable[[Identity, str, str], AbstractContextManager[None]]
 _RESEND = "resend dead letter"
 
 
-def _sent_again(message: Message, to: FormatName | None, ttbr: int | None) -> Sending:
-    """A new message with the same properties."""
-    old = message.attributes
-    target = to or old.destination_queue_format_name
-    if target is None:
-        text = "the message does not say which queue it was for"
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text)
-    new = MessageAttributes(
-        body=old.body,
-        label=old.label,
-        priority=old.priority,
-        delivery_guarantee=old.delivery_guarantee,
-        body_type=old.body_type,
-        time_to_reach_queue=old.time_to_reach_queue,
-        time_to_be_received=old.time_to_be_received if ttbr is None else ttbr,
-        acknowledgements_requested=old.acknowledgements_requested,
-        administration_queue_format_name=old.administration_queue_format_name,
-        response_queue_format_name=old.response_queue_format_name,
-        correlation_identifier=old.correlation_identifier,
-        application_tag=old.application_tag,
-        extension=old.extension,
-        negative_journaling_requested=old.negative_journaling_requested,
-        positive_journaling_requested=old.positive_journaling_requested,
-        privacy_level=old.privacy_level,
-        encryption_algorithm=old.encryption_algorithm,
-        tracing_requested=old.tracing_requested,
-    )
-    return Sending(target, new, message.envelope.transactional)
+def _with_time(ttbr: int | None) -> Edits:
+    return UNCHANGED if ttbr is None else Edits({"time_to_be_received": ttbr})

@@ -71,25 +71,24 @@ def attributes_of(draft: Draft) -> MessageAttributes:
 
 def _read(draft: Draft) -> MessageAttributes:
     """The same for a draft with properties."""
-    if wide_length(draft.label) > MAXIMUM_LABEL_LENGTH:
-        raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(draft.label)} characters")
-    extension = _octets(draft.extension_base64) or _context(draft.traceparent)
+    label = checked_label(draft.label)
+    extension = octets(draft.extension_base64) or _context(draft.traceparent)
     check_size(draft.body, extension)
     return MessageAttributes(
         body=draft.body,
-        label=draft.label,
-        priority=_number("priority", draft.priority, HIGHEST_PRIORITY),
-        body_type=_number("body_type", draft.body_type, LARGEST_NUMBER),
+        label=label,
+        priority=number("priority", draft.priority, HIGHEST_PRIORITY),
+        body_type=number("body_type", draft.body_type, LARGEST_NUMBER),
         delivery_guarantee=(
             DeliveryGuarantee.RECOVERABLE if draft.recoverable else DeliveryGuarantee.EXPRESS
         ),
         time_to_be_received=seconds("ttbr", draft.ttbr),
         time_to_reach_queue=seconds("ttrq", draft.ttrq),
-        correlation_identifier=_identifier(draft.correlation_id),
-        response_queue_format_name=_queue(draft.response_queue),
-        administration_queue_format_name=_queue(draft.admin_queue),
-        acknowledgements_requested=_acknowledgements(draft.acknowledgements),
-        application_tag=_number("application_tag", draft.application_tag, LARGEST_NUMBER),
+        correlation_identifier=identifier(draft.correlation_id),
+        response_queue_format_name=queue(draft.response_queue),
+        administration_queue_format_name=queue(draft.admin_queue),
+        acknowledgements_requested=acknowledgements(draft.acknowledgements),
+        application_tag=number("application_tag", draft.application_tag, LARGEST_NUMBER),
         extension=extension,
         positive_journaling_requested=draft.journal,
         negative_journaling_requested=draft.dead_letter or draft.dead_letter_queue is not None,
@@ -104,6 +103,13 @@ def check_size(body: bytes, extension: bytes = b"") -> None:
         raise PacketTooLargeError(len(body) + len(extension))
 
 
+def checked_label(label: str) -> str:
+    """The label; raises MQError(MQ_ERROR_LABEL_TOO_LONG)."""
+    if wide_length(label) > MAXIMUM_LABEL_LENGTH:
+        raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{wide_length(label)} characters")
+    return label
+
+
 def message_identifier(text: str) -> MessageIdentifier:
     r"""Read `{GUID}\7` or the 40 hexadecimal digits of one; MQ_ERROR_INVALID_PARAMETER."""
     try:
@@ -112,7 +118,8 @@ def message_identifier(text: str) -> MessageIdentifier:
         raise MQError(_INVALID, str(error)) from None
 
 
-def _number(name: str, value: int, highest: int) -> int:
+def number(name: str, value: int, highest: int) -> int:
+    """A number up to `highest`; raises MQError."""
     if not 0 <= value <= highest:
         raise MQError(_INVALID, f"{name} takes a whole number from 0 to {highest}")
     return value
@@ -120,18 +127,21 @@ def _number(name: str, value: int, highest: int) -> int:
 
 def seconds(name: str, value: int | None) -> int:
     """A time in seconds; raises MQError for what is none, INFINITE for None."""
-    return INFINITE if value is None else _number(name, value, INFINITE - 1)
+    return INFINITE if value is None else number(name, value, INFINITE - 1)
 
 
-def _identifier(text: str | None) -> MessageIdentifier:
+def identifier(text: str | None) -> MessageIdentifier:
+    """A message identifier, or the null one; raises MQError."""
     return NULL_IDENTIFIER if text is None else message_identifier(text)
 
 
-def _queue(text: str | None) -> FormatName | None:
+def queue(text: str | None) -> FormatName | None:
+    """The format name of a queue that a message names; raises MQError."""
     return None if text is None else format_name(text)
 
 
-def _acknowledgements(names: tuple[str, ...]) -> AcknowledgementsRequested:
+def acknowledgements(names: tuple[str, ...]) -> AcknowledgementsRequested:
+    """The acknowledgements that are asked for by their names; raises MQError."""
     wanted = AcknowledgementsRequested.NONE
     for name in names:
         if name not in ACKNOWLEDGEMENTS:
@@ -145,11 +155,12 @@ def _context(text: str) -> bytes:
     return b"" if context is None else extension_of(context)
 
 
-def _octets(text: str | None) -> bytes:
+def octets(text: str | None, name: str = "extension_base64") -> bytes:
+    """What a member has in Base64; raises MQError."""
     try:
         return base64.b64decode(text or "", validate=True)
     except (binascii.Error, ValueError):
-        raise MQError(_INVALID, "extension_base64 is no Base64") from None
+        raise MQError(_INVALID, f"{name} is no Base64") from None
 
 
 _beside_body = attrgetter(*(each.name for each in fields(Draft)[1:]))

@@ -9,6 +9,7 @@ from rpcqm.operations.events import Events
 from rpcqm.operations.exports import ExportOperations
 from rpcqm.operations.logons import LogonOperations
 from rpcqm.operations.machine import MachineOperations, MakeBackup
+from rpcqm.operations.message_orders import MessageOrders
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.metrics import MetricsOperations
 from rpcqm.operations.outgoing import OutgoingOperations
@@ -49,6 +50,7 @@ class Operations:
             engine, self.queues, self.machine, self.accounts, self.tokens
         )
         self.messages = MessageOperations(engine, self.queues)
+        self.message_orders = MessageOrders(engine)
         self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)
         self.searching = SearchOperations(engine, self.messages, accounts)

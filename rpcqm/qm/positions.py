@@ -356,6 +356,27 @@ class Positions:
         if queue.parent is not None:
             transaction.call_after(partial(self._registry.drop_if_unused, queue))
 
+    def sent_on(self, transaction: StoreTransaction, queue: Queue, key: int, target: str) -> None:
+        """Remove a message in whose place a new one goes to `target`, in the same commit.
+
+        Nobody has received it, so that it is neither acknowledged nor kept in a journal; who waits
+        for its end elsewhere is told that it has been taken from its queue (G614). One that leaves
+        an outgoing queue so has not been delivered, which may make it a dead letter.
+        """
+        if isinstance(queue, OutgoingQueue):
+            self.message_position_deleted(transaction, queue, key, purge_reason(queue))
+            return
+        if (queue.parent or queue).trail:
+            self._trail.note_at(transaction, queue, key, TrailEventType.MOVED, target)
+        self._store.metrics.count(MOVED)
+        self.watch_moved(transaction, queue, key)
+        transaction.remove(queue.queue_id, key)
+        queue.peekable_when_locked.discard(key)
+        if queue.parent is not None:
+            transaction.call_after(partial(self._registry.drop_if_unused, queue))
+        for hook in self.deleted_hooks:
+            hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+
     def watch_moved(self, transaction: StoreTransaction, queue: Queue, key: int) -> None:
         """Tell who watches of a move, when it is durable."""
         if self.watch is not None:

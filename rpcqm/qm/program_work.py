@@ -4,7 +4,7 @@ Messages to transactional queues are sent in a transaction of their own, as [MS-
 it; the others, the ends of leases and the record of the key (G353) belong to the same commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -35,6 +35,10 @@ This bounds the commit of a request.
 
 Bound `program.most_sent` [messages]: the call is refused.
 """
+
+
+Also = Callable[[StoreTransaction], None]
+"""What else a commit has."""
 
 
 @dataclass(slots=True)
@@ -77,7 +81,7 @@ class _Opened:
 class _Request:
     """What is asked for in one go, once its queues are open and its leases are found."""
 
-    __slots__ = ("identity", "key", "leases", "opened", "subject", "transaction")
+    __slots__ = ("also", "identity", "key", "leases", "opened", "subject", "transaction")
 
     def __init__(self, identity: Identity, opened: list[_Opened], key: RequestKey | None) -> None:
         self.identity = identity
@@ -86,6 +90,7 @@ class _Request:
         self.subject = _subject(opened) if key is not None else b""
         self.leases: list[Lease] = []
         self.transaction: Transaction | None = None
+        self.also: Also | None = None
 
     @property
     def identifiers(self) -> Identifiers:
@@ -111,8 +116,11 @@ class ProgramWork:
         sendings: Sequence[Sending],
         completes: Sequence[str] = (),
         key: RequestKey | None = None,
+        also: Also | None = None,
     ) -> Completion[Identifiers]:
         """Send messages and complete leases (by their identifiers) in one commit.
+
+        `also` adds to the commit; what it raises undoes all.
 
         Gives the identifiers of the messages, in order, when all is as durable as they ask for.
         The same request again under its key gives those of the first one, and does nothing.
@@ -127,7 +135,9 @@ class ProgramWork:
             for sending in sendings:
                 descriptor = self._opening.open_to_send_at_once(sending.name, identity=identity)
                 opened.append(_Opened(sending, descriptor))
-            return self._perform(_Request(identity, opened, key), completes)
+            request = _Request(identity, opened, key)
+            request.also = also
+            return self._perform(request, completes)
         finally:
             for each in opened:
                 self._opening.close_queue(each.descriptor)
@@ -178,6 +188,8 @@ class ProgramWork:
             if not each.transactional:
                 self._messages.enqueue_in(change, each.descriptor, each.message)
         self._leases.complete_in(change, request.leases)
+        if request.also is not None:
+            request.also(change)
         identifiers, key = request.identifiers, request.key
         if key is not None:
             owner, subject = request.identity.sid, request.subject

@@ -47,7 +47,13 @@ COMMANDS = {
     "send": ("send", "send messages to a queue"),
     "receive": ("receive", "take messages out of a queue"),
     "peek": ("receive", "look at messages and leave them in their queue"),
-    "move": ("move", "move messages between a queue and its subqueues"),
+    "move": ("move", "move messages to a subqueue, or to another queue here or elsewhere"),
+    "copy": ("move", "copy messages to another queue, here or elsewhere"),
+    "resend": (
+        "resend",
+        "send messages of a queue again, to where they were for or elsewhere, as they are or "
+        "changed",
+    ),
     "purge": ("purge", "delete all messages of a queue"),
     "dead-letter": ("dead_letter", "list, inspect and resend dead letters"),
     "explain": (

@@ -1,15 +1,18 @@
-"""`rpcqm move`: move messages between a queue and its subqueues."""
+"""`rpcqm move` and `rpcqm copy`: messages to a subqueue, or to another queue."""
 
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.cli.errors import CommandError, NothingCame
-from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.errors import CommandError, NothingCame, UsageMistake
+from rpcqm.cli.message_choice import add_choice, conditions
+from rpcqm.cli.message_orders import FollowedOrder
+from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
-from rpcqm.cli.parser import Parser, add_command, whole_number
+from rpcqm.cli.parser import Parser, Run, add_command
 from rpcqm.cli.session import with_server
 
 if TYPE_CHECKING:
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
     from rpcqm.client.remote_read import MoveTarget, QueueReader
 
-MAXIMUM_IDENTIFIER = (1 << 64) - 1
 NOT_MOVABLE = frozenset(
     {
         HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
@@ -25,45 +27,90 @@ NOT_MOVABLE = frozenset(
     }
 )
 DETAILS = """\
-Messages move between a queue and its subqueues, and between subqueues of one queue. A subqueue
-comes into being by moving a message to it. Without --lookup-id and --all the first message is
-moved. When --all is interrupted or refused midway, the command says how many it has moved.
-To another queue messages are sent anew: `rpcqm dead-letter resend --queue FROM --all --to TO`, or
-with a lookup identifier in place of --all."""
+Between a queue and its subqueues, and between subqueues of one queue, messages move as they are:
+with their identifiers, and with nothing else changed. A subqueue comes into being by moving a
+message to it. To another queue, here or elsewhere, each message is sent anew and leaves its queue
+in the same commit; `rpcqm help resend` says what it keeps. Nobody has received it then: it is not
+acknowledged, and no journal keeps it.
+
+Without identifiers, --all and conditions the first message is moved. Messages that come later are
+not touched, and those that have gone meanwhile are counted. Up to 1,000 messages are one commit.
+When a command is interrupted or refused midway, it says how many it has moved. At another machine
+(--server) messages move to subqueues only, and each is a commit of its own."""
+COPY_DETAILS = """\
+Each message is sent anew; the one that is there stays as it is. `rpcqm help resend` says what the
+new one keeps; it asks for no acknowledgement, because the message that stays does. Without
+identifiers, --all and conditions the first message is copied. Up to 1,000 messages are one commit.
+When a command is interrupted or refused midway, it says how many it has copied."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add the command to the parser."""
-    parser = add_command(
+    """Add both commands to the parser."""
+    _add(
         commands,
         "move",
-        "Move messages between a queue and its subqueues.",
+        "Move messages to a subqueue, or to another queue here or elsewhere.",
         [
             ("rpcqm move orders 'orders;late'", "the first message"),
             ("rpcqm move 'orders;late' orders --all", "all of them back"),
+            ("rpcqm move orders archive --label 'eu-*' --until 7d", "those that a filter says"),
             (
                 "rpcqm move orders 'orders;bad' --lookup-id 288230376151711745",
                 "one, by what `rpcqm peek` shows",
             ),
         ],
-        run,
+        run_move,
         DETAILS,
+        add_server_options,
     )
+    _add(
+        commands,
+        "copy",
+        "Copy messages to another queue, here or elsewhere.",
+        [
+            ("rpcqm copy orders test --all", "all of them, which stay in `orders`"),
+            (r"rpcqm copy orders 'there\private$\orders' --body 4711", "to elsewhere"),
+        ],
+        run_copy,
+        COPY_DETAILS,
+        add_local_options,
+    )
+
+
+def _add(
+    commands: "argparse._SubParsersAction[Parser]",
+    name: str,
+    summary: str,
+    examples: list[tuple[str, str]],
+    run: Run,
+    details: str,
+    add_server: Callable[[Parser], None],
+) -> None:
+    parser = add_command(commands, name, summary, examples, run, details)
     parser.add_argument("source", metavar="FROM", help=QUEUE_HELP)
-    parser.add_argument("destination", metavar="TO", help="the queue or subqueue to move to")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--lookup-id",
-        metavar="N",
-        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
-        help="only the message with this lookup identifier",
-    )
-    which.add_argument("--all", action="store_true", help="all that are there now")
-    add_server_options(parser)
+    parser.add_argument("destination", metavar="TO", help=f"the queue or subqueue to {name} to")
+    add_choice(parser, "default the first message")
+    add_server(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_copy(arguments: argparse.Namespace) -> int:
+    """Copy the messages, and say how many."""
+    return FollowedOrder(arguments, "copy", arguments.source, arguments.destination).run()
+
+
+def run_move(arguments: argparse.Namespace) -> int:
     """Move the messages, and say how many."""
+    if arguments.server is None:
+        return FollowedOrder(arguments, "move", arguments.source, arguments.destination).run()
+    if conditions(arguments) or len(arguments.lookup_id or ()) > 1:
+        raise UsageMistake(
+            "Over the network one lookup identifier or --all says which messages are moved."
+        )
+    return _move_there(arguments)
+
+
+def _move_there(arguments: argparse.Namespace) -> int:
+    """The same at another machine, by RemoteRead: each message is a commit of its own."""
     source = queue_name(arguments, arguments.source)
     destination = queue_name(arguments, arguments.destination)
 
@@ -106,8 +153,9 @@ def _with_the_rule(error: CommandError, purpose: str) -> CommandError:
         )
     if isinstance(cause, MQError) and cause.status is NtStatus.STATUS_INVALID_PARAMETER:
         return CommandError(
-            f"Cannot {purpose}: messages move only between a queue and its subqueues, or between "
-            "subqueues of one queue (STATUS_INVALID_PARAMETER)."
+            f"Cannot {purpose}: over the network messages move only between a queue and its "
+            "subqueues, or between subqueues of one queue (STATUS_INVALID_PARAMETER); on its own "
+            "machine this command sends them to any queue."
         )
     return error
 
@@ -121,8 +169,9 @@ async def _move(
     if arguments.all:
         await _move_all(reader, target, progress)
         return
-    lookup_identifier = arguments.lookup_id
-    if lookup_identifier is None:
+    if arguments.lookup_id:
+        (lookup_identifier,) = arguments.lookup_id
+    else:
         lookup_identifier = (await reader.peek(timeout=0, body=0)).lookup_identifier
     await reader.move(lookup_identifier, target)
     progress.advance()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rpcqm.client.dependent import DependentQueue
     from rpcqm.client.maintenance import MaintenanceClient
     from rpcqm.client.management import ManagementClient
+    from rpcqm.client.message_orders import MessageOrdersClient
     from rpcqm.client.queues import QueuesClient
     from rpcqm.client.remote_read import MoveTarget, QueueReader
     from rpcqm.client.sending import InternalTransaction, QueueSender
@@ -97,6 +98,13 @@ class QueueManagerClient:
         from rpcqm.client.maintenance import MaintenanceClient
 
         return MaintenanceClient(self._connections)
+
+    @cached_property
+    def message_orders(self) -> "MessageOrdersClient":
+        """Moves, copies, sends again and removes chosen messages."""
+        from rpcqm.client.message_orders import MessageOrdersClient
+
+        return MessageOrdersClient(self._connections)
 
     def open_reader(
         self,

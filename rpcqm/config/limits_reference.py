@@ -39,6 +39,7 @@ SUBJECTS = [
     "metrics",
     "program",
     "dead_letters",
+    "orders",
     "routing",
     "traces",
     "otel",

@@ -4,7 +4,7 @@ import json
 from itertools import islice
 
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import HResult
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import TokenRight
 from rpcqm.base.told import told
 from rpcqm.codec.names.queue_format import format_name_of
@@ -22,6 +22,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_AddAccountRequest,
     R_AddAccountResponse,
     R_AddTriggerRequest,
+    R_BeginOrderRequest,
+    R_BeginOrderResponse,
     R_CompactRequest,
     R_CompactResponse,
     R_CreateLogonRequest,
@@ -50,6 +52,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetQueueStatusResponse,
     R_GetRenamedQueueRequest,
     R_GetRenamedQueueResponse,
+    R_GoOnWithOrderRequest,
+    R_GoOnWithOrderResponse,
     R_ImportMessageRequest,
     R_ImportMessageResponse,
     R_ListAccountsRequest,
@@ -87,6 +91,7 @@ from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
+from rpcqm.operations.message_orders import Order
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.permission_words import described_explanation
 from rpcqm.operations.queues import DirectoryPublicQueue
@@ -125,6 +130,8 @@ class Admin:
         self._overview = operations.overview
         self._letters = operations.dead_letters
         self._triggers = operations.triggers
+        self._message_orders = operations.message_orders
+        self._order_requests = operations.order_requests
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
@@ -405,6 +412,49 @@ class Admin:
         told = described_explanation(found, machine=name is None)
         text = json.dumps(told, separators=(",", ":"))
         return R_ExplainAccessResponse(ppwszExplanation=text, result=0)
+
+    async def R_BeginOrder(self, call: Call, request: R_BeginOrderRequest) -> R_BeginOrderResponse:
+        """Do something to chosen messages of a queue, the first group of them (Opnum 37)."""
+        to = None if request.pTo is None else format_name_of(request.pTo)
+        name, wanted = format_name_of(request.pQueueFormat), _object(request.pwszOrder)
+        begun = self._order_requests.begin(call.identity, name, to, wanted, local=True)
+        return R_BeginOrderResponse(ppwszOutcome=await _outcome(begun), result=0)
+
+    async def R_GoOnWithOrder(
+        self, call: Call, request: R_GoOnWithOrderRequest
+    ) -> R_GoOnWithOrderResponse:
+        """Do it to the next group, or stop (Opnum 38)."""
+        orders, identity, identifier = self._message_orders, call.identity, request.pwszOrder
+        if request.fStop:
+            stopped = orders.stop(identity, identifier)
+            return R_GoOnWithOrderResponse(ppwszOutcome=_json(stopped.told()), result=0)
+        gone_on = orders.go_on(identity, identifier, request.Step)
+        return R_GoOnWithOrderResponse(ppwszOutcome=await _outcome(gone_on), result=0)
+
+
+def _object(text: str) -> dict[str, object]:
+    """A JSON object; raises MQError."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "an order is a JSON object")
+    return read
+
+
+async def _outcome(doing: Completion[Order]) -> str:
+    """What has become of an order; a refusal goes with its words, which a status has not."""
+    try:
+        return _json((await doing).told())
+    except MQError as error:
+        if not error.detail:
+            raise
+        return _json({"refused": int(error.status), "detail": error.detail})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _token(token: TokenView) -> TOKEN:

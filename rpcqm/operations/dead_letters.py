@@ -94,7 +94,7 @@ class Unread:
     looked_at: int
 
 
-_EVERYWHERE = Range()
+EVERYWHERE = Range()
 
 
 class DeadLetterOperations:
@@ -196,7 +196,7 @@ class DeadLetterOperations:
         to: FormatName | None = None,
         ttbr: int | None = None,
         keys: Sequence[int] | None = None,
-        where: Range = _EVERYWHERE,
+        where: Range = EVERYWHERE,
     ) -> Completion[Resent]:
         """Send those of `keys` again, or all that are there now, or those with a reason.
 

@@ -13,7 +13,6 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.sent_again import (
     UNCHANGED,
@@ -25,7 +24,6 @@ from rpcqm.operations.sent_again import (
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.program_work import Sending
 from rpcqm.qm.quotas import EnqueueRefusedError
-from rpcqm.store.transaction import StoreTransaction
 
 GROUP = 1_000
 """Messages of an order that are one commit.
@@ -115,14 +113,7 @@ class Sender:
         """Receive them for nobody, in one commit."""
         outcome, keys = self._present(group)
         if keys:
-            with self._engine.store.transaction("remove") as change:
-                for key in keys:
-                    received = MessageClass.MQMSG_CLASS_ACK_RECEIVE
-                    self._engine.positions.message_position_deleted(
-                        change, group.queue, key, received
-                    )
-                committed = change.committed
-            await committed
+            await self._engine.sending_on.remove(group.queue, keys)
         outcome.done = len(keys)
         return outcome
 
@@ -134,8 +125,6 @@ class Sender:
 
     def _is_free(self, queue: Queue, key: int, outcome: Outcome) -> bool:
         state = queue.message_position_list.state(key)
-        if queue.queue_manager is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         if state is PositionState.LOCKED:
             held = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
             outcome.stays(MQError(held, HELD))
@@ -254,17 +243,8 @@ class Sender:
         return found
 
     def _sent(self, group: Group, part: Sequence[_Prepared], leaves: bool) -> Completion[Any]:
-        sendings = [_fresh(each.sending) for each in part]
-
-        def take(change: StoreTransaction) -> None:
-            for each in part:
-                self._engine.positions.sent_on(
-                    change, group.queue, each.key, str(each.sending.name)
-                )
-
-        return self._engine.program_work.perform(
-            group.identity, sendings, also=take if leaves else None
-        )
+        sendings = [(each.key, _fresh(each.sending)) for each in part]
+        return self._engine.sending_on.send_on(group.identity, group.queue, sendings, leaves=leaves)
 
     def _remember(
         self,

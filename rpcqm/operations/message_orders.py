@@ -9,7 +9,8 @@ import enum
 import secrets
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -19,9 +20,12 @@ from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, refusals, start_ordered
+from rpcqm.operations.dead_letters import EVERYWHERE, Range
 from rpcqm.operations.message_groups import GROUP, Group, Outcome, Sender
+from rpcqm.operations.searching import Chosen
 from rpcqm.operations.sent_again import UNCHANGED, Edits
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -82,7 +86,10 @@ class Wanted:
 class Order:
     """Messages that somebody has chosen, and how far what was ordered for them is.
 
-    `more` messages were there than an order may have. `step` grows with each group.
+    `more` messages were there than an order may have; `unread` ones say more than was read to
+    choose among them, and are not meant. Those with a greater number than `newest` in their
+    lookup identifiers have come later; `after` is the last one that was looked at. `step` grows
+    with each group.
     """
 
     identifier: str
@@ -90,6 +97,9 @@ class Order:
     source: FormatName
     keys: "array[int]"
     more: bool = False
+    unread: int = 0
+    newest: int = 0
+    after: int = 0
     wanted: Wanted | None = None
     step: int = 0
     at: int = 0
@@ -100,6 +110,10 @@ class Order:
     busy: bool = False
     touched: int = 0
     refusing: dict[FormatName, MQError] = field(default_factory=dict)
+
+    def add(self, keys: Iterable[int]) -> None:
+        """Choose messages, but for those that have come later."""
+        self.keys.extend(key for key in keys if key & SEQUENTIAL_MASK <= self.newest)
 
     @property
     def chosen(self) -> int:
@@ -134,7 +148,9 @@ class Order:
             "left": self.left,
             "ended": self.ended,
             "more": self.more,
-            "last": str(self.keys[-1]) if self.keys else None,
+            "unread": self.unread,
+            "after": str(self.after) if self.more else None,
+            "until": str(self.newest) if self.more else None,
         }
 
 
@@ -167,26 +183,46 @@ class MessageOrders:
         access: QueueAccessType = QueueAccessType.PEEK_ACCESS,
     ) -> Order:
         """Fix which messages are meant; raises MQError as opening the queue for `access` does."""
-        self._opened(identity, source, access)
-        chosen = array("Q", dict.fromkeys(keys))
-        if len(chosen) > MOST_CHOSEN:
+        with self._opened(identity, source, access):
+            order = self._new(identity, source)
+        order.keys.extend(dict.fromkeys(keys))
+        if order.chosen > MOST_CHOSEN:
             text = f"more than {MOST_CHOSEN:,} messages at once"
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text)
-        return self._keep(Order(_identifier(), identity.sid, source, chosen))
+        return self._keep(order)
 
     def choose_all(
         self,
         identity: Identity,
         source: FormatName,
         access: QueueAccessType = QueueAccessType.PEEK_ACCESS,
-        after: int | None = None,
+        where: Range = EVERYWHERE,
     ) -> Order:
-        """The same for all messages that nobody holds now, behind that of `after`."""
-        queue = self._opened(identity, source, access)
-        found = queue.message_position_list.page(after, MOST_CHOSEN + 1)
-        order = Order(_identifier(), identity.sid, source, array("Q", found[:MOST_CHOSEN]))
+        """The same for all messages of a range that nobody holds now."""
+        with self._opened(identity, source, access) as queue:
+            order = self._new(identity, source, where)
+            found = queue.message_position_list.page(where.after, MOST_CHOSEN + 1)
         order.more = len(found) > MOST_CHOSEN
+        order.add(found[:MOST_CHOSEN])
+        order.after = found[:MOST_CHOSEN][-1] if found else 0
         return self._keep(order)
+
+    def choose_found(self, identity: Identity, source: FormatName, chosen: Chosen) -> Order:
+        """The same for those that a search has chosen."""
+        order = self._new(identity, source, Range(None, chosen.newest))
+        order.keys.extend(chosen.keys)
+        order.unread, order.more, order.after = chosen.unread, chosen.more, chosen.after or 0
+        return self._keep(order)
+
+    @property
+    def newest(self) -> int:
+        """The number of the message that has come last, which is in its lookup identifier."""
+        return self._engine.store.counters.lookup_identifier.next - 1
+
+    def _new(self, identity: Identity, source: FormatName, where: Range = EVERYWHERE) -> Order:
+        order = Order(secrets.token_urlsafe(16), identity.sid, source, array("Q"))
+        order.newest = self.newest if where.until is None else where.until
+        return order
 
     def find(self, identity: Identity, identifier: str) -> Order:
         """An order of the caller's; raises UnknownOrderError."""
@@ -240,14 +276,10 @@ class MessageOrders:
         return order
 
     async def _group(self, identity: Identity, order: Order, wanted: Wanted) -> None:
-        action, first = wanted.doing.action, order.step == 0
-        with refusals(identity, action, str(order.source)):
-            queue = self._source(identity, order, wanted)
-        group = Group(identity, queue, order.keys[order.at : order.at + GROUP])
-        try:
-            outcome = await self._carried_out(group, order, wanted)
-            _add(order, outcome)
-        finally:
+        first = order.step == 0
+        with self._source(identity, order, wanted) as queue:
+            group = Group(identity, queue, order.keys[order.at : order.at + GROUP])
+            _add(order, await self._carried_out(group, order, wanted))
             if first and order.done:
                 self._note(identity, queue, order, wanted)
 
@@ -278,11 +310,13 @@ class MessageOrders:
 
     def _check(self, identity: Identity, order: Order, wanted: Wanted) -> None:
         """Refuse what cannot be done to any message, before it is done to the first one."""
-        with refusals(identity, wanted.doing.action, str(order.source)):
-            queue = self._source(identity, order, wanted)
-        to = wanted.to
-        if to is None:
-            return
+        with self._source(identity, order, wanted) as queue:
+            if wanted.to is not None:
+                self._check_target(identity, queue, wanted, wanted.to)
+
+    def _check_target(
+        self, identity: Identity, queue: Queue, wanted: Wanted, to: FormatName
+    ) -> None:
         with refusals(identity, wanted.doing.action, str(to)):
             if wanted.doing is Doing.MOVE:
                 if self._engine.registry.find_by_format_name(to) is queue:
@@ -300,15 +334,28 @@ class MessageOrders:
         found = self._engine.registry.find_by_format_name(to)
         return found is not None and found is queue.main and not queue.is_journal
 
-    def _source(self, identity: Identity, order: Order, wanted: Wanted) -> Queue:
+    @contextmanager
+    def _source(self, identity: Identity, order: Order, wanted: Wanted) -> Iterator[Queue]:
+        """The queue that messages are chosen from, open for what is wanted."""
         access = QueueAccessType.RECEIVE_ACCESS if wanted.leaves else QueueAccessType.PEEK_ACCESS
-        return self._opened(identity, order.source, access)
+        with ExitStack() as opened:
+            with refusals(identity, wanted.doing.action, str(order.source)):
+                queue = opened.enter_context(self._opened(identity, order.source, access))
+            yield queue
 
-    def _opened(self, identity: Identity, name: FormatName, access: QueueAccessType) -> Queue:
+    @contextmanager
+    def _opened(
+        self, identity: Identity, name: FormatName, access: QueueAccessType
+    ) -> Iterator[Queue]:
         """The queue, if the caller may do that; those to elsewhere are for administrators."""
         if self._engine.outgoing.find(name) is not None:
             access = _FOR_ADMINISTRATORS[access]
-        return self._engine.leases.check(name, identity, access)
+        descriptor = self._engine.opening.open_queue(name, access, identity=identity)
+        try:
+            assert descriptor.queue_reference is not None
+            yield descriptor.queue_reference
+        finally:
+            self._engine.opening.close_queue(descriptor)
 
     # Keeping
 
@@ -360,10 +407,6 @@ def _add(order: Order, outcome: Outcome) -> None:
     if outcome.hopeless is not None:
         order.staying[outcome.hopeless] += order.left
         order.at = order.chosen
-
-
-def _identifier() -> str:
-    return secrets.token_urlsafe(16)
 
 
 def _subqueue_of(name: FormatName) -> bool:

@@ -12,6 +12,7 @@ from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.message_orders import MessageOrders
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.metrics import MetricsOperations
+from rpcqm.operations.order_requests import OrderRequests
 from rpcqm.operations.outgoing import OutgoingOperations
 from rpcqm.operations.overview import OverviewOperations
 from rpcqm.operations.permissions import PermissionOperations
@@ -54,6 +55,7 @@ class Operations:
         self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)
         self.searching = SearchOperations(engine, self.messages, accounts)
+        self.order_requests = OrderRequests(self.message_orders, self.searching)
         self.outgoing = OutgoingOperations(engine)
         self.traces = TraceOperations(engine)
         self.sessions = SessionOperations(engine)

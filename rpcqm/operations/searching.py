@@ -18,6 +18,7 @@ from rpcqm.base.text import cut
 from rpcqm.codec.filters.matching import Matcher, Verdict
 from rpcqm.codec.filters.written import Surroundings, read_filter
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.accounts import AccountKeeper
@@ -115,6 +116,37 @@ class SearchPage:
     next: Behind | None = None
 
 
+@dataclass(slots=True)
+class Chosen:
+    """Lookup identifiers of messages that match, of up to `most`; `more` says if there are more.
+
+    `newest` is the greatest number that they may have: others have come later. `unread` counts
+    those that may match, but were not read whole. `after` is the last one that was looked at.
+    """
+
+    newest: int
+    most: int
+    after: int | None = None
+    keys: list[int] = field(default_factory=list)
+    unread: int = 0
+    more: bool = False
+
+    def add(self, piece: Piece, verdicts: list[Verdict]) -> None:
+        """Add those of a piece that match."""
+        for each, verdict in zip(piece.found, verdicts, strict=True):
+            key = each.message.lookup_identifier
+            if key & SEQUENTIAL_MASK > self.newest:
+                continue
+            if verdict is Verdict.YES and len(self.keys) == self.most:
+                self.more = True
+                return
+            self.after = key
+            self.unread += verdict is Verdict.UNREAD
+            if verdict is Verdict.YES:
+                self.keys.append(key)
+        self.after = self.after if piece.last is None else piece.last
+
+
 class SearchOperations:
     """Who may peek at a queue may search it; administrators are asked for that right as others."""
 
@@ -126,13 +158,17 @@ class SearchOperations:
         self._reading = LongDecoding()
         self.pace = Pace(engine.store.metrics)
 
-    def matcher(self, identity: Identity, conditions: Mapping[str, str]) -> Matcher:
+    def matcher(
+        self, identity: Identity, conditions: Mapping[str, str], local: bool = False
+    ) -> Matcher:
         """What compares messages with conditions; raises MQError with a sentence for wrong ones.
 
-        Administrators may name senders by any account, others by their own.
+        Administrators may name senders by any account, others by their own. Times without a zone
+        are local ones if `local` says so.
         """
         named = partial(self._sid_named, identity)
-        return Matcher(read_filter(conditions, Surroundings(self._engine.clock.now(), named)))
+        surroundings = Surroundings(self._engine.clock.now(), named, local)
+        return Matcher(read_filter(conditions, surroundings))
 
     def _sid_named(self, identity: Identity, name: str) -> Sid | None:
         known = {identity.name.casefold(): identity.sid}
@@ -169,6 +205,22 @@ class SearchOperations:
             await self._look_everywhere(identity, page, after)
         require_logon(wanted.still)
         return page.told
+
+    async def choose(
+        self, identity: Identity, name: FormatName, matcher: Matcher, chosen: "Chosen"
+    ) -> None:
+        """Choose the messages of a queue that match; raises MQError as `search` does."""
+        access = QueueAccessType.PEEK_ACCESS
+        with self._one_more(identity), self._messages.opened(identity, name, access) as opened:
+            queue = opened.queue_reference
+            assert queue is not None
+            while not queue.deleted and self._may_peek(identity, queue):
+                piece = await self.pace.work(
+                    partial(look_through, self._engine.store, queue, matcher, chosen.after)
+                )
+                chosen.add(piece, await self._verdicts(matcher, piece))
+                if piece.last is None or chosen.more:
+                    return
 
     @contextmanager
     def _one_more(self, identity: Identity) -> Iterator[None]:

@@ -41,6 +41,7 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.renaming import Renaming
 from rpcqm.qm.sender_rights import SenderRights
+from rpcqm.qm.sending_on import SendingOn
 from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
@@ -258,6 +259,7 @@ class QueueManagerEngine:
             self.leases,
             self.sent_keys,
         )
+        self.sending_on = SendingOn(self.store, self.positions, self.program_work)
         self._end_with_accounts()
 
     def _end_with_accounts(self) -> None:

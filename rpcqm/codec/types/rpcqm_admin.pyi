@@ -339,3 +339,21 @@ class R_ExplainAccessRequest(OperationRequest[R_ExplainAccessResponse]):
 class R_ExplainAccessResponse(Value):
     ppwszExplanation: str | None = ...
     result: int
+
+class R_BeginOrderRequest(OperationRequest[R_BeginOrderResponse]):
+    pQueueFormat: QUEUE_FORMAT
+    pTo: QUEUE_FORMAT | None = ...
+    pwszOrder: str
+
+class R_BeginOrderResponse(Value):
+    ppwszOutcome: str | None = ...
+    result: int
+
+class R_GoOnWithOrderRequest(OperationRequest[R_GoOnWithOrderResponse]):
+    pwszOrder: str
+    Step: int
+    fStop: int
+
+class R_GoOnWithOrderResponse(Value):
+    ppwszOutcome: str | None = ...
+    result: int

@@ -144,6 +144,8 @@ COMMANDS = (
     (("queue", "set", "ordered", "--max-deliveries", "5"), "set the limit of deliveries"),
     (("move", "ordered", "ordered;late"), "move messages"),
     (("move", "ordered;late", "ordered", "--all"), "move messages"),
+    (("copy", "ordered", "ordered", "--all"), "copy messages"),
+    (("resend", "ordered", "--all"), "resend messages"),
     (("purge", "ordered"), "purge"),
     (("dead-letter", "resend", "--all"), "resend dead letter"),
     (("queue", "rename", "ordered", "done"), "rename queue"),
@@ -200,7 +202,9 @@ def test_moves_that_programs_make_leave_lines_but_push_nothing_out_of_the_trail(
     key = running.run("send", "moved", "--count", "3", "--body", "x")
     lines = Lines(running)
     before = boss.ask("GET", "/event-trail?kind=operator-acts&limit=1000").value["events"]
-    running.run("move", "moved", "moved;late", "--all")
+    host, port = running.endpoint("epm")
+    there = ("--server", f"{host}:{port}", "--user", "boss", "--password-stdin")
+    running.run("move", "moved", "moved;late", "--all", *there, input="secret\n")
     told = lines.new()
     assert len({line["lookup_id"] for line in told}) == len(told) == 3, key
     (pair,) = {(line["object"], line["to"]) for line in told}

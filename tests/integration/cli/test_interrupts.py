@@ -114,12 +114,17 @@ def test_an_early_interrupt_ends_the_command_and_takes_nothing(
     assert run("receive", queue, "--format", "body").output == b"for somebody else"
 
 
-def test_an_interrupted_move_says_how_many_messages_it_has_moved(
-    run: Command, queue: str, queue_manager: PrivateQueueManager
+def test_an_interrupted_move_over_the_network_says_how_many_messages_it_has_moved(
+    run: Command, queue: str, queue_manager: PrivateQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """There each is a commit of its own; here tests/unit/cli/test_message_orders.py has groups."""
     run("send", queue, "--body", "x", "--count", "3000")
-    data = str(queue_manager.data_dir)
-    process = python("-m", "rpcqm", "move", queue, f"{queue};late", "--all", "--data-dir", data)
+    added = ("user", "add", "mover", "--group", "administrators", "--password-stdin")
+    queue_manager.run(*added, input="secret\n")
+    monkeypatch.setenv("RPCQM_PASSWORD", "secret")
+    host, port = queue_manager.endpoint("epm")
+    there = ("--server", f"{host}:{port}", "--user", "mover")
+    process = python("-m", "rpcqm", "move", queue, f"{queue};late", "--all", *there)
     while moved(run, queue) == 0:
         assert process.poll() is None
     process.send_signal(signal.SIGINT)

@@ -357,15 +357,6 @@ def test_messages_move_to_a_subqueue_and_back(run: Command, queue: str) -> None:
     assert run("move", f"{queue};later", queue, "--all").text == "Moved 0 messages.\n"
 
 
-def test_unrelated_queues_are_told_apart(run: Command, refused: Command, queue: str) -> None:
-    run("queue", "create", f"{queue}-other")
-    run("send", queue, "--body", "x")
-    outcome = refused("move", queue, f"{queue}-other")
-    assert "messages move only between a queue and its subqueues" in outcome.errors
-    assert "(STATUS_INVALID_PARAMETER)" in outcome.errors
-    assert count(run, queue) == 1
-
-
 def test_moving_nothing_is_told(refused: Command, nothing_came: Command, queue: str) -> None:
     nothing_came("move", queue, f"{queue};late")
     outcome = refused("move", queue, f"{queue};late", "--lookup-id", "7")

@@ -50,7 +50,7 @@ TABLE = tomllib.loads(Path(__file__).with_name("events.toml").read_text("utf-8")
 EVENTS: dict[str, dict[str, Any]] = {each["name"]: each for each in TABLE["event"]}
 WALKED = [(name, door) for name, row in EVENTS.items() for door in row.get("walked", ())]
 NOTHING = {"asks", "begins", "ends"}
-WITH_A_MESSAGE = {"delete queue", "purge", "move", "remove", "receive", "give back"}
+WITH_A_MESSAGE = {"delete queue", "purge", "move", "copy", "remove", "receive", "give back"}
 TO_ELSEWHERE = {"pause", "resume", "resend"}
 
 

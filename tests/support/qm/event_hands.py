@@ -279,6 +279,10 @@ def move_command(world: World, subject: Subject) -> str:
     return _command(world, "move", subject.short, f"{subject.short};late", "--all")
 
 
+def copy_command(world: World, subject: Subject) -> str:
+    return _command(world, "copy", subject.short, subject.short, "--all")
+
+
 def remove_api(world: World, subject: Subject) -> str:
     return _api(world, "DELETE", f"/queues/{subject.short}/messages/{subject.key}")
 
@@ -515,6 +519,7 @@ HANDS: dict[str, dict[str, Hand]] = {
         "console": move_console,
         "command": move_command,
     },
+    "copy": {"command": copy_command},
     "remove": {"api": remove_api, "console": remove_console},
     "send": {
         "rpc": send_rpc,

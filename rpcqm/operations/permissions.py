@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rpcqm.adm.enums import QueueType
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import (
@@ -131,6 +133,13 @@ class PermissionOperations:
         """Raise PermissionsChangedError unless the permissions are those of `version`, or ""."""
         if version and self.shown(identity, name).version != version:
             raise PermissionsChangedError
+
+    def may_change(self, identity: Identity, name: FormatName) -> bool:
+        """Whether the caller may change the permissions of what has some."""
+        queue = self._queues.find(name)
+        if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
+            return False
+        return self._access.allows(queue, identity, _RULING)
 
     # Explaining
 

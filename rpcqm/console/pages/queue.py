@@ -11,11 +11,12 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
-from rpcqm.codec.security.permissions import permissions, words_of
+from rpcqm.codec.security.permissions import permissions
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
+from rpcqm.console.pages.permissions import in_words
 from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
@@ -69,6 +70,7 @@ async def show(asked: Asked) -> Shown:
             "made": queue.create_time * 1000,
             "name": called,
             "owner_and_rights": _permissions(asked, name),
+            "may_permit": asked.operations.permissions.may_change(asked.identity, name),
             "may": rights,
             "denied": _denied(rights),
             "messages": messages.rows,
@@ -181,17 +183,11 @@ def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | 
     descriptor = SecurityDescriptor.decode(octets)
     names = names_of_accounts(asked)
     rights = [
-        Allowed(names.of(str(each.sid)), _rights(each.allowed), _rights(each.denied))
+        Allowed(names.of(str(each.sid)), in_words(each.allowed), in_words(each.denied))
         for each in permissions(descriptor)
     ]
     owner = "" if descriptor.owner is None else names.of(str(descriptor.owner))
     return owner, rights
-
-
-def _rights(mask: int) -> str:
-    """What a mask lets somebody do."""
-    words = words_of(mask).split(", ") if mask else []
-    return ", ".join(text(f"right.{each.replace('-', '_')}") for each in words)
 
 
 async def show_message(asked: Asked) -> Shown:

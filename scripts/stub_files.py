@@ -161,7 +161,7 @@ class _Stub:
             "from typing import Any, Final",
             "from uuid import UUID",
             "from rpcqm.codec.automation.values import SafeArray, Variant",
-            "from rpcqm.codec.interface import NullPointer, OperationRequest, Value",
+            "from rpcqm.codec.interface import NullPointer, OperationRequest, Result, Value",
         ]
         for module, names in sorted(self.foreign.items()):
             lines.append(f"from {_PACKAGE}.{module} import {', '.join(sorted(names))}")
@@ -204,7 +204,7 @@ class _Stub:
             for p in made.parameters
         ]
         typed += [(extra, "int", False) for extra in made.extras]
-        base = "Value" if response else f"OperationRequest[{message(operation, True).name}]"
+        base = "Value" if response else f"OperationRequest[{_response(operation)}]"
         return made.name, _class(made.name, base, typed)
 
     def _parameter(self, parameter: Parameter, response: bool) -> str:
@@ -245,6 +245,13 @@ class _Stub:
         module, name = self.homes[id(made)]
         self.foreign.setdefault(module, set()).add(name)
         return name
+
+
+def _response(operation: OperationDeclaration) -> str:
+    """The class of the answers to an operation, which many have in common."""
+    made = message(operation, True)
+    is_result = [each.name for each in made.parameters] == ["result"] and not made.extras
+    return "Result" if is_result and made.name not in _imported_names() else made.name
 
 
 def _class(name: str, base: str, typed: Iterable[tuple[str, str, bool]]) -> str:

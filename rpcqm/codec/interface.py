@@ -32,7 +32,7 @@ from rpcqm.codec.ndr.classes import class_of, enum_class, message
 from rpcqm.codec.ndr.compile import Buffer, Compiler, MessageCodec, Wire
 from rpcqm.codec.ndr.failure import failure_response
 from rpcqm.codec.ndr.trace import Tracing
-from rpcqm.codec.ndr.values import NULL, NullPointer, OperationRequest, Value
+from rpcqm.codec.ndr.values import NULL, NullPointer, OperationRequest, Result, Value
 
 __all__ = [
     "NULL",
@@ -42,6 +42,7 @@ __all__ = [
     "Operation",
     "OperationCodec",
     "OperationRequest",
+    "Result",
     "TransferSyntax",
     "Value",
     "load",

@@ -43,6 +43,12 @@ class Value:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+class Result(Value):
+    """For type checkers: a response that has nothing but what the operation returns."""
+
+    result: int
+
+
 ResponseT = TypeVar("ResponseT", bound=Value, covariant=True)
 
 

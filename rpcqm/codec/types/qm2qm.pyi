@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from rpcqm.codec.interface import OperationRequest, Value
+from rpcqm.codec.interface import OperationRequest, Result, Value
 
 class REMOTEREADDESC(Value):
     hRemoteQueue: int = ...
@@ -56,26 +56,17 @@ class RemoteQMCloseQueueResponse(Value):
     pphContext: bytes
     result: int
 
-class RemoteQMCloseCursorRequest(OperationRequest[RemoteQMCloseCursorResponse]):
+class RemoteQMCloseCursorRequest(OperationRequest[Result]):
     hQueue: int
     hCursor: int
 
-class RemoteQMCloseCursorResponse(Value):
-    result: int
-
-class RemoteQMCancelReceiveRequest(OperationRequest[RemoteQMCancelReceiveResponse]):
+class RemoteQMCancelReceiveRequest(OperationRequest[Result]):
     hQueue: int
     pQueue: int
     dwRequestID: int
 
-class RemoteQMCancelReceiveResponse(Value):
-    result: int
-
-class RemoteQMPurgeQueueRequest(OperationRequest[RemoteQMPurgeQueueResponse]):
+class RemoteQMPurgeQueueRequest(OperationRequest[Result]):
     hQueue: int
-
-class RemoteQMPurgeQueueResponse(Value):
-    result: int
 
 class RemoteQMGetQMQMServerPortRequest(OperationRequest[RemoteQMGetQMQMServerPortResponse]):
     dwPortType: int

@@ -3,7 +3,7 @@
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import NullPointer, OperationRequest, Value
+from rpcqm.codec.interface import NullPointer, OperationRequest, Result, Value
 from rpcqm.codec.types.mqmq import OBJECTID, PROPVARIANT, QUEUE_FORMAT, XACTUOW
 
 CACTB_SEND: Final = 0
@@ -160,7 +160,7 @@ class R_QMCreateRemoteCursorResponse(Value):
     phCursor: int
     result: int
 
-class R_QMCreateObjectInternalRequest(OperationRequest[R_QMCreateObjectInternalResponse]):
+class R_QMCreateObjectInternalRequest(OperationRequest[Result]):
     dwObjectType: int
     lpwcsPathName: str
     SDSize: int
@@ -169,17 +169,11 @@ class R_QMCreateObjectInternalRequest(OperationRequest[R_QMCreateObjectInternalR
     aProp: list[int]
     apVar: list[PROPVARIANT]
 
-class R_QMCreateObjectInternalResponse(Value):
-    result: int
-
-class R_QMSetObjectSecurityInternalRequest(OperationRequest[R_QMSetObjectSecurityInternalResponse]):
+class R_QMSetObjectSecurityInternalRequest(OperationRequest[Result]):
     pObjectFormat: OBJECT_FORMAT
     SecurityInformation: int
     SDSize: int
     pSecurityDescriptor: bytes | None = ...
-
-class R_QMSetObjectSecurityInternalResponse(Value):
-    result: int
 
 class R_QMGetObjectSecurityInternalRequest(OperationRequest[R_QMGetObjectSecurityInternalResponse]):
     pObjectFormat: OBJECT_FORMAT
@@ -191,11 +185,8 @@ class R_QMGetObjectSecurityInternalResponse(Value):
     lpnLengthNeeded: int
     result: int
 
-class R_QMDeleteObjectRequest(OperationRequest[R_QMDeleteObjectResponse]):
+class R_QMDeleteObjectRequest(OperationRequest[Result]):
     pObjectFormat: OBJECT_FORMAT
-
-class R_QMDeleteObjectResponse(Value):
-    result: int
 
 class R_QMGetObjectPropertiesRequest(OperationRequest[R_QMGetObjectPropertiesResponse]):
     pObjectFormat: OBJECT_FORMAT
@@ -207,14 +198,11 @@ class R_QMGetObjectPropertiesResponse(Value):
     apVar: list[PROPVARIANT]
     result: int
 
-class R_QMSetObjectPropertiesRequest(OperationRequest[R_QMSetObjectPropertiesResponse]):
+class R_QMSetObjectPropertiesRequest(OperationRequest[Result]):
     pObjectFormat: OBJECT_FORMAT
     cp: int
     aProp: list[int] | None = ...
     apVar: list[PROPVARIANT] | None = ...
-
-class R_QMSetObjectPropertiesResponse(Value):
-    result: int
 
 class R_QMObjectPathToObjectFormatRequest(OperationRequest[R_QMObjectPathToObjectFormatResponse]):
     lpwcsPathName: str
@@ -232,13 +220,10 @@ class R_QMGetTmWhereaboutsResponse(Value):
     pcbWhereabouts: int
     result: int
 
-class R_QMEnlistTransactionRequest(OperationRequest[R_QMEnlistTransactionResponse]):
+class R_QMEnlistTransactionRequest(OperationRequest[Result]):
     pUow: XACTUOW
     cbCookie: int
     pbCookie: bytes
-
-class R_QMEnlistTransactionResponse(Value):
-    result: int
 
 class R_QMEnlistInternalTransactionRequest(OperationRequest[R_QMEnlistInternalTransactionResponse]):
     pUow: XACTUOW
@@ -286,20 +271,14 @@ class rpc_ACCloseHandleResponse(Value):
     phQueue: bytes
     result: int
 
-class rpc_ACCloseCursorRequest(OperationRequest[rpc_ACCloseCursorResponse]):
+class rpc_ACCloseCursorRequest(OperationRequest[Result]):
     hQueue: Any
     hCursor: int
 
-class rpc_ACCloseCursorResponse(Value):
-    result: int
-
-class rpc_ACSetCursorPropertiesRequest(OperationRequest[rpc_ACSetCursorPropertiesResponse]):
+class rpc_ACSetCursorPropertiesRequest(OperationRequest[Result]):
     hProxy: Any
     hCursor: int
     hRemoteCursor: int
-
-class rpc_ACSetCursorPropertiesResponse(Value):
-    result: int
 
 class rpc_ACHandleToFormatNameRequest(OperationRequest[rpc_ACHandleToFormatNameResponse]):
     hQueue: Any
@@ -312,11 +291,8 @@ class rpc_ACHandleToFormatNameResponse(Value):
     pdwLength: int
     result: int
 
-class rpc_ACPurgeQueueRequest(OperationRequest[rpc_ACPurgeQueueResponse]):
+class rpc_ACPurgeQueueRequest(OperationRequest[Result]):
     hQueue: Any
-
-class rpc_ACPurgeQueueResponse(Value):
-    result: int
 
 class R_QMQueryQMRegistryInternalRequest(OperationRequest[R_QMQueryQMRegistryInternalResponse]):
     dwQueryType: int

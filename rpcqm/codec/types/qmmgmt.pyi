@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rpcqm.codec.interface import OperationRequest, Value
+from rpcqm.codec.interface import OperationRequest, Result, Value
 from rpcqm.codec.types.mqmq import PROPVARIANT, QUEUE_FORMAT
 
 MGMT_MACHINE: Final = 1
@@ -27,9 +27,6 @@ class R_QMMgmtGetInfoResponse(Value):
     apVar: list[PROPVARIANT]
     result: int
 
-class R_QMMgmtActionRequest(OperationRequest[R_QMMgmtActionResponse]):
+class R_QMMgmtActionRequest(OperationRequest[Result]):
     pObjectFormat: MGMT_OBJECT
     lpwszAction: str
-
-class R_QMMgmtActionResponse(Value):
-    result: int

@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import OperationRequest, Value
+from rpcqm.codec.interface import OperationRequest, Result, Value
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 
 stSrmpSecondSection: Final = 4
@@ -56,18 +56,12 @@ class R_CreateCursorResponse(Value):
     phCursor: int
     result: int
 
-class R_CloseCursorRequest(OperationRequest[R_CloseCursorResponse]):
+class R_CloseCursorRequest(OperationRequest[Result]):
     phContext: Any
     hCursor: int
 
-class R_CloseCursorResponse(Value):
-    result: int
-
-class R_PurgeQueueRequest(OperationRequest[R_PurgeQueueResponse]):
+class R_PurgeQueueRequest(OperationRequest[Result]):
     phContext: Any
-
-class R_PurgeQueueResponse(Value):
-    result: int
 
 class R_StartReceiveRequest(OperationRequest[R_StartReceiveResponse]):
     phContext: Any
@@ -86,12 +80,9 @@ class R_StartReceiveResponse(Value):
     ppPacketSections: list[SectionBuffer] | None = ...
     result: int
 
-class R_CancelReceiveRequest(OperationRequest[R_CancelReceiveResponse]):
+class R_CancelReceiveRequest(OperationRequest[Result]):
     phContext: Any
     dwRequestId: int
-
-class R_CancelReceiveResponse(Value):
-    result: int
 
 class R_EndReceiveRequest(OperationRequest[R_EndReceiveResponse]):
     phContext: Any
@@ -101,14 +92,11 @@ class R_EndReceiveRequest(OperationRequest[R_EndReceiveResponse]):
 class R_EndReceiveResponse(Value):
     result: int
 
-class R_MoveMessageRequest(OperationRequest[R_MoveMessageResponse]):
+class R_MoveMessageRequest(OperationRequest[Result]):
     phContextFrom: Any
     ullContextTo: int
     LookupId: int
     pTransactionId: XACTUOW
-
-class R_MoveMessageResponse(Value):
-    result: int
 
 class R_OpenQueueForMoveRequest(OperationRequest[R_OpenQueueForMoveResponse]):
     pQueueFormat: QUEUE_FORMAT
@@ -125,14 +113,11 @@ class R_OpenQueueForMoveResponse(Value):
     pMoveContext: int
     pphContext: bytes
 
-class R_QMEnlistRemoteTransactionRequest(OperationRequest[R_QMEnlistRemoteTransactionResponse]):
+class R_QMEnlistRemoteTransactionRequest(OperationRequest[Result]):
     pTransactionId: XACTUOW
     cbPropagationToken: int
     pbPropagationToken: bytes
     pQueueFormat: QUEUE_FORMAT
-
-class R_QMEnlistRemoteTransactionResponse(Value):
-    result: int
 
 class R_StartTransactionalReceiveRequest(OperationRequest[R_StartTransactionalReceiveResponse]):
     phContext: Any
@@ -152,18 +137,12 @@ class R_StartTransactionalReceiveResponse(Value):
     ppPacketSections: list[SectionBuffer] | None = ...
     result: int
 
-class R_SetUserAcknowledgementClassRequest(OperationRequest[R_SetUserAcknowledgementClassResponse]):
+class R_SetUserAcknowledgementClassRequest(OperationRequest[Result]):
     phContext: Any
     LookupId: int
     usClass: int
 
-class R_SetUserAcknowledgementClassResponse(Value):
-    result: int
-
-class R_EndTransactionalReceiveRequest(OperationRequest[R_EndTransactionalReceiveResponse]):
+class R_EndTransactionalReceiveRequest(OperationRequest[Result]):
     phContext: Any
     dwAck: int
     dwRequestId: int
-
-class R_EndTransactionalReceiveResponse(Value):
-    result: int

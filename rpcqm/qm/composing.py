@@ -109,21 +109,6 @@ class Composer:
             composed.sender = sender_beside(message, identity)
         return composed
 
-    def rehearsed(
-        self,
-        descriptor: OpenQueueDescriptor,
-        attributes: MessageAttributes,
-        identity: Identity | None,
-    ) -> Message:
-        """A message as `compose` makes it, to be looked at; the next one gets its number."""
-        self._store.carry_out_first()
-        ordinals = self._store.counters.message_ordinal
-        number = ordinals.next
-        try:
-            return self.compose(descriptor, attributes, identity)
-        finally:
-            ordinals.next = number
-
     def _limit_transfer(self, message: MessageAttributes) -> None:
         """Give a message without a limit of its own Enterprise.DefaultTimeToLive (G137)."""
         enterprise = self._queue_manager.enterprise_reference

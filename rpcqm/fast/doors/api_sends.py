@@ -23,6 +23,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.fast.formats.sent_packet import SentTemplate, label_octets
 from rpcqm.fast.learned import Budget, Learned, Near
+from rpcqm.fast.rehearsing import RehearsingComposer
 from rpcqm.fast.repeated_name import RepeatedName
 from rpcqm.fast.requests import Composed, Kind, composed_each
 from rpcqm.fast.turn import Turn, takes_as_usual
@@ -225,7 +226,8 @@ class RepeatedSends:
 
     def __init__(self, engine: QueueManagerEngine, turn: Turn) -> None:
         self._queue_manager, self._registry = engine.queue_manager, engine.registry
-        self._opening, self._composer = engine.opening, engine.composer
+        self._opening = engine.opening
+        self._composer = RehearsingComposer(engine.composer, engine.store)
         self._work, self._turn = engine.program_work, turn
         self._learned: Learned[_Key, _Template] = Learned(TEMPLATES)
         self._budget = Budget(engine.clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)

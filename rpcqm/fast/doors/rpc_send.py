@@ -26,12 +26,12 @@ from rpcqm.fast.doors.rpc_sent_values import SendTemplate, values_of
 from rpcqm.fast.formats.sent_packet import SentTemplate
 from rpcqm.fast.formats.stub_shapes import Holes, StubShape
 from rpcqm.fast.learned import Budget, Learned
+from rpcqm.fast.rehearsing import RehearsingComposer
 from rpcqm.fast.requests import Kind
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
 from rpcqm.interfaces._sent_buffer import message_attributes
 from rpcqm.qm.arrivals import Arrivals
-from rpcqm.qm.composing import Composer
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import CarefulPath
@@ -96,7 +96,11 @@ class SendTemplates:
     """What requests of each shape have led to, for all clients."""
 
     def __init__(
-        self, queue_manager: QueueManager, clock: Clock, composer: Composer, arrivals: Arrivals
+        self,
+        queue_manager: QueueManager,
+        clock: Clock,
+        composer: RehearsingComposer,
+        arrivals: Arrivals,
     ) -> None:
         self._queue_manager = queue_manager
         self._clock = clock

@@ -10,6 +10,7 @@ from rpcqm.fast.doors.rpc_send import SendRecogniser, SendTemplates
 from rpcqm.fast.doors.rpc_start import StartRecogniser
 from rpcqm.fast.first_messages import FirstMessages
 from rpcqm.fast.formats.whole_packet import WholePackets
+from rpcqm.fast.rehearsing import RehearsingComposer
 from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._starting_reads import StartingReads
@@ -40,7 +41,8 @@ def of_qmcomm2(turn: Turn, engine: QueueManagerEngine, handles: ClientHandles) -
     Both syntaxes share what is learned.
     """
     machine, clock = engine.queue_manager, engine.clock
-    sent = SendTemplates(machine, clock, engine.composer, engine.arrivals)
+    composer = RehearsingComposer(engine.composer, engine.store)
+    sent = SendTemplates(machine, clock, composer, engine.arrivals)
     send = partial(SendRecogniser, sent, turn, handles)
     answers = ReceiveTemplates(clock)
     receive = partial(ReceiveRecogniser, answers, turn, engine.messages, handles)

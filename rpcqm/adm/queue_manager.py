@@ -10,6 +10,19 @@ from rpcqm.adm.transaction import Transaction
 from rpcqm.codec.types.mqvalues import INFINITE
 
 
+@dataclass(frozen=True, slots=True)
+class StandingOrder:
+    """An order of an administrator that holds until it is taken back, over restarts too.
+
+    `since` is milliseconds since 1970, 0 where an older version has kept the order; `by` is the
+    name of an account.
+    """
+
+    since: int = 0
+    by: str = ""
+    reason: str = ""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class QueueManager(DirectoryObject):
     """The queue manager itself; there is one, LocalQueueManager.
@@ -49,6 +62,10 @@ class QueueManager(DirectoryObject):
     directory_offline: bool = False
     throttled: bool = False
     connection_active: bool = False
+    disconnected: StandingOrder | None = None
+    """Ours: who has taken the queue manager off the network (G585)."""
+    maintenance: StandingOrder | None = None
+    """Ours: who has ordered that no new message is taken (G631)."""
     hardened_security: bool = False
     queue_manager_state: QueueManagerState = QueueManagerState.STOPPED
     system_deadletter_queue: Queue | None = None

@@ -2,6 +2,7 @@
 
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.api.problems import bad_request
 from rpcqm.base.told import told
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.security.passwords import nt_hash
@@ -23,9 +24,15 @@ async def show_machine(asked: Asked) -> Reply:
 
 
 async def change_machine(asked: Asked) -> Reply:
-    """Use the network, or use it no more."""
+    """Use the network or use it no more, and take new messages or none."""
     wanted: models.MachineChanges = asked.content
-    await settled(asked.operations.machine.connect(asked.identity, wanted.connected))
+    machine, identity = asked.operations.machine, asked.identity
+    if wanted.connected is None and wanted.maintenance is None:
+        raise bad_request("`connected` or `maintenance` is wanted")
+    if wanted.connected is not None:
+        await settled(machine.connect(identity, wanted.connected, wanted.reason))
+    if wanted.maintenance is not None:
+        await settled(machine.maintain(identity, wanted.maintenance, wanted.reason))
     return await show_machine(asked)
 
 

@@ -13,6 +13,7 @@ from rpcqm.api.problems import Refusal, bad_request, body_of, headers_of, refusa
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.look import ICON
+from rpcqm.base.text import visible
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import LONGEST_REMEMBERED, REMEMBERED, is_local_name
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin
@@ -160,10 +161,14 @@ class Api:
         return self._page()
 
     def _health(self, ready: bool) -> Reply:
-        """That the process answers, or whether it does its work; everybody may ask."""
-        if ready and not self.is_ready():
+        """That the process answers, or whether it does all its work; everybody may ask."""
+        why = None
+        if ready:
+            why = self._operations.machine.why_not_ready() if self.is_ready() else "not ready"
+        if why is not None:
+            told = f"{visible(why)}\n".encode()
             status = HTTPStatus.SERVICE_UNAVAILABLE
-            return Reply(status, octets=b"not ready\n", content_type="text/plain")
+            return Reply(status, octets=told, content_type="text/plain; charset=utf-8")
         return Reply(octets=b"ok\n", content_type="text/plain")
 
     def _page(self) -> Reply:

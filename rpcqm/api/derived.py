@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, make_dataclass
-from types import GenericAlias
+from types import GenericAlias, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
 
@@ -40,6 +40,9 @@ def _json(hint: Any) -> Any:
         return _JSON[hint]
     if is_dataclass(hint):
         return _models[hint]
+    if get_origin(hint) is UnionType:
+        described, none = get_args(hint)
+        return _json(described) | none
     if get_origin(hint) is tuple:
         return GenericAlias(list, (_json(get_args(hint)[0]),))
     if get_origin(hint) is Mapping:

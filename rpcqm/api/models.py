@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from rpcqm.api.derived import model_of
-from rpcqm.operations.machine import MachineState
+from rpcqm.operations import machine
 
 
 class Strict:
@@ -394,14 +394,32 @@ class LeaseList:
     leases: list[Lease]
 
 
-Machine = model_of(MachineState, "Machine", "The queue manager; sizes are bytes.")
+Standing = model_of(
+    machine.Standing,
+    "Standing",
+    "An order that holds until it is taken back, over restarts too: since when, by whom, and why.",
+)
+Machine = model_of(
+    machine.MachineState,
+    "Machine",
+    """The queue manager; sizes are bytes.
+
+    `disconnected` and `maintenance` are the orders that keep it off the network, and from taking
+    new messages; null where there is none.
+    """,
+)
 
 
 @dataclass(frozen=True)
 class MachineChanges(Strict):
-    """Whether messages go to and come from other queue managers."""
+    """Whether messages go to and come from other queue managers, and whether any are taken.
 
-    connected: bool
+    `reason` is kept for people, of what stops something.
+    """
+
+    connected: bool | None = None
+    maintenance: bool | None = None
+    reason: Annotated[str, Field(max_length=machine.LONGEST_REASON)] = ""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ MEANINGS: dict[str, str] = {
     "MQ_ERROR_INVALID_HANDLE": "The handle is unknown, closed, or of another kind.",
     "MQ_ERROR_OPERATION_CANCELLED": "The call was cancelled before it could finish.",
     "MQ_ERROR_SHARING_VIOLATION": "Another opener of the queue does not share it this way.",
-    "MQ_ERROR_SERVICE_NOT_AVAILABLE": "The queue manager is not running.",
+    "MQ_ERROR_SERVICE_NOT_AVAILABLE": "The queue manager is not running, or takes no new messages "
+    "because it is in maintenance.",
     "MQ_ERROR_MACHINE_NOT_FOUND": "The computer named in the request is not known.",
     "MQ_ERROR_ILLEGAL_SORT": "The sort order of the directory query is not valid.",
     "MQ_ERROR_ILLEGAL_USER": "The user named in the request is not valid.",
@@ -303,7 +304,8 @@ REMEDIES: dict[str, str] = {
     "MQ_ERROR_QUEUE_EXISTS": "Choose another name, or delete the existing queue first.",
     "MQ_ERROR_INVALID_HANDLE": "Open the queue again.",
     "MQ_ERROR_SHARING_VIOLATION": "Wait until the other program closes the queue.",
-    "MQ_ERROR_SERVICE_NOT_AVAILABLE": "Start it with `rpcqm serve`.",
+    "MQ_ERROR_SERVICE_NOT_AVAILABLE": "Start it with `rpcqm serve`, or send again when its "
+    "administrators have ended maintenance (`rpcqm maintenance status` tells them why it is).",
     "MQ_ERROR_MACHINE_NOT_FOUND": "Check the spelling of the computer's name.",
     "MQ_ERROR_NO_DS": "Use direct format names; they need no directory.",
     "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME": r"Write it like `.\private$\orders`; a name has up to 124 "

@@ -106,6 +106,8 @@ class Session:
         """For how long the initiator's system had run; when it started, by our own clock."""
         self.take_together: TakeTogether | None = None
         self._carefully = 0
+        self._withheld_at: int | None = None
+        """The count of messages in front of the first one that is not acknowledged."""
         self._host = host
         self._clock = clock
         self._timers = timers
@@ -340,7 +342,8 @@ class Session:
         self.session_active = True
         self.direct |= message.destination_queue_type is QueueFormatType.DIRECT
         self.message_received_count = (self.message_received_count + 1) & COUNTER
-        self.unacked_received_msg_count += 1
+        if not self.withholds:
+            self.unacked_received_msg_count += 1
         recoverable = None
         if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
             recoverable = (self.recoverable_message_received_count + 1) & COUNTER
@@ -348,9 +351,9 @@ class Session:
         counts_agree = header is None or self._process_session_header(header)
         if self.state is SessionState.CLOSED:
             return
-        if self._ack_send is None:
+        if self._ack_send is None and not self.withholds:
             self._start_ack_send(self.ack_wait_timeout // 2)
-        self._host.message_received(kind, message, recoverable)
+        self._host.message_received(kind, message, None if self.withholds else recoverable)
         if not counts_agree:
             self._violation("message counts differ")
         elif self.unacked_received_msg_count >= max(1, self.window_size // 2):
@@ -418,6 +421,20 @@ class Session:
     def _pending_recoverable(self) -> int:
         """Recoverable messages on the disk that have not been acknowledged yet."""
         return (self._persisted_recoverable - self._acknowledged_recoverable) & COUNTER
+
+    @property
+    def withholds(self) -> bool:
+        """Whether messages are not acknowledged any more, whatever becomes of them."""
+        return self._withheld_at is not None
+
+    def withhold(self) -> None:
+        """Acknowledge neither the message that is being handed on, nor any behind it (G632).
+
+        The peer keeps them, and sends them again in another session.
+        """
+        if self._withheld_at is None:
+            self._withheld_at = (self.message_received_count - 1) & COUNTER
+            self.unacked_received_msg_count -= 1
 
     # Acknowledgements of our messages
 
@@ -505,8 +522,9 @@ class Session:
             self._ack_send = None
         if self._pending_recoverable:
             self._start_ack_send(self.recoverable_ack_send_timeout)
+        received = self.message_received_count
         return SessionHeader(
-            self.message_received_count,
+            received if self._withheld_at is None else self._withheld_at,
             first,
             (1 << count) - 1,
             self.message_sent_count,

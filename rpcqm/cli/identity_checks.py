@@ -14,6 +14,8 @@ _SHOWN = {
     "quota_full": Level.PROBLEM,
     "quota_low": Level.WARNING,
     "copies_lost": Level.WARNING,
+    "maintenance": Level.WARNING,
+    "disconnected": Level.WARNING,
 }
 """What needs attention, is no matter of load, and how bad it is."""
 _SAID = {
@@ -49,7 +51,7 @@ def check_mark(patient: CheckedMachine) -> Iterator[CheckResult]:
 
 
 def check_attention(patient: CheckedMachine) -> Iterator[CheckResult]:
-    """Identities of two queue managers, queues that cannot be used, and quotas that are."""
+    """Orders that hold, identities of two queue managers, queues that cannot be used, quotas."""
     if patient.running is None:
         return
     try:

@@ -65,6 +65,7 @@ COMMANDS = {
         "tell what became of a message, or what is on its way to a queue elsewhere",
     ),
     "network": ("network", "let messages to other queue managers go, or hold them back"),
+    "maintenance": ("maintenance", "take no new messages for a time, while readers go on"),
     "migrate": ("migrate", "make the queues of a Windows computer here"),
     "status": (
         "status",

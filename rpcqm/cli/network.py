@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.cli.errors import CommandError
+from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.parser import Parser, add_command, add_commands
 from rpcqm.cli.session import with_server
@@ -43,7 +43,10 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     for name, (text, example) in MACHINE_ACTIONS.items():
         examples = [(f"rpcqm network {name}", example)]
         action = add_command(actions, name, text, examples, run_machine_action)
-        action.set_defaults(action=name.upper())
+        action.set_defaults(action=name.upper(), reason="")
+        if name == "disconnect":
+            help_text = "why, for `rpcqm status --overview`; on the same machine only"
+            action.add_argument("--reason", metavar="TEXT", default="", help=help_text)
         add_server_options(action)
 
 
@@ -66,9 +69,14 @@ def run_queue_action(arguments: argparse.Namespace) -> int:
 
 def run_machine_action(arguments: argparse.Namespace) -> int:
     """Order an action for all queues to other queue managers."""
+    if arguments.reason and arguments.server is not None:
+        raise UsageMistake("--reason is for a queue manager of this machine: leave out --server.")
 
     async def work(client: "QueueManagerClient") -> None:
-        await client.management.order(arguments.action)
+        if arguments.reason:
+            await client.maintenance.disconnect(arguments.reason)
+        else:
+            await client.management.order(arguments.action)
 
     return with_server(arguments, arguments.action.lower(), work, administrators_only=True)
 

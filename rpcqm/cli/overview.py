@@ -21,6 +21,7 @@ def print_overview(told: Mapping[str, Any]) -> None:
 def overview_fields(told: Mapping[str, Any]) -> dict[str, str]:
     """What an overview tells, in words by what it is."""
     return {
+        **_orders(told),
         "Running for": f"{_since(told, 'started')} ({told['name']}, rpcqm {told['version']})",
         "Messages": f"{told['messages']:,} in {counted(told['queues'], 'queue')}, "
         f"{size_text(told['bytes'])}",
@@ -36,6 +37,19 @@ def overview_fields(told: Mapping[str, Any]) -> dict[str, str]:
         f"{size_text(told['store_bytes'])}",
         "Failed logons": f"{told['failed_logons']:,} within the hour",
     }
+
+
+def _orders(told: Mapping[str, Any]) -> dict[str, str]:
+    """The orders that hold until they are taken back."""
+    names = ("maintenance", "disconnected")
+    return {name.capitalize(): standing_text(told[name]) for name in names if told.get(name)}
+
+
+def standing_text(order: Mapping[str, Any]) -> str:
+    """`since 2026-11-28T04:00:00Z, by alice: a new disk`, as far as that is known."""
+    since = f"since {order['since']}" if order["since"] else "since before it was noted when"
+    by = f", by {visible(order['by'])}" if order["by"] else ""
+    return since + by + (f": {visible(order['reason'])}" if order["reason"] else "")
 
 
 def _since(told: Mapping[str, Any], name: str) -> str:

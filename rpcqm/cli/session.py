@@ -92,6 +92,19 @@ async def _told_by_server(
         if (denial := await denial_of(client, arguments)) is not None:
             cause = explain(error, subject).partition(";")[0]
             return f"{cause}; {denial.sentence(arguments.queue)}."
+    if error.status is HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE and arguments.server is None:
+        return await _in_maintenance(client, error, subject)
+    return ""
+
+
+async def _in_maintenance(client: "QueueManagerClient", error: MQError, subject: str) -> str:
+    """Why no new message is taken, as far as administrators may know it; empty if they may not."""
+    from rpcqm.cli.overview import standing_text  # only now, because most commands need none of it
+
+    with contextlib.suppress(MQError, RpcFault):
+        if order := (await client.maintenance.overview())["maintenance"]:
+            told = f"in maintenance {standing_text(order)}"
+            return f"{subject}: {told} ({error.status.name}); `rpcqm maintenance off` ends it."
     return ""
 
 

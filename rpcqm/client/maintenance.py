@@ -147,6 +147,15 @@ class MaintenanceClient:
         response = await self._connections.call(request)
         return response.pBytesBefore, response.pBytesAfter
 
+    async def maintain(self, on: bool, reason: str = "") -> None:
+        """Let the queue manager take no new message, over restarts too, or take them again."""
+        request = rpcqm_admin.R_SetMaintenanceRequest(fOn=on, pwszReason=reason)
+        await self._connections.call(request)
+
+    async def disconnect(self, reason: str) -> None:
+        """Let the queue manager leave the network, over restarts too, for a reason."""
+        await self._connections.call(rpcqm_admin.R_DisconnectRequest(pwszReason=reason))
+
     async def switch_trail(self, name: FormatName, on: bool) -> None:
         """Switch on or off that the queue manager records what happens to messages of a queue."""
         request = rpcqm_admin.R_SetEventTrailRequest(pQueueFormat=queue_format_of(name), fOn=on)

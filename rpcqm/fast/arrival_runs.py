@@ -14,6 +14,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.qm.message_counts import ARRIVED
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.standing_orders import Admission
 from rpcqm.store.records import NEVER
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -40,11 +41,16 @@ class ArrivalRuns:
 
     _store: Store
     _clock: Clock
+    _admission: Admission
     _quotas: Quotas
     _positions: Positions
 
     def insert(self, change: StoreTransaction, run: ArrivalRun) -> None:
-        """Let a run belong to a commit. Raises MQError if there is no room for all of it."""
+        """Let a run belong to a commit. Raises MQError if there is no room for all of it.
+
+        Raises MaintenanceError while no new message is taken.
+        """
+        self._admission.check()
         queue, stored = run.queue, run.stored
         self._quotas.admit(queue, sum(map(len, stored)))
         keys = self._store.counters.next_lookup_identifiers(run.priorities)
@@ -71,8 +77,9 @@ class ArrivalRuns:
 
         `arriving` are their queues and their octets as they are kept; the next one is asked for
         when all that follows from the one before has its numbers. Raises MQError if there is no
-        room for one of them.
+        room for one of them, MaintenanceError while no new message is taken.
         """
+        self._admission.check()
         for queue, stored in arriving:
             message = Message.restored(stored, 0)
             self._quotas.admit(queue, len(stored))

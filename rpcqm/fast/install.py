@@ -37,7 +37,9 @@ class Installation:
     def __init__(self, engine: QueueManagerEngine) -> None:
         self.engine = engine
         self.store, self.clock = engine.store, engine.clock
-        runs = ArrivalRuns(engine.store, engine.clock, engine.quotas, engine.positions)
+        runs = ArrivalRuns(
+            engine.store, engine.clock, engine.admission, engine.quotas, engine.positions
+        )
         self.arrival_runs = runs
         self.turn = Turn(engine.store, engine.clock, runs, engine.positions)
         self.turn.shadow = observer_of(engine)

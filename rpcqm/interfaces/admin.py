@@ -32,6 +32,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_CreateTokenRequest,
     R_CreateTokenResponse,
     R_DeleteTokenRequest,
+    R_DisconnectRequest,
     R_ExplainAccessRequest,
     R_ExplainAccessResponse,
     R_FindMessageRequest,
@@ -83,6 +84,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
+    R_SetMaintenanceRequest,
     R_SetMaxDeliveriesRequest,
     R_SetTriggerRequest,
 )
@@ -173,6 +175,14 @@ class Admin:
         await self._machine.compact(call.identity)
         after = self._machine.disk_bytes(call.identity)
         return R_CompactResponse(pBytesBefore=before, pBytesAfter=after, result=HResult.MQ_OK)
+
+    def R_SetMaintenance(self, call: Call, request: R_SetMaintenanceRequest) -> Completion[None]:
+        """Take no new message, or take them again; answered once it is durable (Opnum 39)."""
+        return self._machine.maintain(call.identity, bool(request.fOn), request.pwszReason)
+
+    def R_Disconnect(self, call: Call, request: R_DisconnectRequest) -> Completion[None]:
+        """Use the network no more, for a reason; answered once it is durable (Opnum 40)."""
+        return self._machine.connect(call.identity, False, request.pwszReason)
 
     def R_SetEventTrail(self, call: Call, request: R_SetEventTrailRequest) -> Completion[None]:
         """Begin or end the event trail of a queue (Opnum 6)."""

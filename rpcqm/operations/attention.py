@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import Queue
+from rpcqm.base.text import visible
 from rpcqm.base.units import duration_text
 from rpcqm.codec.names.written import short_name
 from rpcqm.qm.identity_conflicts import IdentityConflict
@@ -24,6 +25,7 @@ from rpcqm.qm.quotas import KILOBYTE
 from rpcqm.qm.totals import StuckQueue
 
 if TYPE_CHECKING:
+    from rpcqm.operations.machine import Standing
     from rpcqm.operations.overview import Overview
 
 OLD_MESSAGE = 3_600_000
@@ -78,7 +80,7 @@ def attention_of(
         *_disk(overview),
         *_machine_quota(overview, uses),
         *map(_quota, uses.fullest),
-        *_network(overview),
+        *_standing(overview),
         *(_stuck(queue, overview.now) for queue in stuck if _is_stuck(queue, overview.now)),
         *_unusable(unusable),
         *map(_shared, islice(conflicts, MOST_LISTED)),
@@ -146,10 +148,24 @@ def _kilobytes(octets: int) -> str:
     return f"{octets // KILOBYTE:,} KB"
 
 
-def _network(overview: "Overview") -> Iterator[Attention]:
-    if not overview.connected:
-        text = "The queue manager is disconnected: nothing is sent to others."
+def _standing(overview: "Overview") -> Iterator[Attention]:
+    """What administrators have ordered until they take it back."""
+    if overview.maintenance is not None:
+        told = _ordered("In maintenance", overview.maintenance, overview.now)
+        text = f"{told}. No new message is taken by any door."
+        yield Attention("maintenance", text, "/queue-manager", urgent=True)
+    if overview.disconnected is not None:
+        told = _ordered("Disconnected", overview.disconnected, overview.now)
+        text = f"{told}. Nothing is sent to others, and nothing of theirs is taken."
         yield Attention("disconnected", text, "/queue-manager", urgent=True)
+
+
+def _ordered(what: str, order: "Standing", now: int) -> str:
+    """`In maintenance for 3 min, by alice: a new disk`, as far as that is known."""
+    since = f" for {duration_text(max(now - order.since, 0) / 1000)}" if order.since else ""
+    by = f", by {visible(order.by)}" if order.by else ""
+    reason = f": {visible(order.reason).rstrip('.')}" if order.reason else ""
+    return f"{what}{since}{by}{reason}"
 
 
 def _is_stuck(queue: StuckQueue, now: int) -> bool:

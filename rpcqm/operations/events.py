@@ -130,6 +130,7 @@ class Events:
         engine.positions.dead_letter_hooks.append(self._dead_letter)
         engine.online_hooks.append(self._machine_changed)
         engine.flow_hooks.append(self._machine_changed)
+        engine.maintenance_hooks.append(self._machine_changed)
         engine.stopped_hooks.append(self.stop)
         engine.ended.subscribe(OpenKind.EVENT_STREAM, self.end_all)
         audit.listeners.append(self._acted)
@@ -262,7 +263,11 @@ class Events:
 
     def _machine_changed(self, _: bool) -> None:
         machine = self._engine.queue_manager
-        told = {"connected": machine.connection_active, "refusing": machine.throttled}
+        told = {
+            "connected": machine.connection_active,
+            "refusing": machine.throttled,
+            "maintenance": machine.maintenance is not None,
+        }
         self._keep(EventKind.MACHINE_STATE, machine.computer_name, told)
 
     def _dead_letter(self, queue: Queue, reason: MessageClass) -> None:

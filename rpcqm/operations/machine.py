@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rpcqm.adm.queue_manager import StandingOrder
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
@@ -22,6 +23,8 @@ from rpcqm.operations.management_orders import (
 from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.queue_status import QueueStatus, queue_statuses
+from rpcqm.qm.standing_orders import LONGEST_REASON as LONGEST_REASON
+from rpcqm.qm.standing_orders import in_maintenance
 
 _log = get_logger("operations")
 
@@ -30,13 +33,36 @@ MakeBackup = Callable[[str, bool], Completion[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """An order that holds until it is taken back: since when, by whom, and why.
+
+    `since` is null, and `by` empty, where an older version has kept the order.
+    """
+
+    since: MomentOrNone
+    by: str
+    reason: str
+
+
+def standing(order: StandingOrder | None) -> Standing | None:
+    """An order as it is told."""
+    return None if order is None else Standing(order.since, order.by, order.reason)
+
+
+@dataclass(frozen=True, slots=True)
 class MachineState:
-    """A queue manager; sizes are bytes."""
+    """A queue manager; sizes are bytes.
+
+    `disconnected` and `maintenance` are the orders that keep it off the network, and from taking
+    new messages; null where there is no such order.
+    """
 
     name: str
     identifier: str
     version: str
     connected: bool
+    disconnected: Standing | None
+    maintenance: Standing | None
     started: MomentOrNone
     queues: int
     messages: int
@@ -48,6 +74,7 @@ class MachineOperations:
     """Raises MQ_ERROR_ACCESS_DENIED for those whom nothing entitles."""
 
     def __init__(self, engine: QueueManagerEngine, make_backup: MakeBackup) -> None:
+        self._engine = engine
         self._orders = ManagementOrders(engine.management)
         self._store, self._clock, self._access = engine.store, engine.clock, engine.access
         self._queue_manager = engine.queue_manager
@@ -69,6 +96,8 @@ class MachineOperations:
             identifier=str(machine.identifier),
             version=machine.queue_manager_version,
             connected=machine.connection_active,
+            disconnected=standing(machine.disconnected),
+            maintenance=standing(machine.maintenance),
             started=self.started,
             queues=sum(1 for _ in queue_statuses(machine, self._access)),
             messages=total.count,
@@ -82,11 +111,32 @@ class MachineOperations:
         counted = {name: count for name, count in counts.items() if not name.startswith("http.")}
         return total.count, total.bytes, counted
 
-    def connect(self, identity: Identity, online: bool) -> Completion[None]:
+    def connect(self, identity: Identity, online: bool, reason: str = "") -> Completion[None]:
         """Use the network from now on, or use it no more; done when that is durable (G585)."""
-        begun = self._orders.of_machine(identity, CONNECT if online else DISCONNECT)
-        assert begun is not None
-        return begun
+        if online or not reason:
+            return self._orders.of_machine(identity, CONNECT if online else DISCONNECT)
+        with ordered(identity, called(DISCONNECT), MACHINE, reason=reason):
+            require_administrator(identity)
+            return self._engine.take_offline(identity.name, reason)
+
+    def maintain(self, identity: Identity, on: bool, reason: str = "") -> Completion[None]:
+        """Take no new message from now on, or take them again; done when that is durable (G631)."""
+        return self._begin_maintenance(identity, reason) if on else self._end_maintenance(identity)
+
+    def _end_maintenance(self, identity: Identity) -> Completion[None]:
+        with ordered(identity, "end maintenance", MACHINE):
+            require_administrator(identity)
+            return self._engine.end_maintenance()
+
+    def _begin_maintenance(self, identity: Identity, reason: str) -> Completion[None]:
+        with ordered(identity, "begin maintenance", MACHINE, reason=reason):
+            require_administrator(identity)
+            return self._engine.begin_maintenance(identity.name, reason)
+
+    def why_not_ready(self) -> str | None:
+        """Why no new message is taken by an order, for whoever asks; None if they are taken."""
+        order = self._engine.queue_manager.maintenance
+        return None if order is None else in_maintenance(order)
 
     def queue_statuses(self, identity: Identity) -> Iterator[QueueStatus]:
         """What all queues do, those to other queue managers included."""
@@ -121,9 +171,7 @@ class MachineOperations:
 
     def compact(self, identity: Identity) -> Completion[None]:
         """Give the disk space of removed messages back."""
-        begun = self._orders.of_machine(identity, TIDY)
-        assert begun is not None
-        return begun
+        return self._orders.of_machine(identity, TIDY)
 
     def make_backup(
         self, identity: Identity, directory: str, secrets: bool = False

@@ -38,7 +38,7 @@ class ManagementOrders:
     def __init__(self, management: Management) -> None:
         self._management = management
 
-    def of_machine(self, identity: Identity, action: str) -> Completion[None] | None:
+    def of_machine(self, identity: Identity, action: str) -> Completion[None]:
         """Have the queue manager act; what takes time is a completion."""
         about = STORE if action == TIDY else MACHINE
         with ordered(identity, called(action), about):
@@ -46,7 +46,7 @@ class ManagementOrders:
             act = self._management.machine_actions.get(action)
             if act is None:
                 raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r:.40} is no action")
-            return act()
+            return act(identity.name)
 
     def of_queue(
         self,

@@ -421,7 +421,9 @@ class MessageOperations:
             require_administrator(identity)
         engine, queue = self._engine, self._queues.find(name)
         with ordered(identity, "import message", queue.full_name):
-            return import_message(engine.store, engine.quotas, engine.positions, queue, packet)
+            return import_message(
+                engine.store, engine.admission, engine.quotas, engine.positions, queue, packet
+            )
 
 
 MOVED_AT_ONCE = 1_000

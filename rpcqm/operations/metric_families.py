@@ -121,6 +121,8 @@ SIMPLE = (
     Family("rpcqm_disk_free_bytes", GAUGE, "Free space on the store's disk"),
     Family("rpcqm_disk_reserve_bytes", GAUGE, "Free space below which no message is taken"),
     Family("rpcqm_disk_refusing", GAUGE, "Whether messages are refused for want of space"),
+    Family("rpcqm_maintenance", GAUGE, "Whether no new message is taken, as somebody has ordered"),
+    Family("rpcqm_disconnected", GAUGE, "Whether somebody has taken it off the network"),
     Family("rpcqm_resident_memory_bytes", GAUGE, "Memory of the process"),
     Family("rpcqm_cpu_seconds", COUNTER, "Time that the process has computed"),
     Family("rpcqm_open_files", GAUGE, "Open files of the process"),

@@ -172,6 +172,8 @@ class MetricsOperations:
             "rpcqm_disk_free_bytes": told.disk_free,
             "rpcqm_disk_reserve_bytes": told.disk_reserve,
             "rpcqm_disk_refusing": int(told.disk_refusing),
+            "rpcqm_maintenance": int(told.maintenance is not None),
+            "rpcqm_disconnected": int(told.disconnected is not None),
             "rpcqm_resident_memory_bytes": _resident(),
             "rpcqm_cpu_seconds": used.ru_utime + used.ru_stime,
             "rpcqm_open_files": _open_files(),

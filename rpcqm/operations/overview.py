@@ -9,6 +9,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.base.told import Moment, MomentOrNone
 from rpcqm.operations.attention import Attention, attention_of
 from rpcqm.operations.history import History, Point
+from rpcqm.operations.machine import Standing, standing
 from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.quotas import KILOBYTE
@@ -32,6 +33,8 @@ class Overview:
     now: Moment
     started: Moment
     connected: bool
+    disconnected: Standing | None
+    maintenance: Standing | None
     queues: int
     messages: int
     bytes: int
@@ -120,6 +123,8 @@ class OverviewOperations:
             now=engine.clock.now(),
             started=self._started,
             connected=machine.connection_active,
+            disconnected=standing(machine.disconnected),
+            maintenance=standing(machine.maintenance),
             queues=totals.queues,
             messages=store.total.count,
             bytes=store.total.bytes,

@@ -36,6 +36,7 @@ from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.standing_orders import Admission
 
 _HOP_COUNT = UserFlags.RC.bits
 
@@ -56,6 +57,7 @@ class Arrivals:
     _access: AccessControl
     _acknowledgements: Acknowledgements
     _messages: MessageEvents
+    _admission: Admission
 
     def __post_init__(self) -> None:
         self.decrypt: Decrypt | None = None
@@ -156,8 +158,9 @@ class Arrivals:
 
         `changes` of the records belong to the same commit. Raises RejectedError: Q_EXCEED_QUOTA.
         Raises MQError if the queue manager's quota or its disk is full: the session ends, and
-        nothing has changed (G59).
+        nothing has changed (G59). Raises MaintenanceError for what is no acknowledgement.
         """
+        self._admission.check_arrived(message.attributes.message_class)
         try:
             return self._messages.enqueue_message(queue, message, changes=changes)
         except EnqueueRefusedError as error:

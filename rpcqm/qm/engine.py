@@ -10,7 +10,6 @@ from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
-from rpcqm.base.log import get_logger
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
@@ -23,7 +22,6 @@ from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.identity_conflicts import IdentityConflicts
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.leases import Leases
-from rpcqm.qm.machine import is_kept_offline, keep_offline
 from rpcqm.qm.management import Management
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.messages import MessageEvents
@@ -45,6 +43,7 @@ from rpcqm.qm.sending_on import SendingOn
 from rpcqm.qm.sent_keys import SentKeys
 from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.qm.standing_orders import Admission, StandingOrders
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
@@ -52,8 +51,6 @@ from rpcqm.qm.transfer import Transfer
 from rpcqm.qm.trigger_rules import TriggerRules
 from rpcqm.qm.watching import MessageWatch
 from rpcqm.store.store import Store
-
-_log = get_logger("qm")
 
 
 class QueueManagerEngine:
@@ -82,6 +79,8 @@ class QueueManagerEngine:
         self.online_hooks: list[Callable[[bool], None]] = []
         self.flow_hooks: list[Callable[[bool], None]] = []
         """Told when flow control begins, and when it ends."""
+        self.maintenance_hooks: list[Callable[[bool], None]] = []
+        """Told when maintenance begins, and when it ends."""
         self.hardened_hooks: list[Callable[[bool], None]] = []
         """Told when only HTTP is to carry messages from now on, and when other protocols may."""
         self.stopped_hooks: list[Callable[[], None]] = []
@@ -93,6 +92,8 @@ class QueueManagerEngine:
         self.message_trace = MessageTrace(clock)
         self.protocol_records = ProtocolRecords(store)
         self.quotas = Quotas(store, clock, machine)
+        self.admission = Admission(machine)
+        self.standing_orders = StandingOrders(store, clock, machine)
         self.protection = Protection()
         self.access = AccessControl(store, machine, settings)
         self.readers = WaitingReaders(store, timers)
@@ -213,6 +214,7 @@ class QueueManagerEngine:
             self.protection,
             self.transactions,
             self.failed_deliveries,
+            self.admission,
         )
         self.transfer = Transfer(
             store,
@@ -233,6 +235,7 @@ class QueueManagerEngine:
             self.access,
             self.acknowledgements,
             self.messages,
+            self.admission,
         )
         self._build_programs()
 
@@ -304,9 +307,8 @@ class QueueManagerEngine:
         self.acknowledgement_queues.start()
         self.expiry.look()
         self.store.space.watch(self.control_flow)
-        self.queue_manager.connection_active = not is_kept_offline(self.store)
-        if not self.queue_manager.connection_active:
-            _log.warning("still off the network, as somebody has ordered before this start")
+        self.standing_orders.restore()
+        self.queue_manager.connection_active = self.queue_manager.disconnected is None
         self.queue_manager.queue_manager_state = QueueManagerState.READY
 
     def queue_manager_stopped(self) -> None:
@@ -329,22 +331,42 @@ class QueueManagerEngine:
         self.queue_manager.connection_active = False
         self.queue_manager.queue_manager_state = QueueManagerState.STOPPED
 
-    def take_offline(self) -> Completion[None]:
+    def take_offline(self, by: str = "", reason: str = "") -> Completion[None]:
         """Use the network no more ([MS-MQDMPR] 3.1.4.12); `online_hooks` are called.
 
         That holds over restarts (G585); done when it is durable.
         """
-        return self._set_connection_active(False)
+        kept = self.standing_orders.disconnect(by, reason)
+        self._set_connection_active(False)
+        return kept
 
     def bring_online(self) -> Completion[None]:
         """Use the network again ([MS-MQDMPR] 3.1.4.13); `online_hooks` are called."""
-        return self._set_connection_active(True)
+        kept = self.standing_orders.connect()
+        self._set_connection_active(True)
+        return kept
 
-    def _set_connection_active(self, active: bool) -> Completion[None]:
+    def _set_connection_active(self, active: bool) -> None:
         self.queue_manager.connection_active = active
         for hook in self.online_hooks:
             hook(active)
-        return keep_offline(self.store, not active)
+
+    def begin_maintenance(self, by: str = "", reason: str = "") -> Completion[None]:
+        """Take no new message from whomever (G631); `maintenance_hooks` are called.
+
+        That holds over restarts; done when it is durable.
+        """
+        kept = self.standing_orders.begin_maintenance(by, reason)
+        for hook in self.maintenance_hooks:
+            hook(True)
+        return kept
+
+    def end_maintenance(self) -> Completion[None]:
+        """Take messages again; `maintenance_hooks` are called."""
+        kept = self.standing_orders.end_maintenance()
+        for hook in self.maintenance_hooks:
+            hook(False)
+        return kept
 
     def harden(self, hardened: bool) -> None:
         """Let HTTP alone carry messages, or other protocols again, as a start does (G533).

@@ -11,11 +11,17 @@ from rpcqm.codec.packet.patch import set_time_to_reach_queue, without_session_he
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.standing_orders import Admission
 from rpcqm.store.store import Store
 
 
 def import_message(
-    store: Store, quotas: Quotas, positions: Positions, queue: Queue, packet: bytes
+    store: Store,
+    admission: Admission,
+    quotas: Quotas,
+    positions: Positions,
+    queue: Queue,
+    packet: bytes,
 ) -> Completion[int]:
     """Put a whole packet into a queue as it was; its lookup identifier when it is durable.
 
@@ -24,13 +30,14 @@ def import_message(
     it was sent. What follows from it later is written by the right of Anonymous (G525).
 
     Raises MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
-    MQ_ERROR_TRANSACTION_USAGE for one of the other kind than the queue, and what an enqueue
-    refuses for lack of room.
+    MQ_ERROR_TRANSACTION_USAGE for one of the other kind than the queue, MaintenanceError, and what
+    an enqueue refuses for lack of room.
     """
     message = _message(packet)
     transactional = message.attributes.transaction_identifier is not None
     if transactional is not queue.transactional:
         raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+    admission.check()
     quotas.admit(queue, message.stored_size)
     outcome: Completion[int] = Completion()
     with store.transaction("import") as change:

@@ -10,7 +10,6 @@ from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 
 QUEUE_MANAGER_KEY = b"queue manager"
-OFFLINE_KEY = b"off the network"
 COMPUTER_NAME_KEY = b"computer name"
 IDENTITY_ORDER_KEY = b"identity order"
 """In META: the order by which the queue manager became another one last (G491)."""
@@ -51,18 +50,3 @@ def save_queue_manager(store: Store, queue_manager: QueueManager) -> Completion[
     with store.transaction("save queue manager") as change:
         change.put(Family.META, QUEUE_MANAGER_KEY, encode_queue_manager(queue_manager))
         return change.committed
-
-
-def keep_offline(store: Store, offline: bool) -> Completion[None]:
-    """Keep over restarts whether the network is not used; done when durable."""
-    with store.transaction("keep offline") as change:
-        if offline:
-            change.put(Family.META, OFFLINE_KEY, b"1")
-        else:
-            change.delete(Family.META, OFFLINE_KEY)
-        return change.committed
-
-
-def is_kept_offline(store: Store) -> bool:
-    """Whether somebody has taken the queue manager off the network, and nobody brought it back."""
-    return store.get(Family.META, OFFLINE_KEY) is not None

@@ -32,7 +32,7 @@ class Management:
         queues: QueueEvents,
         outgoing: Outgoing,
         bring_online: Callable[[], Completion[None]],
-        take_offline: Callable[[], Completion[None]],
+        take_offline: Callable[[str], Completion[None]],
         compact: Callable[[], Completion[None]],
     ) -> None:
         self._queue_manager = queue_manager
@@ -40,11 +40,12 @@ class Management:
         self._outgoing = outgoing
         self._properties = ManagementProperties(queue_manager, queues, outgoing)
         # TIDY gives back disk space; no message is removed (G31)
-        self.machine_actions: dict[str, Callable[[], Completion[None] | None]] = {
-            "CONNECT": bring_online,
+        self.machine_actions: dict[str, Callable[[str], Completion[None]]] = {
+            "CONNECT": lambda by: bring_online(),
             "DISCONNECT": take_offline,
-            "TIDY": compact,
+            "TIDY": lambda by: compact(),
         }
+        """What is done by the text of an action; each takes the name of the account."""
         self.queue_actions: dict[str, Callable[[OutgoingQueue], Completion[None] | None]] = {
             "PAUSE": outgoing.admin_pause_queue,
             "RESUME": outgoing.admin_resume_queue,

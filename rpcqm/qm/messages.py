@@ -41,6 +41,7 @@ from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.reading_rules import are_related, check_cursor, check_join, key_or_wait
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.standing_orders import Admission
 from rpcqm.qm.transactions import Transactions
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -64,6 +65,7 @@ class MessageEvents:
     _protection: Protection
     _transactions: Transactions
     _failed_deliveries: FailedDeliveries
+    _admission: Admission
 
     # Sending
 
@@ -125,21 +127,29 @@ class MessageEvents:
         descriptor: OpenQueueDescriptor,
         message: Message,
         transaction: Transaction | None = None,
+        *,
+        moved: bool = False,
     ) -> Completion[None]:
         """Send to what was opened, be it one queue or several ([MS-MQDMPR] 3.1.7.1.27).
 
+        With `moved` it takes the place of one that leaves a queue here in the same commit.
         Raises MQ_ERROR_ACCESS_DENIED unless the queue was opened for sending,
         MQ_ERROR_TRANSACTION_USAGE if a local queue is transactional and the sending is not, or the
-        other way round, and MQError as `Protection.check_sent` does. With several queues the first
-        refusal ends it, and what was sent before stays sent.
+        other way round, MaintenanceError, and MQError as `Protection.check_sent` does. With several
+        queues the first refusal ends it, and what was sent before stays sent.
         """
         if descriptor.multiple and descriptor.access_type == QueueAccessType.SEND_ACCESS:
             return self._enqueue_to_several(descriptor, message, transaction)
-        queue = self._queue_for(descriptor, message, transaction is not None)
+        queue = self._queue_for(descriptor, message, transaction is not None, moved)
         return self.enqueue_message(queue, message, transaction)
 
     def enqueue_in(
-        self, change: StoreTransaction, descriptor: OpenQueueDescriptor, message: Message
+        self,
+        change: StoreTransaction,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        *,
+        moved: bool = False,
     ) -> None:
         """Let a commit send a message that is in no transaction; it raises as the above."""
         if descriptor.multiple:
@@ -147,12 +157,12 @@ class MessageEvents:
                 copy = self._composer.readdressed(message, single, descriptor)
                 self.enqueue_in(change, single, copy)
             return
-        queue = self._queue_for(descriptor, message, transactional=False)
+        queue = self._queue_for(descriptor, message, False, moved)
         envelope = self._admit(queue, message)
         self._positions.arrive(change, queue, message, envelope)
 
     def _queue_for(
-        self, descriptor: OpenQueueDescriptor, message: Message, transactional: bool
+        self, descriptor: OpenQueueDescriptor, message: Message, transactional: bool, moved: bool
     ) -> Queue:
         """The queue that was opened for sending, if it takes such a message."""
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
@@ -160,12 +170,15 @@ class MessageEvents:
         queue = descriptor.queue_reference
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        if not isinstance(queue, OutgoingQueue):
-            try:
+        try:
+            here = not isinstance(queue, OutgoingQueue)
+            if not (moved and here):
+                self._admission.check()
+            if here:
                 self._check_kind(queue, message, transactional)
-            except MQError as error:
-                self._watch_refused(queue, message, error)
-                raise
+        except MQError as error:
+            self._watch_refused(queue, message, error)
+            raise
         return queue
 
     def _check_kind(self, queue: Queue, message: Message, transactional: bool) -> None:

@@ -120,7 +120,8 @@ class ProgramWork:
     ) -> Completion[Identifiers]:
         """Send messages and complete leases (by their identifiers) in one commit.
 
-        `also` adds to the commit; what it raises undoes all.
+        `also` lets those leave for which messages are sent, in the same commit (G613); what it
+        raises undoes all.
 
         Gives the identifiers of the messages, in order, when all is as durable as they ask for.
         The same request again under its key gives those of the first one, and does nothing.
@@ -170,7 +171,7 @@ class ProgramWork:
             )
             if joined is not None:
                 self._messages.enqueue_message_to_an_open_queue(
-                    each.descriptor, each.message, joined
+                    each.descriptor, each.message, joined, moved=request.also is not None
                 )
         if transaction is not None:
             write = partial(self._write, request=request, outcome=outcome)
@@ -186,7 +187,8 @@ class ProgramWork:
         """Let a commit have everything that is in no transaction."""
         for each in request.opened:
             if not each.transactional:
-                self._messages.enqueue_in(change, each.descriptor, each.message)
+                moved = request.also is not None
+                self._messages.enqueue_in(change, each.descriptor, each.message, moved=moved)
         self._leases.complete_in(change, request.leases)
         if request.also is not None:
             request.also(change)

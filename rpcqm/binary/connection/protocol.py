@@ -197,6 +197,7 @@ class BinaryProtocol:
         engine.positions.available_hooks.append(self.transfers.message_position_available)
         engine.online_hooks.append(self._online_changed)
         engine.hardened_hooks.append(self._hardened_changed)
+        engine.maintenance_hooks.append(self._maintenance_changed)
         engine.protection.verify = self.security.verified
         engine.protection.sign = self.security.sign_sent
         engine.protection.sign_octets = self.security.sign_octets
@@ -323,6 +324,14 @@ class BinaryProtocol:
             self._close_all(_LOCKED)
         else:
             self.transfers.try_all()
+
+    def _maintenance_changed(self, begins: bool) -> None:
+        """What was not acknowledged meanwhile comes again in new sessions, in order (G632)."""
+        if begins:
+            return
+        for connection in list(self.connections):
+            if connection.session.withholds:
+                connection.session.close("messages are taken again")
 
 
 def session_settings(queue_manager: QueueManager, retry: int | None = None) -> BinarySettings:

@@ -86,6 +86,9 @@ class Receiver:
         recoverable: int | None,
     ) -> None:
         """Decide about a message; `recoverable` is settled when that is durable."""
+        if kind is PacketKind.USER_MESSAGE and self._is_withheld(attributes):
+            connection.session.withhold()
+            return
         message = Message.of(attributes)
         message.source_address = connection.address
         done = partial(self._settled, connection, recoverable)
@@ -102,6 +105,14 @@ class Receiver:
             self._take_in_sequence(connection, message, done)
         else:
             self._take(connection, message, done)
+
+    def _is_withheld(self, attributes: PacketMessage) -> bool:
+        """Whether a message is not taken now, nor refused: its sender keeps it (G632).
+
+        Nothing is noted of it, so that its sequence waits for it.
+        """
+        in_maintenance = self._queue_manager.maintenance is not None
+        return in_maintenance and attributes.message_class == MessageClass.MQMSG_CLASS_NORMAL
 
     def is_here(self, message: Message) -> bool:
         """Whether this queue manager is the final destination (G21)."""

@@ -321,3 +321,16 @@ class R_GoOnWithOrderRequest(OperationRequest[R_GoOnWithOrderResponse]):
 class R_GoOnWithOrderResponse(Value):
     ppwszOutcome: str | None = ...
     result: int
+
+class R_SetMaintenanceRequest(OperationRequest[R_SetMaintenanceResponse]):
+    fOn: int
+    pwszReason: str
+
+class R_SetMaintenanceResponse(Value):
+    result: int
+
+class R_DisconnectRequest(OperationRequest[R_DisconnectResponse]):
+    pwszReason: str
+
+class R_DisconnectResponse(Value):
+    result: int

@@ -40,6 +40,10 @@ from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.writing import write_envelope
 from rpcqm.store.transaction import StoreTransaction
 
+_UNAVAILABLE = 503
+_LATER = (("Retry-After", "5"),)
+"""When a sender that is not ours comes again: nothing of its message was taken."""
+
 
 class SrmpProtocol:
     """Sends what is in outgoing queues to HTTP names, and takes what others post.
@@ -183,7 +187,8 @@ class SrmpProtocol:
         """Answer a request when its message is as durable as it asks for."""
         answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.receiver.receive(request).add_done_callback(partial(_tell, answered))
-        return HttpResponse(await answered)
+        status = await answered
+        return HttpResponse(status, headers=_LATER if status == _UNAVAILABLE else ())
 
     # Sending
 

@@ -26,6 +26,7 @@ from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError
 from rpcqm.qm.protection import Protection, RejectedError
 from rpcqm.qm.protocol_records import ProtocolRecords
+from rpcqm.qm.standing_orders import MaintenanceError
 from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
 from rpcqm.srmp.connection.known_messages import Arrived, Changes, KnownMessages, nothing
@@ -43,7 +44,7 @@ from rpcqm.store.store import Store
 _TAKEN = 200
 _BAD_REQUEST = 400
 _NO_ROOM = 500
-_OFFLINE = 503
+_UNAVAILABLE = 503
 
 _STREAM_RECEIPTS = frozenset({MessageType.STREAM_RECEIPT, MessageType.FINAL_STREAM_RECEIPT})
 
@@ -87,13 +88,15 @@ class Receiver:
     def receive(self, request: HttpRequest) -> Completion[int]:
         """The status to answer with, once what came is as durable as it asks for.
 
-        500 when the queue manager has no room, 503 when it was taken off the network (G460):
-        nothing has changed then, and the peer sends again.
+        500 when the queue manager has no room, 503 when it was taken off the network (G460), or
+        takes no new message (G631): nothing has changed then, and the peer sends again.
         """
         if not self._queue_manager.connection_active:
-            return completed(_OFFLINE)
+            return completed(_UNAVAILABLE)
         try:
             return self._take(read_request(request, self.read_envelope), request.peer)
+        except MaintenanceError:
+            return completed(_UNAVAILABLE)
         except (DecodeError, BadRequestError) as error:
             _log.info("an HTTP request was refused", peer=request.peer, reason=str(error))
             return completed(_BAD_REQUEST)
@@ -101,7 +104,7 @@ class Receiver:
             return _no_room(request.peer, error)
 
     def _take(self, request: SrmpRequest, peer: str) -> Completion[int]:
-        """[MC-MQSRM] 3.1.5.1.3 to .5."""
+        """[MC-MQSRM] 3.1.5.1.3 to .5. Raises MaintenanceError as `Arrivals.store` does."""
         destination = self._destinations.find(request.envelope.to)
         if destination.others:
             return self._take_at_each(request, destination, peer)
@@ -122,6 +125,8 @@ class Receiver:
                 answers.append(self._take_at(request, each, peer))
             except BadRequestError as error:
                 refusals.append(error)
+            except MaintenanceError:
+                raise  # for each of them alike
             except MQError as error:
                 answers.append(_no_room(peer, error))
         if not answers:

@@ -148,7 +148,8 @@ def test_what_is_asked_once_the_disk_has_failed_is_answered_503(
         return after
 
     problem = 503, "5", "application/problem+json"
-    assert asyncio.run(run()) == [(503, None, "text/plain"), problem, problem, problem]
+    not_ready = 503, None, "text/plain; charset=utf-8"
+    assert asyncio.run(run()) == [not_ready, problem, problem, problem]
 
 
 def failed(*parts: object) -> None:

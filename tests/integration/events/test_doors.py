@@ -77,7 +77,7 @@ def world(opened: World) -> Iterator[World]:
     opened.who = "boss"
     yield opened
     opened.who = "boss"
-    opened.ask("PATCH", "/queue-manager", {"connected": True})
+    opened.ask("PATCH", "/queue-manager", {"connected": True, "maintenance": False})
 
 
 def prepared(world: World, event: str, sddl: str = OPEN) -> Subject:

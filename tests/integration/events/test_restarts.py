@@ -258,6 +258,10 @@ def _leave(world: World) -> None:
     world.ask("PATCH", "/queue-manager", {"connected": False})
 
 
+def _maintain(world: World) -> None:
+    world.ask("PATCH", "/queue-manager", {"maintenance": True, "reason": "a new disk"})
+
+
 def _harden(world: World) -> None:
     world.machine.reload(HARDENED)
 
@@ -269,6 +273,7 @@ def _soften(world: World) -> None:
 CHANGES: dict[str, tuple[Callable[[World], None], ...]] = {
     "a queue to elsewhere is paused": (_pause,),
     "the network is left": (_leave,),
+    "maintenance has begun": (_maintain,),
     "hardened_security is switched on": (_harden,),
     "hardened_security is switched on and off for a queue that is paused": (
         _pause,
@@ -288,14 +293,16 @@ def test_a_state_is_the_same_after_a_restart(opened: World, name: str, way: str)
         change(world)
         if way == "restarted":
             restarted(world)
+    told = world.ask("GET", "/queue-manager")
     if name == "the network is left":
-        connected = world.ask("GET", "/queue-manager")["connected"]
-        shown = "connected" if connected else "disconnected"
+        shown = "connected" if told["connected"] else "disconnected"
+    elif order := told["maintenance"]:
+        shown = f"maintenance, by {order['by']}: {order['reason']}"
     else:
         shown = world.ask("GET", f"/outgoing-queues/{quote(AWAY, safe='')}")["state"]
     assert shown == STATES[name][way]
     _soften(world)
-    world.ask("PATCH", "/queue-manager", {"connected": True})
+    world.ask("PATCH", "/queue-manager", {"connected": True, "maintenance": False})
     world.ask("POST", f"/outgoing-queues/{quote(AWAY, safe='')}/resume")
 
 

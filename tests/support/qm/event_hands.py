@@ -481,6 +481,14 @@ def _connected(online: bool) -> Hand:
     return lambda world, _: _api(world, "PATCH", "/queue-manager", {"connected": online})
 
 
+def _maintained(on: bool) -> dict[str, Hand]:
+    word = "on" if on else "off"
+    return {
+        "api": lambda world, _: _api(world, "PATCH", "/queue-manager", {"maintenance": on}),
+        "command": lambda world, _: _command(world, "maintenance", word),
+    }
+
+
 HANDS: dict[str, dict[str, Hand]] = {
     "create queue": {
         "rpc": create_rpc,
@@ -550,6 +558,8 @@ HANDS: dict[str, dict[str, Hand]] = {
         "DISCONNECT", "Disconnect", _connected(False), "network", "disconnect"
     ),
     "connect": _of_machine("CONNECT", "Connect", _connected(True), "network", "connect"),
+    "begin maintenance": _maintained(True),
+    "end maintenance": _maintained(False),
     "compact": _of_machine(
         "TIDY", "Tidy", lambda world, _: _api(world, "POST", "/queue-manager/compact"), "compact"
     ),

@@ -1,11 +1,13 @@
 """Accounts, backups and compaction by rpcqm_admin."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from rpcqm.adm.queue_manager import StandingOrder
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.message import MessageAttributes
@@ -20,6 +22,7 @@ from rpcqm.interfaces.admin import Admin
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.message_lookup import LocationState
 from rpcqm.qm.program_work import RequestKey, Sending
+from rpcqm.qm.standing_orders import OFFLINE_KEY
 from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
@@ -27,6 +30,7 @@ from rpcqm.service.accounts import Accounts
 from rpcqm.service.backups import Backups
 from rpcqm.service.tokens import tokens_of
 from rpcqm.store.backup import restore_backup
+from rpcqm.store.records import Family
 from tests.support.qm.sending import keep_sending
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
@@ -141,6 +145,8 @@ def test_what_accounts_refuse_is_told(
         ("R_GetInFlight", {}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
         ("R_Compact", {}),
+        ("R_SetMaintenance", {"fOn": 1, "pwszReason": ""}),
+        ("R_Disconnect", {"pwszReason": "why"}),
         ("R_SetEventTrail", {"pQueueFormat": queue_format_of(NOWHERE), "fOn": 1}),
         ("R_GetEventTrailState", {"pQueueFormat": queue_format_of(NOWHERE)}),
         ("R_GetEventTrail", {"pMessageId": NO_MESSAGE}),
@@ -202,6 +208,36 @@ def test_a_sentence_says_why_there_is_no_backup(caller: Caller, tmp_path: Path) 
     assert problems[0] == "relative is no absolute path."
     assert problems[1] == f"{tmp_path} is not empty: name a new directory."
     assert problems[2].startswith(f"The queue manager cannot write {tmp_path}")
+
+
+@pytest.mark.bound("overview.reason")
+def test_orders_that_hold_are_kept_with_who_has_given_them_and_why(
+    caller: Caller, qm: RunningQueueManager
+) -> None:
+    """One that is given again holds since the first time; a reason has a bound."""
+    caller.call("R_SetMaintenance", fOn=1, pwszReason="a new disk")
+    caller.call("R_Disconnect", pwszReason="a new cable")
+    first = qm.engine.queue_manager.maintenance
+    qm.advance(60_000)
+    assert caller.call("R_SetMaintenance", fOn=1, pwszReason="two disks").result == 0
+    refused = caller.call("R_SetMaintenance", fOn=1, pwszReason="x" * 1001)
+    assert status_name(refused.result) == "MQ_ERROR_INVALID_PARAMETER"
+    qm.restart()
+    machine = qm.engine.queue_manager
+    assert first is not None
+    assert first.since > 0
+    assert machine.maintenance == replace(first, reason="two disks")
+    assert machine.disconnected == replace(first, reason="a new cable")
+    assert machine.connection_active is False
+
+
+def test_an_order_of_an_older_version_holds_without_more(qm: RunningQueueManager) -> None:
+    """What an older version has kept is a 1."""
+    with qm.store.transaction("an older version") as change:
+        change.put(Family.META, OFFLINE_KEY, b"1")
+    qm.restart()
+    assert qm.engine.queue_manager.disconnected == StandingOrder()
+    assert qm.engine.queue_manager.connection_active is False
 
 
 def test_compaction_tells_what_it_has_given_back(caller: Caller, qm: RunningQueueManager) -> None:

@@ -116,7 +116,7 @@ def test_sessions_and_the_queue_manager_are_told_of(
     ]
     assert told[0][1]["state"] == "ONHOLD"
     assert (told[2][1]["connection"], told[2][1]["addresses"]) == ("CONNECTION_REFUSED", ["a"])
-    assert told[3][1] == {"connected": False, "refusing": False}
+    assert told[3][1] == {"connected": False, "refusing": False, "maintenance": False}
     assert told[5][1] == {"connected": False, "refusing": True}
 
 

@@ -79,6 +79,19 @@ def test_a_move_to_another_queue_is_one_commit(
     assert (labels(operations, ORDERS), labels(operations, OTHER)) == ([], ["0", "1", "2"])
 
 
+def test_messages_move_within_this_queue_manager_during_maintenance(
+    two: RunningQueueManager, operations: Operations
+) -> None:
+    """Copies, and what would go elsewhere, are new messages (G631)."""
+    two.engine.begin_maintenance("alice", "a new disk")
+    for wanted in (Wanted(Doing.COPY, OTHER), Wanted(Doing.MOVE, AWAY)):
+        order = begun(two, operations, wanted)
+        assert (order.done, order.staying.total()) == (0, 3)
+        assert all("a new disk" in detail for _, detail in order.staying)
+    assert begun(two, operations, Wanted(Doing.MOVE, OTHER)).done == 3
+    assert (labels(operations, ORDERS), labels(operations, OTHER)) == ([], ["0", "1", "2"])
+
+
 def test_a_move_sends_anew_and_keeps_what_the_message_says(
     qm: RunningQueueManager, operations: Operations
 ) -> None:

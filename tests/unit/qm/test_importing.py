@@ -10,7 +10,10 @@ from tests.support.queue_manager import RunningQueueManager, refusal
 
 
 def imported(qm: RunningQueueManager, queue: Queue, packet: bytes) -> Completion[int]:
-    return import_message(qm.store, qm.engine.quotas, qm.engine.positions, queue, packet)
+    engine = qm.engine
+    return import_message(
+        qm.store, engine.admission, engine.quotas, engine.positions, queue, packet
+    )
 
 
 def test_an_imported_message_is_as_it_was(qm: RunningQueueManager) -> None:
@@ -79,3 +82,13 @@ def test_quotas_hold(qm: RunningQueueManager) -> None:
     packet = qm.compose(queue, bytes(2000)).packet
     with pytest.raises(Exception, match="at its quota"):
         imported(qm, queue, packet)
+
+
+def test_nothing_is_imported_during_maintenance(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    packet = qm.compose(queue, b"a").packet
+    qm.done(qm.engine.begin_maintenance("alice", "a new disk"))
+    assert refusal(imported, qm, queue, packet) == "MQ_ERROR_SERVICE_NOT_AVAILABLE"
+    qm.engine.end_maintenance()
+    qm.done(imported(qm, queue, packet))
+    assert qm.bodies(queue) == [b"a"]

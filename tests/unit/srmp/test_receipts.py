@@ -196,6 +196,21 @@ def test_a_commitment_receipt_is_put_into_its_queue(
     assert got.correlation_identifier == MessageIdentifier(UUID(SENDER), 77)
 
 
+def test_no_message_but_receipts_are_taken_during_maintenance(
+    door: Door, administration: str
+) -> None:
+    """The answer is one after which senders try again (G221, G631)."""
+    door.engine.begin_maintenance("alice", "a new disk")
+    assert door.send(ORDERS) == 503
+    receipt = RECEIVED_AT.format(id=ABOUT)
+    elements: dict[str, Any] = {"receipt": receipt, "msmq": msmq(number=2)}
+    assert door.send_receipt(administration, **elements) == 200
+    assert (len(door.messages("receipts")), door.contents()) == (1, [])
+    door.engine.end_maintenance()
+    assert door.send(ORDERS) == 200
+    assert door.contents() == [b"content"]
+
+
 def test_a_receipt_whose_class_denies_it_is_ignored(door: Door, administration: str) -> None:
     receipt = DECIDED_AT.format(decision="positive", id=ABOUT)
     assert door.send_receipt(administration, receipt=receipt, msmq=msmq(number=0xC000)) == 200

@@ -231,6 +231,13 @@ def listening(door: Door, *names: str) -> None:
         door.create(rf"private$\{name}", multicast_address="234.1.1.1:8001")
 
 
+def test_no_queue_takes_a_copy_during_maintenance(door: Door) -> None:
+    listening(door, "first", "second")
+    door.engine.begin_maintenance()
+    assert door.send(MULTICAST) == 503
+    assert door.contents("first") == door.contents("second") == []
+
+
 def test_each_queue_with_a_multicast_address_takes_a_copy(door: Door) -> None:
     """A message that comes again is known to each of them, after a restart as well."""
     listening(door, "first", "second", "third")

@@ -5,7 +5,7 @@ Names are resolved here, so that a connection goes to an address that was allowe
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from yarl import URL
 
 from rpcqm.base.clock import Clock
 from rpcqm.base.resolver import OPERATOR, Addresses, Senders, is_address, look_up
-from rpcqm.http.client_session import Place, Session
+from rpcqm.http.client_session import Place, Reply, Session
 
 RESOLVED_MILLISECONDS = 30_000
 """How long the addresses of a name are remembered."""
@@ -31,10 +31,12 @@ Resolve = Callable[[str, Senders], Awaitable[Addresses]]
 
 
 class Posted(NamedTuple):
-    """The status of an answer, and the address that it came from."""
+    """An answer, the address that it came from, and the first octets of its body."""
 
     status: int
     address: str
+    headers: Mapping[str, str]
+    content: bytes
 
 
 class _Target(NamedTuple):
@@ -131,15 +133,15 @@ class HttpClient:
         for address in await self._addresses(target, may_connect, proxy, senders):
             place = Place(target.scheme, target.host, target.port, address, proxy)
             try:
-                status = await self._ask(place, head, body)
+                reply = await self._ask(place, head, body)
             except aiohttp.ClientConnectorError as error:
                 failure = error
                 self._resolved.pop(place.host, None)
             else:
-                return Posted(status, address)
+                return Posted(reply.status, address, reply.headers, reply.content)
         raise failure or OSError(f"{target.host} has no address")
 
-    async def _ask(self, place: Place, head: str, body: bytes) -> int:
+    async def _ask(self, place: Place, head: str, body: bytes) -> Reply:
         """Ask once more where a kept connection was closed just when it was used again.
 
         The first request may have arrived; receivers know a message that comes twice.
@@ -153,12 +155,12 @@ class HttpClient:
                 raise
         return await self._ask_once(self._session(place), place, head, body)
 
-    async def _ask_once(self, session: Session, place: Place, head: str, body: bytes) -> int:
+    async def _ask_once(self, session: Session, place: Place, head: str, body: bytes) -> Reply:
         session.used += 1
         try:
-            status = await session.ask(head, body)
+            reply = await session.ask(head, body)
             session.has_answered = True
-            return status
+            return reply
         finally:
             session.used -= 1
             if session.unwanted:

@@ -7,7 +7,7 @@ request is written here: what aiohttp does for each of them takes five times as 
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -16,6 +16,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
@@ -23,12 +24,12 @@ from rpcqm.base.resolver import OPERATOR, Addresses, Senders
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
 
 ANSWER_BYTES = 1 << 16
-"""Body of an answer to what is sent from here, which is read away.
-
-Nobody wants the body, but its connection can be kept.
+"""Body of an answer to what is sent from here, which is read away, so that its connection is kept.
 
 Bound `http.answer_bytes` [octets]: the connection is closed, and the answer counts.
 """
+KEPT_BYTES = 1 << 12
+"""Octets of the body of an answer that are given to whoever has asked."""
 CONNECTIONS = 64
 """Connections to one place; more requests wait."""
 KEPT_SECONDS = 300
@@ -48,6 +49,14 @@ class Place(NamedTuple):
     port: int
     address: str
     proxy: str
+
+
+class Reply(NamedTuple):
+    """An answer: its status, its headers, and the first KEPT_BYTES octets of its body."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
 
 
 class _Pinned(AbstractResolver):
@@ -117,8 +126,8 @@ class Session:
         self.used = 0
         self.unwanted = self.has_answered = False
 
-    async def ask(self, head: str, body: bytes) -> int:
-        """The status of the answer to a request; `head` is that of the request, without its end.
+    async def ask(self, head: str, body: bytes) -> Reply:
+        """The answer to a request; `head` is that of the request, without its end.
 
         Raises aiohttp's errors.
         """
@@ -127,7 +136,7 @@ class Session:
         if authorization is not None:
             head += f"{hdrs.PROXY_AUTHORIZATION}: {authorization}\r\n"
         try:
-            status, kept = await _exchange(connection, f"{head}\r\n".encode() + body)
+            reply, kept = await _exchange(connection, f"{head}\r\n".encode() + body)
         except BaseException:
             _end(connection)
             raise
@@ -135,7 +144,7 @@ class Session:
             connection.release()
         else:
             _end(connection)
-        return status
+        return reply
 
     async def close(self) -> None:
         """Close every connection."""
@@ -150,8 +159,8 @@ def _end(connection: Connection) -> None:
     connection.close()
 
 
-async def _exchange(connection: Connection, request: bytes) -> tuple[int, bool]:
-    """The status of an answer, and whether its connection can be used again.
+async def _exchange(connection: Connection, request: bytes) -> tuple[Reply, bool]:
+    """An answer, and whether its connection can be used again.
 
     It can where the answer was read away, and nothing of the request is left to be sent. What has
     come before the request is no answer to it.
@@ -168,19 +177,21 @@ async def _exchange(connection: Connection, request: bytes) -> tuple[int, bool]:
         max_headers=HEADERS,
     )
     transport.write(request)
-    status, content = await _answer(protocol)
-    left = ANSWER_BYTES
-    while left >= 0 and (part := await content.readany()):
+    message, body = await _answer(protocol)
+    left, content = ANSWER_BYTES, b""
+    while left >= 0 and (part := await body.readany()):
         left -= len(part)
-    return status, left >= 0 and not transport.get_write_buffer_size()
+        content += part[: KEPT_BYTES - len(content)]
+    reply = Reply(message.code, message.headers, content)
+    return reply, left >= 0 and not transport.get_write_buffer_size()
 
 
-async def _answer(protocol: ResponseHandler) -> tuple[int, StreamReader]:
-    """The status and the body of an answer; others that only inform may come before it."""
+async def _answer(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:
+    """The head and the body of an answer; others that only inform may come before it."""
     try:
         message, content = await protocol.read()
         while message.code in _INFORMATIONAL and message.code != _SWITCHING_PROTOCOLS:
             message, content = await protocol.read()
     except HttpProcessingError as error:
         raise aiohttp.ClientPayloadError(error.message) from error
-    return message.code, content
+    return message, content

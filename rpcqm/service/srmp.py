@@ -20,6 +20,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.names import plain_address
 from rpcqm.qm.sessions import OPEN, SessionView
 from rpcqm.service.http_limits import http_limits
+from rpcqm.srmp.bunch import OFFER, offered
 from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
 from rpcqm.srmp.redirection import matches_any
@@ -192,7 +193,8 @@ class _Network:
         elif (error := task.exception()) is not None:
             answered.fail(error)
         else:
-            answered.succeed(Answer(*task.result()))
+            status, address, headers, content = task.result()
+            answered.succeed(Answer(status, address, offered(headers.get(OFFER)), content))
 
 
 def open_door(

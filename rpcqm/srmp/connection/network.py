@@ -11,10 +11,16 @@ MayConnect = Callable[[str], bool]
 
 
 class Answer(NamedTuple):
-    """The status of an HTTP response, and the address that it came from."""
+    """The status of an HTTP response, the address that it came from, and what peers of ours add.
+
+    `offered` is how many messages a request may hold (G691); `content` is the body, cut where it is
+    long.
+    """
 
     status: int
     address: str = ""
+    offered: int = 1
+    content: bytes = b""
 
 
 class SrmpNetwork(Protocol):

@@ -1,11 +1,11 @@
 """The way of one outgoing queue to its HTTP name ([MC-MQSRM] 3.1.7, 3.1.6.1, 3.1.6.2, 3.1.6.4).
 
 What is posted is locked until its answer has come. One message at a time is, except where many
-wait that are in no stream. A message of a stream has a number that is durable before it leaves, and
-stays until its receipt.
+wait that are in no stream, or where the receiver takes several in one request (G691). A message of
+a stream has a number that is durable before it leaves, and stays until its receipt.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,6 +31,7 @@ from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords
 from rpcqm.qm.sessions import OPEN, OPENING, SessionView
 from rpcqm.qm.transfer import Transfer, cannot_reach_queue, is_stamped_here
+from rpcqm.srmp.bunch import MOST, OCTETS, OFFER, read_statuses, write_bunch
 from rpcqm.srmp.connection.network import Answer, MayConnect, SrmpNetwork
 from rpcqm.srmp.connection.queue_stream import QueueStream, Streaming
 from rpcqm.srmp.elements import Stream, StreamId
@@ -48,6 +49,10 @@ Write = Callable[[Message, FormatName, Stream | None], tuple[Headers, bytes]]
 
 _STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 _OK = 200
+_OF_THE_SERVER = 500
+"""From here on an answer says that the request may be taken another time."""
+_NOT_UNDERSTOOD = 0
+QUESTION: Headers = ((OFFER, str(MOST)),)
 _REFUSED = frozenset({400, 413, 414})
 """Answers that will be the same each time (G221)."""
 
@@ -101,6 +106,9 @@ class OutgoingTransfer:
         """What is posted and not answered: one message that is transactional, or others."""
         self._posting_transactional = False
         self._numbering = False
+        self._at_most = 1
+        """Messages of one request, as the receiver has said since the connection was opened."""
+        self._has_asked = self._has_heard = self._refuses_bunches = False
         self._failures = 0
         self._changing_state = False
         self._retry = RetryTimer(
@@ -130,6 +138,8 @@ class OutgoingTransfer:
         positions = self.queue.message_position_list
         if self._posting_transactional or positions.available < MANY_WAITING:
             return False
+        if not self._has_heard:  # what has asked whether more may go at once (G691)
+            return False
         key = positions.first_available()
         position = None if key is None else positions.position(key)
         return position is not None and not position.flags & FLAG_TRANSACTIONAL
@@ -139,7 +149,7 @@ class OutgoingTransfer:
 
         Behind others that are posted only a whole bunch follows.
         """
-        if not self._can_send(POSTS_AT_ONCE - BUNCH):
+        if not self._can_send(self._at_most if self._at_most > 1 else POSTS_AT_ONCE - BUNCH):
             return
         key = self.queue.message_position_list.first_available()
         if key is not None:
@@ -149,13 +159,45 @@ class OutgoingTransfer:
     # Sending
 
     def send(self) -> None:
-        """[MC-MQSRM] 3.1.7.2; the first message whose time is not over."""
-        while self._can_send(POSTS_AT_ONCE - 1):
+        """[MC-MQSRM] 3.1.7.2; the first messages whose time is not over."""
+        while self._can_send(self._at_most if self._at_most > 1 else POSTS_AT_ONCE - 1):
+            bunch = self._next_bunch()
+            if not bunch:
+                return
+            self._begin(bunch)
+
+    def _next_bunch(self) -> list[Message]:
+        """What leaves in one request, locked; one message where the receiver takes no more."""
+        bunch: list[Message] = []
+        octets = 0
+        while not bunch or self._may_follow(bunch, octets):
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
-                return
+                break
             if not self._expired(message):
-                self._begin(message)
+                bunch.append(message)
+                octets += len(message.packet)
+        return bunch
+
+    def _may_follow(self, bunch: Sequence[Message], octets: int) -> bool:
+        """Whether the next message goes in the same request.
+
+        Those of a stream do when all are numbered, or none is: a number of one that was never
+        answered may be the first of the stream (G226).
+        """
+        positions = self.queue.message_position_list
+        key = positions.first_available() if len(bunch) < self._at_most else None
+        position = None if key is None else positions.position(key)
+        if key is None or position is None or octets + position.size > OCTETS:
+            return False
+        first = bunch[0]
+        if not first.envelope.transactional:
+            return not position.flags & FLAG_TRANSACTIONAL
+        if not position.flags & FLAG_TRANSACTIONAL or not self.stream.is_under_way:
+            return False
+        return self.stream.awaits_receipt(key) == self.stream.awaits_receipt(
+            first.lookup_identifier
+        )
 
     def _expired(self, message: Message) -> bool:
         """[MC-MQSRM] 3.1.7.2.1; whether the time to reach the queue is over."""
@@ -165,30 +207,30 @@ class OutgoingTransfer:
             self._transfer.failed(self.queue, message.lookup_identifier, reason)
         return over
 
-    def _begin(self, message: Message) -> None:
-        """A message of a stream leaves when its number is durable ([MC-MQSRM] 3.1.7.2.3)."""
-        changes = self._numbers_for(message)
+    def _begin(self, bunch: Sequence[Message]) -> None:
+        """Messages of a stream leave when their numbers are durable ([MC-MQSRM] 3.1.7.2.3)."""
+        changes = self._numbers_for(bunch)
         if not changes:
-            self._post(message)
+            self._post(bunch)
             return
         self._numbering = True
-        self._records.write(changes).add_done_callback(partial(self._numbered, message))
+        self._records.write(changes).add_done_callback(partial(self._numbered, bunch))
 
-    def _numbers_for(self, message: Message) -> Changes:
-        """What has to be durable before a message leaves: its number, and those that come next.
+    def _numbers_for(self, bunch: Sequence[Message]) -> Changes:
+        """What has to be durable before messages leave: their numbers, and those that come next.
 
         Nothing comes after number 1 before that has been answered (G226).
         """
-        key = message.lookup_identifier
-        if not self._is_streamed(message) or self.stream.awaits_receipt(key):
+        keys = [message.lookup_identifier for message in bunch if self._is_streamed(message)]
+        if not keys or self.stream.awaits_receipt(keys[0]):
             return {}
-        following = self._following(key) if self.stream.is_under_way else ()
-        return self.stream.number((key, *following))
+        left = NUMBERED_AT_ONCE - len(bunch) if self.stream.is_under_way else 0
+        return self.stream.number((*keys, *self._following(bunch[-1].lookup_identifier, left)))
 
-    def _following(self, key: int) -> Iterator[int]:
+    def _following(self, key: int, limit: int) -> Iterator[int]:
         """What comes behind a message in its stream, up to the first that is in none."""
         positions = self.queue.message_position_list
-        for _ in range(NUMBERED_AT_ONCE - 1):
+        for _ in range(limit):
             following = positions.next(key)
             if following is None:
                 return
@@ -202,44 +244,57 @@ class OutgoingTransfer:
         own = is_stamped_here(message, self._queue_manager.identifier)
         return own and not is_relayed(message.attributes)
 
-    def _numbered(self, message: Message, outcome: Completion[None]) -> None:
+    def _numbered(self, bunch: Sequence[Message], outcome: Completion[None]) -> None:
         self._numbering = False
         if outcome.error is None and not self.stopped:
-            self._post(message)
+            self._post(bunch)
             self.wake()
         else:
-            self._release(message.lookup_identifier)
+            for message in bunch:
+                self._release(message.lookup_identifier)
 
-    def _post(self, message: Message) -> None:
+    def _post(self, bunch: Sequence[Message]) -> None:
         """[MC-MQSRM] 3.1.7.2.4, .5."""
-        key = message.lookup_identifier
-        shared = self._shared
-        try:
-            headers, body = self._request(message)
-        except (DecodeError, MQError) as error:
-            _log.warning("a message cannot be written", queue=self.uri, error=str(error))
-            self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+        requests = {message: self._request(message) for message in bunch}
+        posted = [message for message, request in requests.items() if request is not None]
+        if not posted:
             return
-        self._posting.add(key)
-        self.stream.note_posted(key)
-        self._posting_transactional = message.envelope.transactional
-        self._message_trace.leaves(self.queue, message, self.uri)
+        for message in posted:
+            self._posting.add(message.lookup_identifier)
+            self.stream.note_posted(message.lookup_identifier)
+            self._message_trace.leaves(self.queue, message, self.uri)
+        self._posting_transactional = posted[0].envelope.transactional
         self._establish()
+        written = [request for request in requests.values() if request is not None]
+        headers, body = written[0] if len(written) == 1 else write_bunch(written)
+        shared = self._shared
         answered = shared.network.post(
             self._url,
             self._connect_to,
-            headers,
+            headers + self._question(),
             body,
             timeout=shared.settings().retry,
             may_connect=shared.may_connect(self.queue),
             senders=self.queue.named_by,
         )
-        answered.add_done_callback(partial(self._answered, message))
+        answered.add_done_callback(partial(self._answered, posted))
 
-    def _request(self, message: Message) -> tuple[Headers, bytes]:
-        """[MC-MQSRM] 3.1.7.2.4; raises DecodeError, MQError."""
-        stream = self.stream.element(message.lookup_identifier, self.uri)
-        return self._write(message, self.name, stream)
+    def _question(self) -> Headers:
+        """Ask once a connection whether the receiver takes several messages at once (G691)."""
+        if self._has_asked or self._refuses_bunches:
+            return ()
+        self._has_asked = True
+        return QUESTION
+
+    def _request(self, message: Message) -> tuple[Headers, bytes] | None:
+        """[MC-MQSRM] 3.1.7.2.4; None for a message that cannot be written, and has failed."""
+        key = message.lookup_identifier
+        try:
+            return self._write(message, self.name, self.stream.element(key, self.uri))
+        except (DecodeError, MQError) as error:
+            _log.warning("a message cannot be written", queue=self.uri, error=str(error))
+            self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+            return None
 
     def _establish(self) -> None:
         """[MC-MQSRM] 3.1.7.9."""
@@ -258,31 +313,60 @@ class OutgoingTransfer:
 
     # Answers
 
-    def _answered(self, message: Message, outcome: Completion[Answer]) -> None:
+    def _answered(self, posted: Sequence[Message], outcome: Completion[Answer]) -> None:
         """[MC-MQSRM] 3.1.7.2.5; after the end everything is sent again by the next start."""
-        key = message.lookup_identifier
-        self._posting.remove(key)
+        self._posting.difference_update(message.lookup_identifier for message in posted)
         if self._shared.stopping:
             return
         error = outcome.error
         if error is not None:
-            self._not_received(key, *connect_failure(error), repr(error))
+            failure = connect_failure(error)
+            for message in posted:
+                self._not_received(message.lookup_identifier, *failure, repr(error))
             return
-        status, address = outcome.result()
-        if status == _OK or status in _REFUSED:
-            self._reached(message, address)
-        if status == _OK:
-            self._taken += 1
-            self._message_trace.sent(self.queue, message, address)
-            self._accepted(key)
-        elif status in _REFUSED:
-            self._refused(message, status, address)
-        else:
-            failure = ConnectionStatus.UNKNOWN_FAILURE
-            self._not_received(key, failure, error_of(failure), f"the answer is {status}", address)
+        answer, self._has_heard = outcome.result(), True
+        if not self._refuses_bunches and answer.offered > 1:
+            self._at_most = answer.offered
+        statuses = self._statuses(posted, answer)
+        if _OK in statuses or not _REFUSED.isdisjoint(statuses):
+            self._reached(answer.address)
+        self._settle(posted, statuses, answer.address)
         self.wake()
 
-    def _reached(self, message: Message, address: str) -> None:
+    def _statuses(self, posted: Sequence[Message], answer: Answer) -> list[int]:
+        """What is answered to each message; nothing to those of a bunch that was not understood.
+
+        That may be the answer of a proxy: they go alone from now on, as to anybody else.
+        """
+        if len(posted) == 1 or answer.status >= _OF_THE_SERVER:
+            return [answer.status] * len(posted)
+        if answer.status == _OK:
+            try:
+                return read_statuses(answer.content, len(posted))
+            except DecodeError:
+                pass
+        _log.info(
+            "a request with several messages was refused", queue=self.uri, status=answer.status
+        )
+        self._refuses_bunches, self._at_most = True, 1
+        return [_NOT_UNDERSTOOD] * len(posted)
+
+    def _settle(self, posted: Sequence[Message], statuses: Sequence[int], address: str) -> None:
+        """Do with each message what its answer says."""
+        taken = [message for message, status in zip(posted, statuses, strict=True) if status == _OK]
+        self._accepted(taken, address)
+        for message, status in zip(posted, statuses, strict=True):
+            if status in _REFUSED:
+                self._refused(message, status, address)
+            elif status == _NOT_UNDERSTOOD:
+                self._release(message.lookup_identifier)
+            elif status != _OK:
+                failure = ConnectionStatus.UNKNOWN_FAILURE
+                reason = f"the answer is {status}"
+                key = message.lookup_identifier
+                self._not_received(key, failure, error_of(failure), reason, address)
+
+    def _reached(self, address: str) -> None:
         """The host is there: the connection stays, until it is idle for long."""
         self._failures = 0
         self._address = address
@@ -295,12 +379,21 @@ class OutgoingTransfer:
             self._restart_cleanup()
             self.stream.wait()
 
-    def _accepted(self, key: int) -> None:
-        """A message of a stream stays, any other is gone."""
-        if self.stream.awaits_receipt(key):
-            self._await_receipt(key)
-        elif not self.stream.awaits_decision(key):
-            self._message_trace.acknowledged(self.queue, key, "by the next hop")
+    def _accepted(self, taken: Sequence[Message], address: str) -> None:
+        """Messages of a stream stay, any others are gone."""
+        gone = []
+        self._taken += len(taken)
+        for message in taken:
+            key = message.lookup_identifier
+            self._message_trace.sent(self.queue, message, address)
+            if self.stream.awaits_receipt(key):
+                self._await_receipt(key)
+            elif not self.stream.awaits_decision(key):
+                self._message_trace.acknowledged(self.queue, key, "by the next hop")
+                gone.append(key)
+        if len(gone) > 1 and self._transfer.delivered_together(self.queue, gone):
+            return
+        for key in gone:
             self._unless_gone(partial(self._transfer.delivered, self.queue, key))
 
     def _await_receipt(self, key: int) -> None:
@@ -384,6 +477,7 @@ class OutgoingTransfer:
         self._write = self._shared.writer()
         self._since = self._taken = 0
         self._address = ""
+        self._at_most, self._has_asked, self._has_heard = 1, False, False
         self._shared.network.close(self._url, self._connect_to)
         self._set_state(state)
 

@@ -17,6 +17,7 @@ from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.forwarded import Forwarded
 from rpcqm.qm.message_history import MessageIDHistory
+from rpcqm.srmp.connection.bunches import answer_to
 from rpcqm.srmp.connection.departures import Departures
 from rpcqm.srmp.connection.destinations import Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, ReceivingStreams
@@ -39,10 +40,6 @@ from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.writing import write_envelope
 from rpcqm.store.transaction import StoreTransaction
-
-_UNAVAILABLE = 503
-_LATER = (("Retry-After", "5"),)
-"""When a sender that is not ours comes again: nothing of its message was taken."""
 
 
 class SrmpProtocol:
@@ -184,11 +181,10 @@ class SrmpProtocol:
     # Receiving
 
     async def receive(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request when its message is as durable as it asks for."""
-        answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.receiver.receive(request).add_done_callback(partial(_tell, answered))
-        status = await answered
-        return HttpResponse(status, headers=_LATER if status == _UNAVAILABLE else ())
+        """Answer a request when its messages are as durable as they ask for."""
+        answered: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+        answer_to(request, self.receiver.receive).add_done_callback(partial(_tell, answered))
+        return await answered
 
     # Sending
 
@@ -238,7 +234,7 @@ def _signed_info(message: MessageAttributes) -> bytes:
     return signature_of(message).signed_info
 
 
-def _tell(answered: "asyncio.Future[int]", outcome: Completion[int]) -> None:
+def _tell(answered: "asyncio.Future[HttpResponse]", outcome: Completion[HttpResponse]) -> None:
     """Who has hung up meanwhile is told nothing."""
     if answered.done():
         return

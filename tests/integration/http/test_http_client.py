@@ -73,7 +73,8 @@ def _no_proxy(url: str) -> str:
 
 def test_the_request_is_as_it_was_given(running: RunningHttpServer, post: Post) -> None:
     url = f"http://127.0.0.1:{running.port}/msmq/private%24/a%2Fb/../%C3%A9?x=1"
-    assert post(url) == Posted(200, "127.0.0.1")
+    posted = post(url)
+    assert (posted.status, posted.address, posted.content) == (200, "127.0.0.1", b"")
     (request,) = running.requests
     assert request.method == "POST"
     assert request.target == "/msmq/private%24/a%2Fb/../%C3%A9?x=1"
@@ -316,7 +317,7 @@ def test_a_proxy_is_asked_for_the_whole_url(
         tls = client_context(files[0])
         running.do(partial(client.adjust, tls, lambda url: proxy.url if "far" in url else ""))
         proxy.say(OK)
-        assert post("http://far.example:81/msmq/q") == Posted(200, "")
+        assert post("http://far.example:81/msmq/q")[:2] == (200, "")
         assert proxy.heard.startswith(b"POST http://far.example:81/msmq/q HTTP/1.1\r\nHost: far")
         assert post(f"http://127.0.0.1:{running.port}/").status == 200
         proxy.say(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")

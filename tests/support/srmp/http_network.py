@@ -6,13 +6,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.base.completion import Completion
 from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.connection.places import Peers
-from rpcqm.http.exchange import HttpRequest
+from rpcqm.http.exchange import HttpRequest, HttpResponse
+from rpcqm.srmp.bunch import OFFER, is_bunch, offered
+from rpcqm.srmp.connection.bunches import answer_to
 from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
 from rpcqm.srmp.elements import Envelope, SrmpRequest
@@ -25,6 +28,13 @@ PORT = 80
 SETTINGS = SrmpSettings(http_port=PORT, receipts_to=frozenset({"alice", "bob"}))
 
 Headers = tuple[tuple[str, str], ...]
+
+
+class Answering(NamedTuple):
+    """What a host answers to a request with several messages."""
+
+    status: int
+    content: bytes
 
 
 @dataclass
@@ -41,6 +51,10 @@ class Host:
     heads: list[tuple[str, Headers]] = field(default_factory=list)
     closed: int = 0
     """How often its idle connections were closed."""
+    offers: int = 1
+    to_bunches: Answering | None = None
+    """What is answered to requests with several messages."""
+    bunches: int = 0
 
     @property
     def envelopes(self) -> list[Envelope]:
@@ -50,7 +64,18 @@ class Host:
     def bodies(self) -> list[bytes | None]:
         return [request.body for request in self.requests]
 
-    def answer(self, request: HttpRequest) -> int | OSError | None:
+    def answer(self, request: HttpRequest) -> Answer | OSError | None:
+        if is_bunch(request):
+            self.bunches += 1
+            assert self.to_bunches is not None
+            return Answer(self.to_bunches.status, self.address, 1, self.to_bunches.content)
+        answer = self._answer_to_one(request)
+        if not isinstance(answer, int):
+            return answer
+        asked = request.header(OFFER) is not None
+        return Answer(answer, self.address, self.offers if asked else 1)
+
+    def _answer_to_one(self, request: HttpRequest) -> int | OSError | None:
         self.requests.append(read_request(request))
         self.heads.append((request.target, request.headers))
         return self.answers.pop(0) if self.answers else self.usual
@@ -83,6 +108,8 @@ class HttpNode(Node):
     """A queue manager that speaks both protocols."""
 
     http_settings = SETTINGS
+    requests = 0
+    """How many have come by HTTP."""
 
     def start(self) -> None:
         self._settings = replace(self._settings, srmp_http_support=True)
@@ -156,26 +183,30 @@ class _Client:
         elif may_connect is not None and not may_connect(address):
             self._later(0, outcome, PermissionError(13, "not there"))
         elif host is not None:
-            self._answer(outcome, host.answer(request), address)
+            self._answer(outcome, host.answer(request))
         elif self._network.random.random() < self._network.faults.cut:
             self._later(0, outcome, ConnectionResetError(104, "cut before"))
         elif isinstance(node, HttpNode):
-            received = node.srmp.receiver.receive(request)
+            node.requests += 1
+            received = answer_to(request, node.srmp.receiver.receive)
             received.add_done_callback(partial(self._received, address, outcome))
 
-    def _received(self, address: str, outcome: Completion[Answer], status: Completion[int]) -> None:
+    def _received(
+        self, address: str, outcome: Completion[Answer], told: Completion[HttpResponse]
+    ) -> None:
         if self._network.random.random() < self._network.faults.cut:
             self._later(0, outcome, ConnectionResetError(104, "cut after"))
         else:
-            self._answer(outcome, 500 if status.error else status.result(), address)
+            response = HttpResponse(500) if told.error else told.result()
+            offer = offered(dict(response.headers).get(OFFER))
+            answer = Answer(response.status, address, offer, response.body)
+            self._answer(outcome, answer)
 
-    def _answer(
-        self, outcome: Completion[Answer], answer: int | OSError | None, address: str
-    ) -> None:
+    def _answer(self, outcome: Completion[Answer], answer: Answer | OSError | None) -> None:
         if isinstance(answer, OSError):
             self._later(0, outcome, answer)
         elif answer is not None:
-            self._later(self._network.delay(), outcome, Answer(answer, address))
+            self._later(self._network.delay(), outcome, answer)
 
     def _later(
         self, milliseconds: int, outcome: Completion[Answer], result: Answer | OSError

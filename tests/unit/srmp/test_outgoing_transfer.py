@@ -59,8 +59,26 @@ def test_no_second_message_leaves_before_the_first_is_answered(sending: Sending)
     assert sending.shop.bodies == [b"first"]
 
 
+def be_answered(sending: Sending) -> None:
+    """Post what finds out whether the shop takes several messages in one request (G691)."""
+    sending.send(b"asks")
+    sending.settle()
+    assert sending.shop.bodies == [b"asks"]
+    sending.shop.requests.clear()
+
+
+def test_nothing_leaves_beside_the_first_before_that_is_answered(sending: Sending) -> None:
+    """G691: it has asked whether the others may go in one request."""
+    sending.shop.usual = None
+    for number in range(MANY_WAITING + POSTS_AT_ONCE):
+        sending.alice.send_later(NAME, b"%d" % number)
+    sending.settle(19)
+    assert sending.shop.bodies == [b"0"]
+
+
 def test_of_many_that_wait_several_leave_before_the_first_is_answered(sending: Sending) -> None:
     """G198: so many of them, until fewer than 64 wait."""
+    be_answered(sending)
     sending.shop.usual = None
     for number in range(MANY_WAITING + POSTS_AT_ONCE):
         sending.alice.send_later(NAME, b"%d" % number)
@@ -78,6 +96,7 @@ def test_what_follows_many_that_are_posted_leaves_in_bunches(
     sending: Sending, answered: int, left: int
 ) -> None:
     """G198: so that the receiver makes them durable together."""
+    be_answered(sending)
     sending.shop.answers, sending.shop.usual = [200] * answered, None
     for number in range(MANY_WAITING + 2 * POSTS_AT_ONCE):
         sending.alice.send_later(NAME, b"%d" % number)
@@ -87,6 +106,7 @@ def test_what_follows_many_that_are_posted_leaves_in_bunches(
 
 def test_a_transactional_message_is_posted_beside_no_other(sending: Sending) -> None:
     """G198; its priority is 0, and so is that of the others here."""
+    be_answered(sending)
     sending.shop.usual = None
     for number in range(MANY_WAITING + POSTS_AT_ONCE):
         transactional = {"transactional": True} if number == 3 else {"priority": 0}

@@ -6,6 +6,7 @@ as the lengths in the samples prove; one that stands there is accepted.
 
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -33,6 +34,8 @@ _BOUNDARY = re.compile(r';\s*boundary\s*=\s*(?:"([^"\\]{1,70})"|([^\s";,]{1,70})
 _LENGTH = re.compile("[0-9]{1,10}")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _BOUNDARIES = 1 << 31
+_HEADERS_REMEMBERED = 64
+"""Headers of parts that are not taken apart again: those of one sender differ in lengths alone."""
 _TRIES = 16
 """So many numbers are far more than a message has room to occupy."""
 
@@ -51,7 +54,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     start: int
     end: int
 
@@ -167,7 +170,8 @@ def _read_part(content: bytes, position: int) -> _Part:
     return _Part(headers, start, start + int(length))
 
 
-def _read_headers(octets: bytes) -> dict[str, str]:
+@lru_cache(maxsize=_HEADERS_REMEMBERED)
+def _read_headers(octets: bytes) -> Mapping[str, str]:
     headers: dict[str, str] = {}
     for line in octets.decode("latin-1").split("\r\n"):
         found = _HEADER.fullmatch(line)

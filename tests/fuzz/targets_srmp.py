@@ -8,6 +8,7 @@ from typing import Any
 from rpcqm.base.errors import DecodeError
 from rpcqm.fast.formats.envelope_read import EnvelopeTemplates
 from rpcqm.http.exchange import HttpRequest
+from rpcqm.srmp.bunch import MOST, split_bunch, write_bunch
 from rpcqm.srmp.elements import Envelope, Reference, Signature
 from rpcqm.srmp.message_types import identify
 from rpcqm.srmp.reading import ReadEnvelope, parse_envelope, read_envelope, read_request
@@ -81,7 +82,25 @@ def _outcome(parse: Callable[[bytes], ReadEnvelope], octets: bytes) -> tuple[str
         return str(error)
 
 
+def _bunches() -> Iterable[bytes]:
+    """Requests with one message of the samples, and with three."""
+    for name in NAMES:
+        request = sample(name)
+        for count in (1, 3):
+            yield write_bunch([(request.headers[-2:], request.body)] * count)[1]
+
+
+def _read_bunch(octets: bytes) -> Hashable:
+    """Each message of a bunch, whose octets are all accounted for."""
+    found = split_bunch(HttpRequest("POST", "/msmq/q", (), octets))
+    held = sum(len(each.body) for each in found)
+    if held > len(octets) or len(found) > MOST:
+        raise Violation("a bunch holds more than its octets")
+    return len(found), held
+
+
 TARGETS = (
+    Target("srmp-bunch", _bunches, fed_by(_read_bunch), (DecodeError,), share=5),
     Target("srmp-request", _requests, fed_by(_read_request), (DecodeError,), share=15),
     Target("srmp-envelope", _envelopes, fed_by(_read_envelope), (DecodeError,), share=15),
     Target("srmp-templates", _envelopes, _templates, share=10),

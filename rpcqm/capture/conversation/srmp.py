@@ -7,6 +7,7 @@ from http import HTTPStatus
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import MC_MQSRM, Conversation
 from rpcqm.capture.conversation.http import HttpConversation, HttpMessage
+from rpcqm.capture.conversation.srmp_bunch import apart
 from rpcqm.capture.file.problems import Problems
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -200,7 +201,8 @@ class SrmpConversation:
 
     def _take(self, request: HttpMessage, answer: HttpMessage | None) -> None:
         if self._conversation is not None:
-            self._emit(SrmpExchange(self._conversation, request, answer))
+            for asked, answered in apart(request, answer):
+                self._emit(SrmpExchange(self._conversation, asked, answered))
 
     def _complain(self, offset: int, reason: str) -> None:
         if self._conversation is not None:

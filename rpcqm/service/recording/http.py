@@ -107,7 +107,7 @@ class Posts:
         written = self._recorder.writer.connection(began, client, server)
         written.client_sent(began, octets)
         now = time.time_ns()
-        written.server_sent(now, _answer(answer.status))
+        written.server_sent(now, _answer(answer))
         written.close(now)
 
 
@@ -121,7 +121,9 @@ def _request(url: str, headers: tuple[tuple[str, str], ...], body: bytes) -> byt
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + body
 
 
-def _answer(status: int) -> bytes:
-    known = HTTPStatus._value2member_map_.get(status)
+def _answer(answer: Answer) -> bytes:
+    known = HTTPStatus._value2member_map_.get(answer.status)
     phrase = known.phrase if isinstance(known, HTTPStatus) else ""
-    return f"HTTP/1.1 {status} {phrase}\r\nContent-Length: 0\r\n\r\n".encode()
+    length = len(answer.content)
+    head = f"HTTP/1.1 {answer.status} {phrase}\r\nContent-Length: {length}\r\n\r\n"
+    return head.encode() + answer.content

@@ -14,7 +14,7 @@ SRMP = rows_of_bench(
     ),
     shown(
         "transactional messages of a stream over HTTP",
-        "limit: each waits for the answer to the one before it, with a sync",
+        "limit: up to 64 wait for the answer to those before them, with a sync",
         "/s",
     ),
     most("receipts over the windows of 500 ms", 1),

@@ -13,6 +13,7 @@ from rpcqm.capture.replay.srmp_rewriting import SrmpRewriter
 from rpcqm.cli.main import main
 from rpcqm.service.recording.http import Posts
 from rpcqm.service.recording.rpc import Recorder
+from rpcqm.srmp.bunch import write_bunch, write_statuses
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.capture.analysed import calls_of
@@ -91,6 +92,26 @@ def test_what_the_queue_manager_posts_itself_is_recorded(tmp_path: Path) -> None
         "127.200.0.4:80",
     ]
     assert found[0].conversation.client == "127.200.0.3:1024"
+
+
+def test_several_messages_that_are_posted_in_one_request_are_recorded_apart(
+    tmp_path: Path,
+) -> None:
+    recorder = Recorder(path := tmp_path / "bunch.pcapng")
+    answered: Completion[Answer] = Completion()
+    alone = [CAPTURED[number].http_request for number in (0, 1)]
+    kinds = [tuple(each for each in one.headers if each[0] == "Content-Type") for one in alone]
+    headers, body = write_bunch([(kinds[0], alone[0].body), (kinds[1], alone[1].body)])
+    Posts(recorder).post("http://shop/msmq/private$/q", headers, body, answered)
+    answered.succeed(Answer(200, "192.0.2.7", 64, write_statuses([200, 500])))
+    recorder.close()
+    found = posted(path)
+    assert [(each.name, each.status) for each in found] == [
+        ("UserMessage", 200),
+        ("UserMessage", 500),
+    ]
+    assert [each.envelope for each in found] == [CAPTURED[number].envelope for number in (0, 1)]
+    assert [each.note for each in found] == ["", ""]
 
 
 def test_what_comes_by_tls_is_recorded_as_it_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp import bunch
 from rpcqm.srmp.connection.bunches import answer_to
 from tests.support.srmp.http_network import Answering, HttpNode, HttpSimulation, http_simulation
-from tests.support.srmp.http_sending import Sending
+from tests.support.srmp.http_sending import NAME, Sending
 
 ORDERS = "DIRECT=HTTP://bob/msmq/private$/orders"
 ONE = (("Content-Type", "text/xml"), ("SOAPAction", '"MSMQMessage"'))
@@ -220,6 +220,18 @@ def test_each_message_of_a_bunch_has_an_answer_of_its_own(sending: Sending) -> N
     assert sending.shop.bodies[-2:] == [b"0", b"3"]  # and the one with 500 once more, alone
     assert [body for body, _ in sending.kept("deadletter")] == [b"2", b"6"]
     assert sending.queue.message_count == 0
+
+
+def test_the_first_message_of_a_stream_is_answered_before_others_leave(sending: Sending) -> None:
+    """G226: what follows an expired number 1 would begin another stream."""
+    sending.shop.offers = bunch.MOST
+    sending.send(b"asks")
+    sending.settle(5)
+    sending.shop.usual = None
+    for number in range(5):
+        sending.alice.send_later(NAME, b"%d" % number, transactional=True)
+    sending.settle(5)
+    assert (sending.shop.bodies, sending.shop.bunches) == ([b"asks", b"0"], 0)
 
 
 def test_a_bunch_that_a_receiver_cannot_take_now_is_sent_again(sending: Sending) -> None:

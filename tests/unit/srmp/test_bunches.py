@@ -46,6 +46,7 @@ def sized(head: int, size: int, octets: bytes) -> bytes:
     return head.to_bytes(4, "little") + size.to_bytes(4, "little") + octets
 
 
+@pytest.mark.bound("srmp.bunch")
 @pytest.mark.parametrize(
     "content",
     [
@@ -68,6 +69,7 @@ def test_what_holds_no_messages_is_refused(content: bytes) -> None:
         bunch.split_bunch(request(content))
 
 
+@pytest.mark.bound("srmp.bunch")
 def test_as_many_messages_as_are_offered_are_taken() -> None:
     assert len(bunch.split_bunch(request(sized(3, 0, b"a:b") * bunch.MOST))) == bunch.MOST
 

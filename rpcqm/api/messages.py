@@ -17,7 +17,7 @@ from rpcqm.api.searching import conditions_of, lookup_id_of, search_queue
 from rpcqm.api.telling import ToldMessages
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
-from rpcqm.codec.names.written import HERE, format_name, format_names
+from rpcqm.codec.names.written import HERE, format_names
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.operations.drafts import Draft, message_identifier
 from rpcqm.operations.messages import (
@@ -170,15 +170,6 @@ async def purge_queue(asked: Asked) -> Reply:
     """Remove all messages of a queue."""
     purged = asked.operations.messages.purge(asked.identity, asked.queue)
     return Reply(200, {"messages": await settled(purged)})
-
-
-async def move_messages(asked: Asked) -> Reply:
-    """Move messages between a queue and its subqueues."""
-    wanted: models.Move = asked.content
-    keys = None if wanted.lookup_ids is None else [lookup_id_of(each) for each in wanted.lookup_ids]
-    target = format_name(wanted.to, HERE)
-    moved = asked.operations.messages.move(asked.identity, asked.queue, target, keys)
-    return Reply(200, {"messages": await settled(moved)})
 
 
 async def list_leases(asked: Asked) -> Reply:

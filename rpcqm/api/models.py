@@ -353,14 +353,6 @@ class ResentLetters:
 
 
 @dataclass(frozen=True)
-class Move(Strict):
-    """Where messages go; without `lookup_ids` all that are there now."""
-
-    to: Name
-    lookup_ids: Annotated[list[LookupId], Field(min_length=1, max_length=1000)] | None = None
-
-
-@dataclass(frozen=True)
 class Affected:
     """How many messages were moved or removed."""
 

@@ -327,6 +327,11 @@ class MessageOrders:
                     return
             self._sender.check_send(identity, to)
 
+    def moves_as_it_is(self, source: FormatName, to: FormatName) -> bool:
+        """Whether a message would move between a queue that is there and one of its subqueues."""
+        queue = self._engine.registry.find_by_format_name(source)
+        return _subqueue_of(to) or (queue is not None and self._stays_with(queue, to))
+
     def _stays_with(self, queue: Queue, to: FormatName) -> bool:
         """Whether messages move there as they are: between a queue and its subqueues."""
         if _subqueue_of(to):

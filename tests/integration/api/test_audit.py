@@ -18,6 +18,8 @@ SETTINGS = "[security]\nsupporting_server = true\n"
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
 RULE = {"queue": "walked", "program": ["/bin/true"]}
 WORK = {
+    "go_on_with_order",
+    "stop_order",
     *("send_message", "send_messages", "receive_messages", "work"),
     *("complete_lease", "release_lease", "extend_lease"),
 }
@@ -79,6 +81,8 @@ def test_each_change_by_a_program_leaves_one_line(
             {"changes": [{"action": "allow", "who": "mallory", "rights": ["peek"]}]},
         ),
         "move_messages": ("POST", "/queues/walked/move", {"to": "walked;late"}),
+        "copy_messages": ("POST", "/queues/walked;late/copy", {"to": "walked", "all": True}),
+        "resend_messages": ("POST", "/queues/walked/resend", {"to": "walked", "all": True}),
         "remove_message": ("DELETE", "/queues/walked;late/messages/{lookup_id}", None),
         "import_message": ("POST", "/queues/walked/import", b""),
         "purge_queue": ("DELETE", "/queues/walked/messages", None),

@@ -97,12 +97,12 @@ def test_a_peek_waits_for_what_may_come(
     assert received(boss.ask("GET", f"{path}?wait=1&after={last['lookup_id']}")) == []
 
 
-def test_a_move_to_a_queue_that_is_not_related_is_refused_without_messages_too(
+def test_a_move_to_a_subqueue_of_another_queue_is_refused_without_messages_too(
     boss: Program, queue: str
 ) -> None:
     assert boss.ask("POST", "/queues", {"name": "unrelated"}).status == 201
     for sent in range(2):
-        told = boss.ask("POST", f"{queue}/move", {"to": "unrelated"})
+        told = boss.ask("POST", f"{queue}/move", {"to": "unrelated;late"})
         assert (told.status, told.code) == (400, "STATUS_INVALID_PARAMETER"), sent
         assert boss.ask("POST", f"{queue}/messages", b"x").status == 201
     boss.ask("DELETE", "/queues/unrelated")
@@ -252,7 +252,7 @@ def test_messages_are_moved_exported_imported_and_purged(boss: Program, queue: s
     packet = boss.ask("GET", f"{queue}/messages/{one['lookup_id']}/packet").body
     late = f"{queue.rpartition('/')[2]};late"
     moved = boss.ask("POST", f"{queue}/move", {"to": late, "lookup_ids": [one["lookup_id"]]})
-    assert moved.value == {"messages": 1}
+    assert (moved.value["messages"], moved.value["ended"]) == (1, True)
     assert received(boss.ask("GET", f"/queues/{late}/messages")) == ["one"]
     assert boss.ask("POST", f"{queue}/import", packet).status == 201
     taken = boss.ask("DELETE", f"{queue}/messages/{two['lookup_id']}")
@@ -360,9 +360,11 @@ OWN = {
     "extend_lease",
     "work",
     "search_messages",
+    "go_on_with_order",
+    "stop_order",
 }
-"""Everybody has leases of their own and may know what codes mean, transactions are about queues
-that they name, and a search finds what each may peek."""
+"""Everybody has leases and orders of their own and may know what codes mean, transactions are about
+queues that they name, and a search finds what each may peek."""
 BODIES: dict[str, object] = {
     "change_machine": {"connected": True},
     "change_queue": {"label": "changed"},
@@ -378,6 +380,9 @@ BODIES: dict[str, object] = {
     "send_message": b"x",
     "send_messages": {"messages": [{}]},
     "move_messages": {"to": "guarded;late"},
+    "copy_messages": {"to": "guarded", "all": True},
+    "resend_messages": {"to": "guarded", "all": True},
+    "go_on_with_order": {"step": 0},
     "add_account": {"name": "mallory", "password": "x"},
     "set_password": {"password": "x"},
     "work": {"send": [{"queue": "guarded"}]},

@@ -279,6 +279,11 @@ def move_command(world: World, subject: Subject) -> str:
     return _command(world, "move", subject.short, f"{subject.short};late", "--all")
 
 
+def copy_api(world: World, subject: Subject) -> str:
+    path = f"/queues/{subject.short}/copy"
+    return _api(world, "POST", path, {"to": subject.short, "all": True})
+
+
 def copy_command(world: World, subject: Subject) -> str:
     return _command(world, "copy", subject.short, subject.short, "--all")
 
@@ -527,7 +532,7 @@ HANDS: dict[str, dict[str, Hand]] = {
         "console": move_console,
         "command": move_command,
     },
-    "copy": {"command": copy_command},
+    "copy": {"api": copy_api, "command": copy_command},
     "remove": {"api": remove_api, "console": remove_console},
     "send": {
         "rpc": send_rpc,

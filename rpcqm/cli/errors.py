@@ -13,6 +13,7 @@ class ExitStatus(enum.IntEnum):
     WRONG_USAGE = 2
     NO_SERVER = 3
     NOTHING_CAME = 4
+    DIFFERS = 5
     INTERRUPTED = 130
 
 

@@ -34,7 +34,7 @@ examples:
   rpcqm send orders --body hello
   rpcqm receive orders
 exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to,
-  4 no message came in time"""
+  4 no message came in time, 5 `apply --plan` found a difference"""
 
 COMMANDS = {
     "serve": ("serve", "run a queue manager"),
@@ -55,6 +55,11 @@ COMMANDS = {
         "changed",
     ),
     "purge": ("purge", "delete all messages of a queue"),
+    "export": ("definitions", "write the definitions of the queue manager to a file"),
+    "apply": (
+        "definitions",
+        "make queues, accounts, permissions and triggers as a file of definitions says",
+    ),
     "dead-letter": ("dead_letter", "list, inspect and resend dead letters"),
     "explain": (
         "explain",

@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "rpc": {"base", "codec"},
     "adm": {"base", "codec"},
     "store": {"base", "codec", "adm"},
+    "replica": {"base", "store"},
     "qm": {"base", "codec", "adm", "store"},
     "operations": {"base", "codec", "adm", "qm"},
     "otel": {"base", "codec", "adm", "store"},
@@ -34,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": {"base", "codec", "client", "capture"},
     "testing": {"base", "client", "service", "config"},
 }
-ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client"}
+ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client", "replica"}
 ASSEMBLY = {"service", "config", "accounts", "cli", "__main__"}
 
 # `interfaces` modules, and the like, must not know each other.

@@ -125,14 +125,28 @@ def test_an_express_message_is_published_behind_what_the_log_has(
     store.close()
 
 
+def test_what_needs_no_append_is_published_behind_one(turns: Turns, log: KeptLog) -> None:
+    store = turns.open(log=log)
+    settle(turns, log)
+    told: list[str] = []
+    insert(store, 1, partial(told.append, "durable"))
+    turns.end()
+    insert(store, 2, partial(told.append, "express"), durable=False)
+    settle(turns, log)
+    assert told == ["durable", "express"]
+    store.close()
+
+
 def test_what_is_not_synced_is_appended_too(turns: Turns, log: KeptLog) -> None:
     """A standby has what an open transaction has staged: it drops it when it takes over."""
     store = turns.open(log=log)
-    with store.transaction("stage") as txn:
-        txn.stage_message(TRANSACTION, Q, b"packet", b"data")
-    settle(turns, log)
-    families = [family for family, _, _ in read_rows(LogRecord.decode(log.records[-1]).body)]
-    assert Family.STAGED in families
+    for _ in range(2):  # the first one takes a number, whose limit is synced
+        before = len(log.records)
+        with store.transaction("stage") as txn:
+            txn.stage_message(TRANSACTION, Q, b"packet", b"data")
+        settle(turns, log)
+        (record,) = map(LogRecord.decode, log.records[before:])
+        assert Family.STAGED in [family for family, _, _ in read_rows(record.body)]
     store.close()
 
 

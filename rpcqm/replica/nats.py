@@ -1,0 +1,330 @@
+"""The replicated log in NATS JetStream: a stream of three replicas, each of which syncs it.
+
+A record is a message of the stream, whose number is the record's. An append says which number it
+expects to be the last one. Of whatever the client library tells that went wrong nothing counts:
+the outcome is unknown.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import nats
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+    StreamInfo,
+)
+from nats.js.errors import APIError, NotFoundError
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.log import get_logger
+from rpcqm.store.errors import ReplicationError
+from rpcqm.store.replication import (
+    Absent,
+    Appended,
+    LogBounds,
+    Present,
+    Refused,
+    Trimmed,
+    Unknown,
+)
+
+OLDEST = (2, 15, 3)
+"""The oldest server whose JetStream is known to keep what it has acknowledged."""
+ANSWER_SECONDS = 2.0
+"""For one answer; then the outcome is unknown."""
+SILENCE_SECONDS = 3.0
+"""Without a record or a heartbeat a reading is begun anew."""
+AGAIN_SECONDS = 0.2
+EXPECTED_LAST = "Nats-Expected-Last-Sequence"
+_FULL = {10047, 10077}
+"""JetStream's own codes: no room on the disk, no room in the stream."""
+_PENDING = 64 << 20
+"""Octets of records that a reading keeps until they are taken; what is more is read again."""
+
+T = TypeVar("T")
+_log = get_logger("replica")
+
+
+@dataclass(frozen=True, slots=True)
+class NatsSettings:
+    """Where the log is. `stream` is its name; `replicas` is 3 but for tests on one server."""
+
+    servers: tuple[str, ...]
+    stream: str
+    replicas: int = 3
+    maximum_bytes: int = 1 << 33
+    options: tuple[tuple[str, Any], ...] = ()
+    """Further options of the client: credentials, TLS."""
+
+
+class NatsReading:
+    """Records from one number on; it begins anew after whatever goes wrong."""
+
+    def __init__(
+        self,
+        log: "NatsLog",
+        after: int,
+        deliver: Callable[[bytes], None],
+        failed: Callable[[ReplicationError], None],
+    ) -> None:
+        self._log = log
+        self._next = after + 1
+        self._deliver = deliver
+        self._failed = failed
+        self._task = log.begin(self._run())
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(NatsError, OSError):
+                await self._follow()
+                if await self._is_trimmed():
+                    self._failed(
+                        ReplicationError("The log was trimmed behind what is here: join anew.")
+                    )
+                    return
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _is_trimmed(self) -> bool:
+        return (await self._log.state()).first > self._next
+
+    async def _follow(self) -> None:
+        """Deliver what comes, until a record is missing or nothing is heard any more."""
+        client, stream = self._log.client, self._log.settings.stream
+        inbox = client.new_inbox()
+        subscription = await client.subscribe(inbox, pending_bytes_limit=_PENDING)
+        try:
+            consumer = await self._log.context.add_consumer(
+                stream,
+                ConsumerConfig(
+                    deliver_subject=inbox,
+                    deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+                    opt_start_seq=self._next,
+                    ack_policy=AckPolicy.NONE,
+                    idle_heartbeat=SILENCE_SECONDS / 3,
+                    mem_storage=True,
+                    num_replicas=1,
+                ),
+            )
+            try:
+                while await self._take(await subscription.next_msg(SILENCE_SECONDS)):
+                    pass
+            finally:
+                await self._log.context.delete_consumer(stream, consumer.name)
+        finally:
+            await subscription.unsubscribe()
+
+    async def _take(self, message: Any) -> bool:
+        """Deliver a message if it is the next record; False if another one came."""
+        if message.headers and "Status" in message.headers:
+            return True
+        if message.metadata.sequence.stream != self._next:
+            return False
+        self._next += 1
+        self._deliver(message.data)
+        return True
+
+
+class NatsLog:
+    """A log that was opened by `open_log`; a `ReplicatedLog`."""
+
+    def __init__(self, client: Client, settings: NatsSettings) -> None:
+        self.client = client
+        self.settings = settings
+        self.context = client.jetstream(timeout=ANSWER_SECONDS)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Run something as long as the log is open."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _completion(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
+        outcome: Completion[T] = Completion()
+        self.begin(_settle(coroutine, outcome))
+        return outcome
+
+    async def close(self) -> None:
+        """End what is going on, without an outcome, and the connection."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.client.close()
+
+    def append(self, after: int, record: bytes) -> Completion[Appended | Unknown | Refused]:
+        return self._completion(self._append(after, record))
+
+    async def _append(self, after: int, record: bytes) -> Appended | Unknown | Refused:
+        stream = self.settings.stream
+        try:
+            acknowledged = await self.context.publish(
+                stream, record, stream=stream, headers={EXPECTED_LAST: str(after)}
+            )
+        except APIError as error:
+            reason = error.description or str(error)
+            return Refused(reason) if error.err_code in _FULL else Unknown(reason)
+        except (NatsError, OSError, ValueError) as error:
+            return Unknown(str(error) or type(error).__name__)
+        if acknowledged.seq != after + 1 or acknowledged.duplicate:
+            return Unknown(f"the log has it as number {acknowledged.seq}")
+        return Appended()
+
+    def look(self, number: int) -> Completion[Present | Absent | Trimmed]:
+        return self._completion(self._look(number))
+
+    async def _look(self, number: int) -> Present | Absent | Trimmed:
+        """The leader gives what it has applied, which a majority has."""
+        with suppress(NatsError, OSError, ValueError):
+            try:
+                message = await self.context.get_msg(self.settings.stream, number)
+            except NotFoundError:
+                return Trimmed() if number < (await self.state()).first else Absent()
+            return Present(message.data or b"")
+        return Absent()
+
+    def read(
+        self,
+        after: int,
+        deliver: Callable[[bytes], None],
+        failed: Callable[[ReplicationError], None],
+    ) -> NatsReading:
+        return NatsReading(self, after, deliver, failed)
+
+    async def state(self) -> LogBounds:
+        """What the stream has; raises what the client library does."""
+        state = (await self.context.stream_info(self.settings.stream)).state
+        return LogBounds(max(state.first_seq, 1), state.last_seq, state.bytes)
+
+    def bounds(self) -> Completion[LogBounds]:
+        return self._completion(_told(self.state()))
+
+    def trim(self, before: int) -> Completion[None]:
+        return self._completion(_told(self._trim(before)))
+
+    async def _trim(self, before: int) -> None:
+        await self.context.purge_stream(self.settings.stream, seq=before)
+
+
+async def _settle(coroutine: Coroutine[Any, Any, T], outcome: Completion[T]) -> None:
+    try:
+        value = await coroutine
+    except ReplicationError as error:
+        outcome.fail(error)
+    else:
+        outcome.succeed(value)
+
+
+async def _told(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Raises ReplicationError for whatever goes wrong."""
+    try:
+        return await coroutine
+    except (NatsError, OSError) as error:
+        reason = str(error) or type(error).__name__
+        raise ReplicationError(
+            f"The log's servers do not answer as they should: {reason}."
+        ) from error
+
+
+async def open_log(settings: NatsSettings) -> NatsLog:
+    """Connect, make the stream if there is none, and see that it does what is asked of it.
+
+    Raises ReplicationError, with a sentence for the operator.
+    """
+    client = await _told(_connect(settings))
+    log = NatsLog(client, settings)
+    try:
+        await _told(_prepare(log))
+    except BaseException:
+        await log.close()
+        raise
+    return log
+
+
+async def _connect(settings: NatsSettings) -> Client:
+    """A client that notices within seconds that a server is gone, and never gives up."""
+
+    async def failed(error: Exception) -> None:
+        _log.debug("the log's client met an error", error=str(error))
+
+    return await nats.connect(
+        list(settings.servers),
+        error_cb=failed,
+        ping_interval=1,
+        max_outstanding_pings=2,
+        connect_timeout=1,
+        reconnect_time_wait=0.2,
+        max_reconnect_attempts=-1,
+        **dict(settings.options),
+    )
+
+
+async def _prepare(log: NatsLog) -> None:
+    version = log.client.connected_server_version
+    if (version.major, version.minor, version.patch) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise ReplicationError(
+            f"The log's server has version {version.major}.{version.minor}.{version.patch}, which "
+            f"may lose what it has acknowledged: use {wanted} or newer."
+        )
+    wanted_stream = stream_config(log.settings)
+    try:
+        info = await log.context.stream_info(log.settings.stream)
+    except NotFoundError:
+        info = await log.context.add_stream(wanted_stream)
+    check_stream(info, log.settings)
+
+
+def stream_config(settings: NatsSettings) -> StreamConfig:
+    """A stream that keeps everything until it is trimmed, and refuses what it has no room for."""
+    return StreamConfig(
+        name=settings.stream,
+        subjects=[settings.stream],
+        storage=StorageType.FILE,
+        num_replicas=settings.replicas,
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.NEW,
+        max_bytes=settings.maximum_bytes,
+        max_msgs=-1,
+        max_age=0,
+        allow_direct=False,
+        deny_delete=True,
+    )
+
+
+def check_stream(info: StreamInfo, settings: NatsSettings) -> None:
+    """Refuse a stream that forgets by itself, or has other replicas; raises ReplicationError."""
+    config = info.config
+    keeps = (
+        config.storage == StorageType.FILE
+        and config.retention == RetentionPolicy.LIMITS
+        and config.discard == DiscardPolicy.NEW
+        and not config.max_age
+        and (config.max_msgs or -1) < 0
+        and config.subjects == [settings.stream]
+    )
+    if not keeps:
+        raise ReplicationError(
+            f"The stream {settings.stream} is not one that keeps everything: it was not made by "
+            "rpcqm, or somebody has changed it."
+        )
+    if config.num_replicas != settings.replicas:
+        raise ReplicationError(
+            f"The stream {settings.stream} has {config.num_replicas} replicas, and needs "
+            f"{settings.replicas}."
+        )

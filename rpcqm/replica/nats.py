@@ -78,7 +78,7 @@ class NatsReading:
         deliver: Callable[[bytes], None],
         failed: Callable[[ReplicationError], None],
     ) -> None:
-        self._log = log
+        self._opened = log
         self._next = after + 1
         self._deliver = deliver
         self._failed = failed
@@ -99,15 +99,15 @@ class NatsReading:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _is_trimmed(self) -> bool:
-        return (await self._log.state()).first > self._next
+        return (await self._opened.state()).first > self._next
 
     async def _follow(self) -> None:
         """Deliver what comes, until a record is missing or nothing is heard any more."""
-        client, stream = self._log.client, self._log.settings.stream
+        client, stream = self._opened.client, self._opened.settings.stream
         inbox = client.new_inbox()
         subscription = await client.subscribe(inbox, pending_bytes_limit=_PENDING)
         try:
-            consumer = await self._log.context.add_consumer(
+            consumer = await self._opened.context.add_consumer(
                 stream,
                 ConsumerConfig(
                     deliver_subject=inbox,
@@ -123,7 +123,7 @@ class NatsReading:
                 while await self._take(await subscription.next_msg(SILENCE_SECONDS)):
                     pass
             finally:
-                await self._log.context.delete_consumer(stream, consumer.name)
+                await self._opened.context.delete_consumer(stream, consumer.name)
         finally:
             await subscription.unsubscribe()
 

@@ -10,9 +10,13 @@ from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.client.reads import NO_TRANSACTION, NOT_THERE, Read
+from rpcqm.client.reads import (
+    NO_TRANSACTION,
+    NOT_THERE,
+    OpenForMove,
+    Read,
+)
 from rpcqm.client.remote_queue import RemoteMessage, RemoteQueue
-from rpcqm.client.remote_read import MoveTarget
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
@@ -153,7 +157,7 @@ class Qm2QmSession:
         raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, NOT_THERE)
 
     async def move(
-        self, identifier: int, target: MoveTarget, transaction: UUID = NO_TRANSACTION
+        self, identifier: int, target: OpenForMove, transaction: UUID = NO_TRANSACTION
     ) -> None:
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "the server is too old to move")
 

@@ -1,13 +1,10 @@
 """What a read asks for, and what a queue that is open at a server can do."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from rpcqm.client.message import ReceivedMessage
-
-if TYPE_CHECKING:
-    from rpcqm.client.remote_read import MoveTarget
 
 WHOLE_BODY = 0x400000
 """Bytes to read of a body: no message is larger than 4 MB."""
@@ -25,6 +22,12 @@ NOT_THERE = (
     "that what a message causes may happen twice"
 )
 """Why a server that needs a transaction coordinator is not asked further."""
+
+
+class OpenForMove(Protocol):
+    """A queue that messages are moved to; `context` is the server's name of it."""
+
+    context: int
 
 
 class ReadSession(Protocol):
@@ -51,7 +54,7 @@ class ReadSession(Protocol):
         """Leave the message that was locked to its transaction, or give it back."""
 
     async def move(
-        self, identifier: int, target: "MoveTarget", transaction: UUID = NO_TRANSACTION
+        self, identifier: int, target: OpenForMove, transaction: UUID = NO_TRANSACTION
     ) -> None: ...
 
     async def purge(self) -> None: ...

@@ -14,7 +14,14 @@ from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFau
 from rpcqm.client.connection import END_OF_QUEUE, OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import in_workgroup, licence_guid, next_request_identifier
 from rpcqm.client.message import ReceivedMessage, from_sections
-from rpcqm.client.reads import NO_TRANSACTION, NOT_THERE, WHOLE_BODY, Read, ReadSession
+from rpcqm.client.reads import (
+    NO_TRANSACTION,
+    NOT_THERE,
+    WHOLE_BODY,
+    OpenForMove,
+    Read,
+    ReadSession,
+)
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
@@ -211,7 +218,7 @@ class RemoteReadSession(_Handle):
         )
 
     async def move(
-        self, identifier: int, target: MoveTarget, transaction: UUID = NO_TRANSACTION
+        self, identifier: int, target: OpenForMove, transaction: UUID = NO_TRANSACTION
     ) -> None:
         """R_MoveMessage."""
         await self._connections.call(

@@ -89,4 +89,4 @@ class Installation:
         # Only now, because the interface for programs is loaded when somebody asks it.
         from rpcqm.fast.doors.api import RepeatedApi
 
-        return RepeatedApi(api, self)
+        return RepeatedApi(api, self.engine, self.turn, self.first_messages)

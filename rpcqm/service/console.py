@@ -8,22 +8,15 @@ import hashlib
 import ipaddress
 import re
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.base.acceptor import tcp_socket
-from rpcqm.base.admission import Admission
-from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
-from rpcqm.base.metrics import Metrics
 from rpcqm.config import Configuration
 from rpcqm.config.console_files import read_console_files
-from rpcqm.operations.operations import Operations
-from rpcqm.service.accounts import Accounts
-from rpcqm.service.speed import Speed
+from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -34,22 +27,6 @@ if TYPE_CHECKING:
 CONSOLE_PORT = 15680
 
 _log = get_logger("service")
-
-
-@dataclass(eq=False, repr=False)
-class ConsoleParts:
-    """What answers requests; `is_ready` tells whether the queue manager does its work."""
-
-    operations: Operations
-    accounts: Accounts
-    clock: Clock
-    admission: Admission
-    metrics: Metrics
-    configuration: Configuration
-    instance: str
-    is_ready: Callable[[], bool]
-    speed: Speed = None
-    context: "ssl.SSLContext | None" = None
 
 
 class ConsoleDoor:

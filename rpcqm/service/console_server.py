@@ -24,7 +24,7 @@ from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.service.accounts import Accounts
-from rpcqm.service.console import ConsoleParts
+from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.http_limits import http_limits
 from rpcqm.service.tokens import public_part
 

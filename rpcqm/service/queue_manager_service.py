@@ -45,9 +45,9 @@ from rpcqm.service.connection_limits import admission_of, rpc_limits
 from rpcqm.service.console import (
     CONSOLE_PORT,
     ConsoleDoor,
-    ConsoleParts,
     instance_name,
 )
+from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.data_directory import open_store
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket

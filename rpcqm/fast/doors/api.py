@@ -8,7 +8,6 @@
 import functools
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rpcqm.api import messages, parameters, reading
 from rpcqm.api.application import (
@@ -34,15 +33,15 @@ from rpcqm.fast.doors.api_requests import (
     Shortcut,
 )
 from rpcqm.fast.doors.api_sends import RepeatedSend, RepeatedSends
+from rpcqm.fast.first_messages import FirstMessages
 from rpcqm.fast.formats.received_json import ReceivedTexts, told_carefully
 from rpcqm.fast.learned import Patience
+from rpcqm.fast.turn import Turn
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.http.origins import REMEMBERED
 from rpcqm.operations.audit import HTTP, ORIGIN, Origin
 from rpcqm.operations.drafts import attributes_of, check_size
-
-if TYPE_CHECKING:
-    from rpcqm.fast.install import Installation
+from rpcqm.qm.engine import QueueManagerEngine
 
 PATIENCE, LOOKED_AT = 64, 16
 """After so many requests in a row that were like none before, one of so many is looked at."""
@@ -53,13 +52,15 @@ _JSON = (("Content-Type", "application/json"),)
 class RepeatedApi:
     """Answers in the place of an `Api`, which answers all that is like nothing before."""
 
-    def __init__(self, api: Api, speed: "Installation") -> None:
-        self._api, self._turn = api, speed.turn
+    def __init__(
+        self, api: Api, engine: QueueManagerEngine, turn: Turn, firsts: FirstMessages
+    ) -> None:
+        self._api, self._turn = api, turn
         self._patience = Patience(PATIENCE, LOOKED_AT)
-        self._leases = RepeatedLeases(speed.engine, speed.first_messages, speed.turn)
-        self._sends = RepeatedSends(speed.engine, speed.turn)
-        self._texts = ReceivedTexts(speed.clock)
-        self._answered = speed.engine.leases.answered
+        self._leases = RepeatedLeases(engine, firsts, turn)
+        self._sends = RepeatedSends(engine, turn)
+        self._texts = ReceivedTexts(engine.clock)
+        self._answered = engine.leases.answered
         self._forget()
 
     def _forget(self) -> None:

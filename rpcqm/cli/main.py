@@ -47,6 +47,7 @@ COMMANDS = {
     "send": ("send", "send messages to a queue"),
     "receive": ("receive", "take messages out of a queue"),
     "peek": ("receive", "look at messages and leave them in their queue"),
+    "find": ("find", "find messages by what they are and what they say"),
     "move": ("move", "move messages to a subqueue, or to another queue here or elsewhere"),
     "copy": ("move", "copy messages to another queue, here or elsewhere"),
     "resend": (

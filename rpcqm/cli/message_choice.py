@@ -35,6 +35,11 @@ def add_choice(parser: Parser, default: str) -> None:
         help=f"the message with this lookup identifier; may be given again ({default})",
     )
     which.add_argument("--all", action="store_true", help="all that are there now")
+    add_conditions(parser)
+
+
+def add_conditions(parser: Parser) -> None:
+    """Add an option for each condition; a message meets all that are given."""
     group = parser.add_argument_group("only messages")
     for name, (metavar, words) in CONDITIONS.items():
         option = f"--{name.replace('_', '-')}"
@@ -50,14 +55,24 @@ def add_choice(parser: Parser, default: str) -> None:
 
 def conditions(arguments: argparse.Namespace) -> dict[str, str]:
     """The filter, by the names of its conditions; {} for none. Raises UsageMistake."""
+    texts = given_conditions(arguments)
+    if texts and arguments.lookup_id:
+        raise UsageMistake("Lookup identifiers and conditions do not go together.")
+    return texts
+
+
+def given_conditions(arguments: argparse.Namespace) -> dict[str, str]:
+    """The conditions that are given, by their names; raises UsageMistake for a wrong one."""
     names = (*CONDITIONS, "ignore_case")
     given = {name: getattr(arguments, f"where_{name}") for name in names}
     texts = {name: text for name, text in given.items() if text is not None}
-    if texts and arguments.lookup_id:
-        raise UsageMistake("Lookup identifiers and conditions do not go together.")
     if set(texts) == {"ignore_case"}:
         raise UsageMistake("--ignore-case needs --label, --body or --regex beside it.")
-    return texts
+    if not texts:
+        return texts
+    from rpcqm.cli.filters import absolute  # only now, because it takes time to load
+
+    return absolute(texts)
 
 
 def is_one(arguments: argparse.Namespace) -> bool:

@@ -96,7 +96,7 @@ async def _places(
     identifier: MessageIdentifier,
     progress: ProgressDisplay,
 ) -> AsyncIterator[FoundMessage]:
-    async for path in _queues(client, arguments):
+    async for path in queues_with_messages(client, arguments):
         try:
             async for place in _places_in(client, arguments, path, identifier, progress):
                 yield place
@@ -105,7 +105,7 @@ async def _places(
                 raise
 
 
-async def _queues(
+async def queues_with_messages(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> AsyncIterator[str]:
     """Every queue with messages: private, public and system queues, subqueues and journals."""

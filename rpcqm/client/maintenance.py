@@ -1,7 +1,7 @@
 """Backups, disk space and event trails of a queue manager, through its administration interface."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -266,6 +266,32 @@ class MaintenanceClient:
         )
         response = await self._connections.call(request)
         told: dict[str, Any] = json.loads(require_value(response.ppwszExplanation))
+        return told
+
+    async def search(
+        self,
+        name: FormatName | None,
+        conditions: Mapping[str, str],
+        after: str | None = None,
+        limit: int = 100,
+        *,
+        whole: bool = True,
+    ) -> dict[str, Any]:
+        """A page of the messages of a queue, or of all (None), that meet conditions.
+
+        It is what `GET …/messages` of `/api/v1` answers; unless they are told `whole`, messages
+        have the beginnings of their bodies only. `after` is `next` of the page before. Raises
+        MaintenanceError with a sentence about wrong conditions.
+        """
+        asked = {"conditions": dict(conditions), "after": after, "limit": limit, "whole": whole}
+        request = rpcqm_admin.R_SearchMessagesRequest(
+            pQueueFormat=None if name is None else queue_format_of(name),
+            pwszSearch=json.dumps(asked),
+        )
+        response = await self._connections.call(request)
+        told: dict[str, Any] = json.loads(bytes(require_value(response.ppAnswer)))
+        if "problem" in told:
+            raise MaintenanceError(told["problem"])
         return told
 
     async def security(self) -> SecurityDescriptor:

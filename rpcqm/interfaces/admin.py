@@ -6,6 +6,7 @@ from itertools import islice
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import TokenRight
+from rpcqm.base.settling import settling
 from rpcqm.base.told import told
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -81,6 +82,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ResendDeadLetterRequest,
     R_ResendDeadLettersRequest,
     R_ResendDeadLettersResponse,
+    R_SearchMessagesRequest,
+    R_SearchMessagesResponse,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
@@ -89,6 +92,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetTriggerRequest,
 )
 from rpcqm.interfaces._queue_properties import attributes_of, security_in
+from rpcqm.interfaces._searching import answer_search
 from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
@@ -440,6 +444,16 @@ class Admin:
             return R_GoOnWithOrderResponse(ppwszOutcome=_json(stopped.told()), result=0)
         gone_on = orders.go_on(identity, identifier, request.Step)
         return R_GoOnWithOrderResponse(ppwszOutcome=await _outcome(gone_on), result=0)
+
+    async def R_SearchMessages(
+        self, call: Call, request: R_SearchMessagesRequest
+    ) -> R_SearchMessagesResponse:
+        """A page of the messages that meet conditions, for who may peek at them (Opnum 41)."""
+        name = None if request.pQueueFormat is None else format_name_of(request.pQueueFormat)
+        answer = await settling(
+            answer_search(self._operations, call.identity, name, request.pwszSearch)
+        )
+        return R_SearchMessagesResponse(pcbAnswer=len(answer), ppAnswer=answer, result=0)
 
 
 def _object(text: str) -> dict[str, object]:

@@ -91,13 +91,16 @@ class Search:
     """What is looked for, and how much of it a page has.
 
     `measure` gives how many octets of an answer a message takes, once for each that is found in its
-    order. `still` says whether the caller may still log on.
+    order, and `room` how many an answer has. A page looks at `looked_at` messages at most. `still`
+    says whether the caller may still log on.
     """
 
     matcher: Matcher
     limit: int = 100
     measure: Measure = packet_size
     still: Callable[[], bool] = lambda: True
+    room: int = PAGE_BYTES
+    looked_at: int = LOOKED_AT_ONCE
 
 
 @dataclass(slots=True)
@@ -322,7 +325,7 @@ class _Page:
 
     def __init__(self, wanted: Search) -> None:
         self.matcher, self._limit, self._measure = wanted.matcher, wanted.limit, wanted.measure
-        self._room = PAGE_BYTES
+        self._room, self._looked_at = wanted.room, min(wanted.looked_at, LOOKED_AT_ONCE)
         self.told = SearchPage()
         self.passed = 0
 
@@ -330,7 +333,7 @@ class _Page:
     def is_over(self) -> bool:
         """Whether it is full, or enough was looked at for it."""
         looked_at = max(self.told.looked_at, self.passed)
-        return self._is_full or looked_at >= LOOKED_AT_ONCE or self.told.octets >= READ_ONCE
+        return self._is_full or looked_at >= self._looked_at or self.told.octets >= READ_ONCE
 
     @property
     def _is_full(self) -> bool:

@@ -1,5 +1,6 @@
 """Queues, messages, leases and traces in what JSON has: what programs and pages are told."""
 
+import json
 from typing import Any, NamedTuple
 
 from rpcqm.adm.message import Message
@@ -8,11 +9,13 @@ from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import (
     LONGEST_DECODED,
+    UNDECODED,
     Place,
     described,
     described_body,
     described_octets,
 )
+from rpcqm.codec.bodies.kinds import BYTES
 from rpcqm.codec.names.written import shown_name
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
 from rpcqm.operations.trail import Event
@@ -136,6 +139,21 @@ def shown_where(
 ) -> dict[str, object]:
     """The same with the queue that it is in."""
     return shown(message, decode, budget) | {"queue": queue_of(message)}
+
+
+SUMMARY = 200
+"""Characters of a body that are told of a message among many."""
+
+
+def summary_where(message: Message) -> dict[str, object]:
+    """The same with the beginning of what its body says in the place of all that is told of it."""
+    told = shown_where(message)
+    text = told.get("body")
+    if text is None and told["value_type"] not in (BYTES, UNDECODED):
+        text = json.dumps(told["value"], ensure_ascii=False)
+    for member in ("value", "body_base64", "extension_base64", "extension", "headers"):
+        told.pop(member, None)
+    return told | {"body": "" if text is None else str(text)[:SUMMARY]}
 
 
 def unread_where(message: Message) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Compares messages with a filter: the cheapest conditions first, the body only if it must."""
+"""Compares messages with a filter: the cheapest conditions first, the body last (G605)."""
 
 import enum
 

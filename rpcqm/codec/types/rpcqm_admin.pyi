@@ -322,15 +322,18 @@ class R_GoOnWithOrderResponse(Value):
     ppwszOutcome: str | None = ...
     result: int
 
-class R_SetMaintenanceRequest(OperationRequest[R_SetMaintenanceResponse]):
+class R_SetMaintenanceRequest(OperationRequest[Result]):
     fOn: int
     pwszReason: str
 
-class R_SetMaintenanceResponse(Value):
-    result: int
-
-class R_DisconnectRequest(OperationRequest[R_DisconnectResponse]):
+class R_DisconnectRequest(OperationRequest[Result]):
     pwszReason: str
 
-class R_DisconnectResponse(Value):
+class R_SearchMessagesRequest(OperationRequest[R_SearchMessagesResponse]):
+    pQueueFormat: QUEUE_FORMAT | None = ...
+    pwszSearch: str
+
+class R_SearchMessagesResponse(Value):
+    pcbAnswer: int
+    ppAnswer: bytes | None = ...
     result: int

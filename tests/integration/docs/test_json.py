@@ -72,10 +72,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 def printed(commands: Commands, *words: str) -> list[dict[str, object]]:
     """The objects that a command prints."""
     output = commands.run(*words, "--json")
-    found = [json.loads(line) for line in output.splitlines()] if words[0] == "peek" else None
+    found = [json.loads(line) for line in output.splitlines()] if words[0] in _LINES else None
     shown = json.loads(output) if found is None else found
     assert shown, words
     return shown if isinstance(shown, list) else [shown]
+
+
+_LINES = ("peek", "find")
+"""Commands that print an object on each line."""
 
 
 def members(objects: list[dict[str, object]]) -> set[str]:
@@ -118,6 +122,8 @@ def test_the_page_has_the_members_of_messages_and_of_what_became_of_them(
     served.run("send", "orders", "--file", str(body))
     messages = printed(served, "peek", "orders", "--all")
     assert members(messages) == described("rpcqm peek, rpcqm receive")
+    found = printed(served, "find", "orders", "--regex", "apples|^$", "--json")
+    assert members(found) == described("rpcqm find") | described("rpcqm peek, rpcqm receive")
     (told,) = printed(served, "explain", identifier)
     assert set(told) == described("rpcqm explain ID")
     for member in ("places", "events"):

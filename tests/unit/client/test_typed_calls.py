@@ -25,7 +25,7 @@ REPEATABLE = """
     R_QMGetObjectProperties
     R_QMGetObjectSecurityInternal R_QMGetRTQMServerPort R_QMMgmtGetInfo
     R_QMObjectPathToObjectFormat R_QMOpenRemoteQueue R_QMQueryQMRegistryInternal
-    RemoteQMGetQMQMServerPort RemoteQmGetVersion
+    R_SearchMessages RemoteQMGetQMQMServerPort RemoteQmGetVersion
 """
 HARMLESS = """
     R_CancelReceive R_CloseCursor R_CloseQueue R_CreateCursor R_SetDeadLetterQueue R_StartReceive

@@ -1,6 +1,5 @@
 """Queues, messages, leases and traces in what JSON has: what programs and pages are told."""
 
-import json
 from typing import Any, NamedTuple
 
 from rpcqm.adm.message import Message
@@ -9,13 +8,12 @@ from rpcqm.base.text import iso_time
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import (
     LONGEST_DECODED,
-    UNDECODED,
     Place,
     described,
     described_body,
     described_octets,
 )
-from rpcqm.codec.bodies.kinds import BYTES
+from rpcqm.codec.filters.body_text import beginning
 from rpcqm.codec.names.written import shown_name
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
 from rpcqm.operations.trail import Event
@@ -146,14 +144,12 @@ SUMMARY = 200
 
 
 def summary_where(message: Message) -> dict[str, object]:
-    """The same with the beginning of what its body says in the place of all that is told of it."""
-    told = shown_where(message)
-    text = told.get("body")
-    if text is None and told["value_type"] not in (BYTES, UNDECODED):
-        text = json.dumps(told["value"], ensure_ascii=False)
-    for member in ("value", "body_base64", "extension_base64", "extension", "headers"):
-        told.pop(member, None)
-    return told | {"body": "" if text is None else str(text)[:SUMMARY]}
+    """What a message is, with the queue that it is in and the beginning of what its body says."""
+    attributes = message.attributes
+    said = beginning(attributes.body, attributes.body_type, SUMMARY)
+    told = properties(message, decode=False)
+    told.pop("extension_base64", None)
+    return told | {"body": said, "queue": queue_of(message)}
 
 
 def unread_where(message: Message) -> dict[str, object]:

@@ -98,6 +98,24 @@ def says(body: bytes, body_type: int, test: Callable[[str], bool]) -> Said:
     return Said.NO
 
 
+def beginning(body: bytes, body_type: int, characters: int) -> str:
+    """The beginning of what a body says, on one line; "" for octets that say nothing to people."""
+    if body_type == DOTNET_BINARY:
+        return ""
+    piece = body[: 4 * characters]
+    try:
+        text = next(_readings(piece, body_type)) or ""
+    except DecodeError:
+        return ""
+    text = " ".join(text.lstrip("\ufeff").split())[:characters]
+    strange = sum(not each.isprintable() or each == "\ufffd" for each in text)
+    return text if strange * _STRANGE_AT_MOST <= len(text) else ""
+
+
+_STRANGE_AT_MOST = 10
+"""One in so many characters of a beginning may be strange: the last one may be cut."""
+
+
 def _readings(body: bytes, body_type: int) -> Iterator[str | None]:
     """What a body says, the cheapest first; None at the end if there is more."""
     if body_type in UTF_16:

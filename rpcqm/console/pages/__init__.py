@@ -12,6 +12,7 @@ from rpcqm.console.pages import (
     queue,
     queues,
     routing,
+    search,
     trace,
     trail,
     written,
@@ -20,6 +21,7 @@ from rpcqm.console.pages import (
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
     *queues.PAGES,
+    *search.PAGES,
     *queue.PAGES,
     *written.PAGES,
     *confirmed.PAGES,

@@ -72,6 +72,12 @@ def test_labels_and_bodies_stay_text(program: Program, boss: Browser) -> None:
         headers = {"Rpcqm-Label": quote(payload, safe="")}
         sent = program.ask("POST", "/queues/hostile/messages", payload.encode(), headers)
         assert sent.status == 201
+    searched = "/console/search?queue=hostile&label=*"
+    while searched:
+        page = boss.get(searched)
+        assert is_safe(page), searched
+        following = re.findall('rel="next" href="([^"]+)"', page.text)
+        searched = following[0].replace("&amp;", "&") if following else ""
     path, found = "/console/queue?queue=hostile", 0
     while path:
         page = boss.get(path)
@@ -116,6 +122,7 @@ def test_what_is_asked_for_stays_text(running: PrivateQueueManager, boss: Browse
         text = quote(payload, safe="")
         assert is_safe(boss.get(f"/console/queues?find={text}"))
         assert is_safe(boss.get(f"/console/queue?queue={text}"))
+        assert is_safe(boss.get(f"/console/search?queue=hostile&label={text}&regex={text}"))
         assert is_safe(nobody.get(f"/console/logon?account={text}&to={text}"))
 
 

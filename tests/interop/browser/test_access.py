@@ -26,6 +26,8 @@ PAGES = (
     f"/console/queue/access{ORDERS}&account=boss",
     f"/console/queue/purge{ORDERS}",
     f"/console/queue/delete{ORDERS}",
+    f"/console/search{ORDERS}&label=*&body=apples&priority=0-7",
+    "/console/search?label=*",
     "/console/queue?queue=none",
     "/console/queue?queue=kept",
     "/console/nowhere",

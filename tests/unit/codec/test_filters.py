@@ -12,6 +12,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.bodies.described import LONGEST_DECODED
 from rpcqm.codec.bodies.formatters import DOTNET_BINARY, encode_body
 from rpcqm.codec.bodies.xml_writing import encode_xml
+from rpcqm.codec.filters.body_text import beginning
 from rpcqm.codec.filters.matching import LONGEST_EXPRESSED, Matcher, Verdict, matches
 from rpcqm.codec.filters.message_filter import MessageFilter
 from rpcqm.codec.filters.patterns import pattern_of_glob
@@ -296,6 +297,22 @@ def test_what_cannot_be_read_does_not_match() -> None:
     damaged = PacketMessage(message().buffer[:120])
     assert not matches(Matcher(read({"label": "*"})), damaged)
     assert matches(Matcher(MessageFilter()), message())
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type", "said"),
+    [
+        (b"  two\n lines ", 0, "two lines"),
+        ("Müller".encode("utf-16"), 0, "Müller"),
+        *((*encode_body(value), text) for value, text in ((7, "7"), ("Müller", "Müller"))),
+        (b"\xff\x00\x01\x02\x03\x04", 0, ""),
+        (b"", BodyType.VT_I4, ""),
+        (("ü" * 300).encode(), 0, "ü" * 20),
+        (b"\0\1\0\0\0", DOTNET_BINARY, ""),
+    ],
+)
+def test_the_beginning_of_a_body_is_a_line(body: bytes, body_type: int, said: str) -> None:
+    assert beginning(body, body_type, 20) == said
 
 
 def test_an_empty_filter_says_so() -> None:

@@ -63,7 +63,7 @@ class TriggerSettings(models.Strict):
     back_off: BackOff = 1
     longest_back_off: BackOff = 300
     poison_after: Annotated[int, Field(ge=0, le=MOST_ATTEMPTS)] = 5
-    poison_queue: Text = "dead-letter"
+    poison_queue: Text = ";poison"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,7 @@ COMMANDS = {
     "user": ("user", "add, list and remove accounts for callers over the network"),
     "token": ("token", "make, list and delete tokens, which programs show instead of a password"),
     "trigger": ("trigger", "make, list, change and try rules of triggers"),
+    "triggers": ("triggers", "run the service of triggers"),
     "send": ("send", "send messages to a queue"),
     "receive": ("receive", "take messages out of a queue"),
     "peek": ("receive", "look at messages and leave them in their queue"),

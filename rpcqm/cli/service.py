@@ -6,11 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.parser import Parser, add_command, add_commands
-from rpcqm.cli.unit import DEFAULT_USER, ServiceFile, service_files, unit
+from rpcqm.cli.unit import DEFAULT_USER, ServiceFile, service_files
 
 DETAILS = """\
 It writes a hardened unit that runs `rpcqm serve` as a user of its own, which may open ports below
@@ -42,13 +43,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         run_install,
         DETAILS,
     )
-    installing.add_argument(
-        "--user", metavar="NAME", type=_user, default=DEFAULT_USER, help="who it runs as"
-    )
-    how = installing.add_mutually_exclusive_group()
-    how.add_argument("--now", action="store_true", help="start it, and at every boot")
-    how.add_argument("--print", action="store_true", help="only print the unit")
-    how.add_argument("--root", metavar="D", type=Path, help="write below this directory")
+    add_install_options(installing, DEFAULT_USER)
 
 
 def _user(text: str) -> str:
@@ -59,9 +54,26 @@ def _user(text: str) -> str:
 
 def run_install(arguments: argparse.Namespace) -> int:
     """Write the files, then have systemd read them."""
-    command = _own_command()
+    command = own_command()
+    files = service_files(command, arguments.user)
+    return install(arguments, command, files, "rpcqm")
+
+
+def add_install_options(parser: Parser, user: str) -> None:
+    """Add what installing a service can be told."""
+    parser.add_argument("--user", metavar="NAME", type=_user, default=user, help="who it runs as")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--now", action="store_true", help="start it, and at every boot")
+    how.add_argument("--print", action="store_true", help="only print the unit")
+    how.add_argument("--root", metavar="D", type=Path, help="write below this directory")
+
+
+def install(
+    arguments: argparse.Namespace, command: Path, files: Sequence[ServiceFile], name: str
+) -> int:
+    """Write the files of a service, whose unit is the last one, and have systemd read them."""
     if arguments.print:
-        print(unit(command, arguments.user), end="")
+        print(files[-1].text, end="")
         return ExitStatus.OK
     if arguments.root is None and os.geteuid() != 0:
         raise UsageMistake("Installing a service takes root; --root and --print do without.")
@@ -70,14 +82,14 @@ def run_install(arguments: argparse.Namespace) -> int:
             f"{command} is in a directory for temporary files, which the service does not see; "
             "install rpcqm elsewhere, such as in /opt/rpcqm."
         )
-    for file in service_files(command, arguments.user):
+    for file in files:
         _write(file, arguments.root or Path("/"))
     if arguments.root is None:
-        _tell_systemd(arguments.now)
+        _tell_systemd(arguments.now, name)
     return ExitStatus.OK
 
 
-def _own_command() -> Path:
+def own_command() -> Path:
     """The `rpcqm` of this installation."""
     beside = Path(sys.executable).parent / "rpcqm"
     found = str(beside) if beside.exists() else shutil.which("rpcqm")
@@ -97,14 +109,14 @@ def _write(file: ServiceFile, root: Path) -> None:
     print(f"{path} is written.")
 
 
-def _tell_systemd(now: bool) -> None:
-    _system("systemd-sysusers", "/etc/sysusers.d/rpcqm.conf")
+def _tell_systemd(now: bool, name: str) -> None:
+    _system("systemd-sysusers", f"/etc/sysusers.d/{name}.conf")
     _system("systemctl", "daemon-reload")
     if now:
-        _system("systemctl", "enable", "--now", "rpcqm.service")
-        print("The service runs; `systemctl status rpcqm` tells how it is.")
+        _system("systemctl", "enable", "--now", f"{name}.service")
+        print(f"The service runs; `systemctl status {name}` tells how it is.")
     else:
-        print("Start it with `systemctl enable --now rpcqm`.")
+        print(f"Start it with `systemctl enable --now {name}`.")
 
 
 def _system(*words: str) -> None:

@@ -106,7 +106,7 @@ _RUNNING = (
     _Option(
         "--poison-queue",
         "poison_queue",
-        "where to, such as `orders;poison` (default dead-letter); '' passes it over",
+        "where to: ;poison (the default), a queue, or dead-letter; '' passes it over",
         "QUEUE",
     ),
 )

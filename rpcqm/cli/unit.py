@@ -72,9 +72,64 @@ SystemCallErrorNumber=EPERM
 WantedBy=multi-user.target
 """
 
+TRIGGERS_UNIT = """\
+# Written by `rpcqm triggers install`.
+
+[Unit]
+Description=Triggers of the MSMQ-compatible queue manager
+After=rpcqm.service network-online.target
+Wants=rpcqm.service network-online.target
+
+[Service]
+Type=notify
+ExecStart={command} triggers run --data-dir /var/lib/rpcqm
+User={user}
+Group={user}
+UMask=0077
+Restart=on-failure
+
+# What programs have begun ends with the service, also what has left their group.
+KillMode=control-group
+TimeoutStopSec=30
+
+# The service and all programs that it runs.
+MemoryHigh=40%
+MemoryMax=50%
+TasksMax=512
+NoNewPrivileges=yes
+RestrictSUIDSGID=yes
+CapabilityBoundingSet=
+
+# Programs may need more than this: `systemctl edit rpcqm-triggers` grants it.
+ProtectSystem=full
+ProtectHome={protect_home}
+PrivateTmp=yes
+PrivateDevices=yes
+RemoveIPC=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+LockPersonality=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+"""
+
 SYSTEM_USER = """\
 # Written by `rpcqm service install`.
 u {user} - "rpcqm queue manager" /var/lib/rpcqm
+"""
+
+TRIGGERS_SYSTEM_USER = """\
+# Written by `rpcqm triggers install`.
+u {user} - "rpcqm triggers" /
 """
 
 SETTINGS = """\
@@ -88,6 +143,7 @@ epm_port = 135
 """
 
 DEFAULT_USER = "rpcqm"
+DEFAULT_TRIGGERS_USER = "rpcqm-triggers"
 DEFAULT_CONFIGURATION = Path("/etc/rpcqm/rpcqm.toml")
 HOMES = ("/home", "/root", "/run/user")
 
@@ -103,13 +159,27 @@ class ServiceFile:
 
 def unit(command: Path, user: str = DEFAULT_USER) -> str:
     """The text of the unit, which can read a program in a home directory."""
-    at_home = any(part.is_relative_to(home) for home in HOMES for part in (command, _python()))
     return UNIT.format(
         command=command,
         configuration=DEFAULT_CONFIGURATION,
         user=user,
-        protect_home="read-only" if at_home else "yes",
+        protect_home=_protect_home(command),
     )
+
+
+def _protect_home(command: Path) -> str:
+    at_home = any(part.is_relative_to(home) for home in HOMES for part in (command, _python()))
+    return "read-only" if at_home else "yes"
+
+
+def triggers_files(command: Path, user: str = DEFAULT_TRIGGERS_USER) -> list[ServiceFile]:
+    """Everything that an installation of the service of triggers writes."""
+    text = TRIGGERS_UNIT.format(command=command, user=user, protect_home=_protect_home(command))
+    system_user = TRIGGERS_SYSTEM_USER.format(user=user)
+    return [
+        ServiceFile(Path("/etc/sysusers.d/rpcqm-triggers.conf"), system_user),
+        ServiceFile(Path("/etc/systemd/system/rpcqm-triggers.service"), text),
+    ]
 
 
 def service_files(command: Path, user: str = DEFAULT_USER) -> list[ServiceFile]:

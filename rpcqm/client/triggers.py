@@ -8,6 +8,9 @@ from rpcqm.codec.trigger_report import Answer, Report, encode_report, read_answe
 from rpcqm.codec.trigger_rule import TriggerRule, encode_rule
 from rpcqm.codec.types import rpcqm_admin
 
+REPORT_LIMIT = 5.0
+"""Seconds after which a queue manager that does not answer a report counts as absent."""
+
 
 class TriggersClient:
     """What is to be done for messages; for administrators on the same machine."""
@@ -36,7 +39,7 @@ class TriggersClient:
     async def report(self, report: Report) -> Answer:
         """Tell how the rules do, as the service that runs them, and get them if they changed."""
         request = rpcqm_admin.R_ReportTriggersRequest(pwszReport=encode_report(report))
-        response = await self._connections.call(request)
+        response = await self._connections.call(request, REPORT_LIMIT)
         return read_answer(response.ppwszAnswer or "")
 
 

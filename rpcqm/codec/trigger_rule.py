@@ -12,9 +12,12 @@ from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.codec.filters.patterns import pattern_of_glob
 from rpcqm.codec.names.written import format_name
+from rpcqm.codec.security.identifier import Sid
 
 LARGEST_RULE = 65_536
 """Octets of a rule as JSON.
@@ -100,7 +103,8 @@ class TriggerRule:
 
     A condition that is None, or an empty text, holds for every message; all of them must hold.
     One of `program`, `url` and `send_to` says what is done. A message for which that has failed
-    `poison_after` times (0: for ever) goes to `poison_queue`; with "" it is passed over.
+    `poison_after` times (0: for ever) goes to `poison_queue`: a subqueue of its queue such as
+    `;poison`, another queue, or `dead-letter`; with "" it is passed over.
     """
 
     name: str
@@ -127,7 +131,7 @@ class TriggerRule:
     back_off: int = 1
     longest_back_off: int = 300
     poison_after: int = 5
-    poison_queue: str = DEAD_LETTER
+    poison_queue: str = ";poison"
 
     @property
     def looks_at_body(self) -> bool:
@@ -240,8 +244,22 @@ def _check_names(rule: TriggerRule) -> None:
         raise DecodeError(f"`message_class` is one of {', '.join(CLASSES)}")
     for member in ("queue", "send_to", "poison_queue"):
         text = getattr(rule, member)
+        if text.startswith(";") and member == "poison_queue":
+            text = rule.queue + text
         if text and not (member == "poison_queue" and text == DEAD_LETTER):
             _check_queue(member, text)
+    _check_senders(rule)
+
+
+def _check_senders(rule: TriggerRule) -> None:
+    try:
+        if rule.sender:
+            Sid.parse(rule.sender)
+        if rule.source:
+            UUID(rule.source)
+        pattern_of_glob(rule.label)
+    except ValueError as error:
+        raise DecodeError(f"a condition is wrong: {error}") from error
 
 
 def _check_queue(member: str, text: str) -> None:

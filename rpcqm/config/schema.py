@@ -23,6 +23,7 @@ from rpcqm.config.limits_section import LimitsSection
 from rpcqm.config.metrics_section import MetricsSection
 from rpcqm.config.otel_section import OtelSection
 from rpcqm.config.srmp_section import SrmpSection
+from rpcqm.config.triggers_section import TriggersSection
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -399,6 +400,7 @@ class Configuration:
     console: ConsoleSection = field(default_factory=ConsoleSection)
     metrics: MetricsSection = field(default_factory=MetricsSection)
     otel: OtelSection = field(default_factory=OtelSection)
+    triggers: TriggersSection = field(default_factory=TriggersSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +441,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "console": ConsoleSection,
         "metrics": MetricsSection,
         "otel": OtelSection,
+        "triggers": TriggersSection,
     }
 
 

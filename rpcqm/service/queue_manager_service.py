@@ -240,6 +240,7 @@ class QueueManagerService:
         self._operations.machine.backup_directory = lambda: (
             self._configuration.storage.backup_directory
         )
+        self._operations.triggers.service_account = lambda: self._configuration.triggers.account
         recorder = None if self._capture is None else self._record(self._capture)
         if recorder is not None:
             self._recorded = recorder.providers

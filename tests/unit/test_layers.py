@@ -34,8 +34,16 @@ ALLOWED: dict[str, set[str]] = {
     "capture": {"base", "codec", "client", "rpc", "binary", "http", "srmp", "dcom"},
     "pipeline": {"base", "codec", "client", "capture"},
     "testing": {"base", "client", "service", "config"},
+    "triggers": {"base", "codec", "client", "http"},
 }
-ALLOWED["fast"] = set(ALLOWED) - {"testing", "pipeline", "capture", "client", "replica"}
+ALLOWED["fast"] = set(ALLOWED) - {
+    "testing",
+    "pipeline",
+    "capture",
+    "client",
+    "replica",
+    "triggers",
+}
 ASSEMBLY = {"service", "config", "accounts", "cli", "__main__"}
 
 # `interfaces` modules, and the like, must not know each other.

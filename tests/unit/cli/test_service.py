@@ -42,6 +42,27 @@ def test_the_unit_runs_this_installation_as_a_user_of_its_own(
     assert service["StateDirectory"] == service["ConfigurationDirectory"] == ["rpcqm"]
 
 
+def test_the_unit_of_triggers_runs_beside_the_queue_manager_as_another_user(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["triggers", "install", "--print", "--user", "doer"]) == 0
+    service = directives(capsys.readouterr().out)
+    command, *options = service["ExecStart"][0].split()
+    assert os.access(command, os.X_OK)
+    assert options == ["triggers", "run", "--data-dir", "/var/lib/rpcqm"]
+    assert (service["User"], service["CapabilityBoundingSet"]) == (["doer"], [""])
+    assert service["KillMode"] == ["control-group"]
+
+
+def test_an_image_gets_the_files_of_triggers(tmp_path: Path) -> None:
+    assert main(["triggers", "install", "--root", str(tmp_path)]) == 0
+    written = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert written == {
+        "etc/systemd/system/rpcqm-triggers.service",
+        "etc/sysusers.d/rpcqm-triggers.conf",
+    }
+
+
 def test_an_image_gets_its_files_and_nothing_is_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +102,7 @@ def test_only_root_installs(
 def test_a_system_without_systemd_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("rpcqm.cli.service._own_command", lambda: Path("/opt/rpcqm/bin/rpcqm"))
+    monkeypatch.setattr("rpcqm.cli.service.own_command", lambda: Path("/opt/rpcqm/bin/rpcqm"))
     monkeypatch.setattr("rpcqm.cli.service._write", lambda file, root: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -93,7 +114,7 @@ def test_a_system_without_systemd_is_told(
 def test_what_the_service_could_not_see_is_not_installed(
     place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("rpcqm.cli.service._own_command", lambda: Path(place) / "rpcqm")
+    monkeypatch.setattr("rpcqm.cli.service.own_command", lambda: Path(place) / "rpcqm")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert main(["service", "install"]) == 1
     assert "install rpcqm elsewhere, such as in /opt/rpcqm." in capsys.readouterr().err

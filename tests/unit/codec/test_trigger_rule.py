@@ -87,6 +87,10 @@ def test_one_action_is_needed_and_no_more() -> None:
         ({"program": ["/bin/echo", "x\0"]}, "null character"),
         ({"colour": "red"}, "no member `colour`"),
         ({"poison_queue": ","}, "names no queue"),
+        ({"poison_queue": ";a;b"}, "names no queue"),
+        ({"sender": "alice"}, "no SID"),
+        ({"source": "here"}, "condition is wrong"),
+        ({"label": "[a"}, "without its ]"),
     ],
 )
 def test_each_mistake_has_its_words(members: dict[str, Any], said: str) -> None:

@@ -1,0 +1,177 @@
+"""Running a program for a message: a time, an end of everything it has begun, a bounded output.
+
+A program is a group of processes of its own. The group is ended with the program, and when the time
+is over, so that nothing of it works on behind it (G649).
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from rpcqm.base.text import visible
+from rpcqm.triggers.outcome import Outcome, done, failed, trouble
+
+KEPT_OUTPUT = 4_096
+"""Octets of what a program prints that are told; the rest is read away.
+
+A program may print without an end.
+
+Bound `triggers.kept_output` [octets]: the rest of the output is left out.
+"""
+_READ = 65_536
+_LAST_OUTPUT = 1.0
+"""Seconds for what is left in a pipe, which others may hold open."""
+_CANNOT_START = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A program to be run; `seconds` is its time."""
+
+    words: Sequence[str]
+    body: bytes
+    seconds: float
+    environment: Mapping[str, str]
+
+
+async def run_program(order: Order) -> Outcome:
+    """Run a program to its end; it went well if its exit status is 0."""
+    name = order.words[0]
+    try:
+        process = _started(order)
+    except _CANNOT_START as error:
+        return trouble(f"{name} cannot be run: {_reason(error)}")
+    except OSError as error:
+        return failed(f"{name} cannot be run: {_reason(error)}")
+    with _Output(process) as output:
+        status = await _status(process, order.seconds)
+        await output.rest()
+    return _outcome(order, status, bytes(output.kept))
+
+
+def _started(order: Order) -> "subprocess.Popen[bytes]":
+    """Start a program, whose input is a file without a name: it need not read it."""
+    with os.fdopen(os.memfd_create("body"), "w+b") as body:
+        body.write(order.body)
+        body.seek(0)
+        return subprocess.Popen(
+            order.words,
+            stdin=body,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(order.environment),
+            cwd="/",
+            start_new_session=True,
+        )
+
+
+async def _status(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:
+    """The exit status, None if the time was over; then nothing of its group is left.
+
+    asyncio's own processes end with their pipes, which others may hold open.
+    """
+    in_time = True
+    with _Exit(process.pid) as ended:
+        try:
+            async with asyncio.timeout(seconds):
+                await ended.wait()
+        except TimeoutError:
+            in_time = False
+        finally:  # the group is there as long as the program was not waited for
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
+    return status if in_time else None
+
+
+class _Exit:
+    """The end of a process, which is not waited for by it."""
+
+    def __init__(self, pid: int) -> None:
+        self._file = os.pidfd_open(pid)
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        self._loop.add_reader(self._file, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._file)
+        os.close(self._file)
+
+    def _note(self) -> None:
+        self._loop.remove_reader(self._file)
+        self._ended.set()
+
+    async def wait(self) -> None:
+        """Wait for the end."""
+        await self._ended.wait()
+
+
+class _Output:
+    """What a program prints: the beginning is kept, all of it is read."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout is not None
+        self._pipe = process.stdout
+        self._file = process.stdout.fileno()
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self.kept = bytearray()
+        os.set_blocking(self._file, False)
+
+    def __enter__(self) -> Self:
+        self._loop.add_reader(self._file, self._read)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._file)
+        self._pipe.close()
+
+    def _read(self) -> None:
+        try:
+            part = os.read(self._file, _READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        self.kept += part[: KEPT_OUTPUT - len(self.kept)]
+        if not part:
+            self._loop.remove_reader(self._file)
+            self._ended.set()
+
+    async def rest(self) -> None:
+        """Wait for what is left in the pipe."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_OUTPUT):
+                await self._ended.wait()
+
+
+def _outcome(order: Order, status: int | None, output: bytes) -> Outcome:
+    said = visible(output.decode("utf-8", "replace").strip())
+    name = order.words[0]
+    after = f": {said}" if said else ""
+    if status == 0:
+        return done(f"{name} went well{after}")
+    if status is None:
+        return failed(f"{name} was ended after {order.seconds:g} s{after}")
+    return failed(f"{name} {_ended(status)}{after}")
+
+
+def _ended(status: int) -> str:
+    if status > 0:
+        return f"ended with exit status {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

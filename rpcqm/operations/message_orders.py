@@ -39,7 +39,7 @@ MOST_CHOSEN_IN_ALL = 1_000_000
 
 Bound `orders.chosen_in_all` [messages]: the oldest orders are forgotten.
 """
-ORDERS_OF_ACCOUNT = 16
+ORDERS_OF_ACCOUNT = 32
 """Orders of one account that are known.
 
 Bound `orders.of_account` [orders]: the oldest one of the account is forgotten.
@@ -47,6 +47,7 @@ Bound `orders.of_account` [orders]: the oldest one of the account is forgotten.
 LIFE = 12 * 3_600_000
 """Milliseconds after which an order is forgotten with which nobody has gone on."""
 
+_TOO_MANY = f"more than {MOST_CHOSEN:,} messages at once"
 _log = get_logger("operations")
 
 
@@ -187,8 +188,7 @@ class MessageOrders:
             order = self._new(identity, source)
         order.keys.extend(dict.fromkeys(keys))
         if order.chosen > MOST_CHOSEN:
-            text = f"more than {MOST_CHOSEN:,} messages at once"
-            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text)
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, _TOO_MANY)
         return self._keep(order)
 
     def choose_all(
@@ -213,6 +213,29 @@ class MessageOrders:
         order.keys.extend(chosen.keys)
         order.unread, order.more, order.after = chosen.unread, chosen.more, chosen.after or 0
         return self._keep(order)
+
+    def rechoose(
+        self, identity: Identity, identifier: str, shown: Iterable[int], ticked: Iterable[int]
+    ) -> Order:
+        """Let a choice have, of the messages that were shown, those that are ticked."""
+        order = self.find(identity, identifier)
+        if order.wanted is not None:
+            raise UnknownOrderError
+        looked_at = {*shown, *ticked}
+        kept = [key for key in order.keys if key not in looked_at]
+        order.keys = array("Q", sorted({*kept, *ticked}))
+        if order.chosen > MOST_CHOSEN:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, _TOO_MANY)
+        order.touched = self._engine.clock.monotonic()
+        return order
+
+    def copied(self, identity: Identity, identifier: str) -> Order:
+        """The same choice as it is now, for an order: changes of the choice do not change it."""
+        order = self.find(identity, identifier)
+        copy = self._new(identity, order.source, Range(None, order.newest))
+        copy.keys, copy.more, copy.unread = order.keys[:], order.more, order.unread
+        copy.after = order.after
+        return self._keep(copy)
 
     @property
     def newest(self) -> int:
@@ -285,9 +308,10 @@ class MessageOrders:
 
     def _note(self, identity: Identity, queue: Queue, order: Order, wanted: Wanted) -> None:
         """The one line of an order; of one in several groups it says how many are meant (G617)."""
-        more: dict[str, object] = {"messages": order.done if order.ended else order.chosen}
+        more: dict[str, object] = {}
         if wanted.to is not None:
             more["to"] = self._called(wanted.to)
+        more["messages"] = order.done if order.ended else order.chosen
         note(identity, wanted.doing.action, queue.full_name, **more)
 
     def _called(self, name: FormatName) -> str:

@@ -2,7 +2,13 @@
 // Pages work without this. With it, regions that are marked with data-live are replaced after a
 // change, by what the same page shows then: at most once a second, and not while somebody is in them.
 // Where ages are shown (data-ages), which grow by themselves, that is done every ten seconds too.
+// A form that goes on with long work (data-goes-on) is sent by itself.
 (function () {
+  const going = document.querySelector("form[data-goes-on]");
+  if (going) {
+    going.requestSubmit();
+    return;
+  }
   const address = document.body.dataset.events;
   if (!address || !document.querySelector("[data-live]")) return;
   const GONE = [403, 404];

@@ -13,12 +13,11 @@ def sure(
     back: str,
     hidden: Mapping[str, str],
     lines: Sequence[str] = (),
-    keys: Sequence[int] = (),
     fields: Sequence[Field] = (),
 ) -> Shown:
     """A question, the words of the button, where the way back goes, and what the form sends.
 
-    `keys` are messages that are meant, `fields` are still to be filled in.
+    `fields` are still to be filled in.
     """
     return Shown(
         {
@@ -26,7 +25,7 @@ def sure(
             "lines": lines,
             "words": text(button),
             "back": back,
-            "given": [*hidden.items(), *(("key", key) for key in keys)],
+            "given": [*hidden.items()],
             "fields": fields,
         },
         "ask.html",

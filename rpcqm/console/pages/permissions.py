@@ -123,7 +123,6 @@ async def ask_permit(asked: Asked) -> Shown:
         link(PATH, queue=called.link),
         hidden,
         _outcome(planned, asked, who),
-        (),
         [field("permit", "lock_out", False, "check", required=True)] if planned.locks_out else (),
     )
     given = [*_given(shown), *(("right", each) for each in asked.query.all("right"))]

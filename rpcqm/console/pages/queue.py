@@ -14,7 +14,6 @@ from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformat
 from rpcqm.codec.security.permissions import permissions
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
-from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.pages.permissions import in_words
 from rpcqm.console.paging import ROWS
@@ -76,6 +75,9 @@ async def show(asked: Asked) -> Shown:
             "messages": messages.rows,
             "held": asked.operations.queues.held(queue) if may_peek else 0,
             "links": messages.links,
+            **_choice(asked, messages.rows),
+            "conditions": {},
+            "first_new": asked.query.text("new"),
             "reasons": [_reason(each) for each in messages.rows] if is_dead_letters else [],
             "new": _new(asked, messages.rows) if is_dead_letters else (),
             "may_peek": may_peek,
@@ -128,7 +130,7 @@ def _texts(value: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """A page of messages, and links to others: their `rel`, where they lead, their words."""
+    """A page of messages, and others around it: their `rel`, where they begin, their words."""
 
     rows: list[Message]
     links: list[tuple[str, str, str]]
@@ -155,22 +157,26 @@ def _page(asked: Asked, name: FormatName, called: Named) -> Messages:
     else:
         page = messages.peek(asked.identity, name, after, ROWS)
         rows, earlier, later = page.messages, after is not None, page.next is not None
-    around: list[tuple[str, str, dict[str, int]]] = []
+    around: list[tuple[str, str, str]] = []
     if earlier:
-        around.append(("first", "paging.first", {}))
+        around.append(("first", "here:", text("paging.first")))
     if earlier and rows:
-        around.append(("prev", "paging.before", {"before": rows[0].lookup_identifier}))
+        around.append(("prev", f"before:{rows[0].lookup_identifier}", text("paging.before")))
     if later:
-        around.append(("next", "paging.after", {"after": rows[-1].lookup_identifier}))
-        around.append(("last", "paging.last", {"last": 1}))
-    return Messages(
-        rows, [(rel, _link(asked, called, to), text(words)) for rel, words, to in around]
-    )
+        around.append(("next", f"after:{rows[-1].lookup_identifier}", text("paging.after")))
+        around.append(("last", "last:1", text("paging.last")))
+    return Messages(rows, around)
 
 
-def _link(asked: Asked, called: Named, to: dict[str, int]) -> str:
-    new = asked.query.number("new") or None
-    return link("/console/queue", queue=called.link, new=new, **to)
+def _choice(asked: Asked, rows: Sequence[Message]) -> dict[str, object]:
+    """What is chosen, on this page and in all; nothing if that is not known any more."""
+    try:
+        identifier = asked.query.text("choice")
+        order = asked.operations.message_orders.find(asked.identity, identifier)
+    except MQError:
+        return {"choice": "", "chosen": 0, "ticked": frozenset()}
+    ticked = {each.lookup_identifier for each in rows}.intersection(order.keys)
+    return {"choice": identifier, "chosen": order.chosen, "ticked": ticked}
 
 
 def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:

@@ -174,6 +174,49 @@ def test_who_sends_a_dead_letter_again_lends_its_sender_no_right(
     assert len(bodies(client, acks)) == told
 
 
+@pytest.mark.parametrize("command", ["move", "resend"])
+def test_who_moves_a_message_lends_its_sender_no_right(
+    machine: PrivateQueueManager, client: BlockingClient, user: str, orders: str, command: str
+) -> None:
+    """The new message is an administrator's, who may send everywhere; its sender may not (G615)."""
+    acks, other = queue(machine, LOGGED_ON), queue(machine, EVERYBODY)
+    send(machine, user, orders, admin_queue=acks, acknowledgements=["arrival", "no-receive"])
+    machine.run("purge", acks)
+    machine.run("queue", "set", acks, "--sddl", ADMINISTRATORS)
+    to = (other,) if command == "move" else ("--to", other)
+    machine.run(command, orders, *to, "--all")
+    machine.run("purge", other)
+    assert bodies(client, acks) == []
+
+
+def test_who_moves_a_message_speaks_for_nobody_else(
+    machine: PrivateQueueManager, client: BlockingClient, user: str, orders: str
+) -> None:
+    """Who moves messages sends them: neither the sender's name nor its rights go with them."""
+    other = queue(machine, EVERYBODY)
+    send(machine, user, orders)
+    boss = Program(machine.endpoint("console"), "boss", PASSWORD)
+    before = boss.ask("GET", f"/queues/{orders}/messages").value["messages"][0]["sender"]
+    assert boss.ask("POST", f"/queues/{orders}/move", {"to": other}).value["messages"] == 1
+    after = boss.ask("GET", f"/queues/{other}/messages").value["messages"][0]["sender"]
+    own = {each["name"]: each["sid"] for each in boss.ask("GET", "/accounts").value["accounts"]}
+    assert (before, after) == (own[user], own["boss"])
+    boss.close()
+
+
+@pytest.mark.parametrize("command", ["copy", "move", "resend"])
+def test_who_may_not_send_there_moves_and_copies_nothing(
+    machine: PrivateQueueManager, client: BlockingClient, user: str, orders: str, command: str
+) -> None:
+    shut = queue(machine, ADMINISTRATORS)
+    send(machine, user, orders)
+    program = Program(machine.endpoint("console"), user, PASSWORD)
+    told = program.ask("POST", f"/queues/{orders}/{command}", {"to": shut, "all": True})
+    program.close()
+    assert (told.status, told.code) == (403, "MQ_ERROR_ACCESS_DENIED")
+    assert (bodies(client, orders), bodies(client, shut)) == ([b"hello"], [])
+
+
 def test_a_token_names_no_queue_of_elsewhere_that_it_is_not_for(
     machine: PrivateQueueManager, user: str, orders: str
 ) -> None:

@@ -284,6 +284,10 @@ def copy_api(world: World, subject: Subject) -> str:
     return _api(world, "POST", path, {"to": subject.short, "all": True})
 
 
+def copy_console(world: World, subject: Subject) -> str:
+    return _asked(world, "copy", subject, key=subject.key, other=subject.short)
+
+
 def copy_command(world: World, subject: Subject) -> str:
     return _command(world, "copy", subject.short, subject.short, "--all")
 
@@ -532,7 +536,7 @@ HANDS: dict[str, dict[str, Hand]] = {
         "console": move_console,
         "command": move_command,
     },
-    "copy": {"api": copy_api, "command": copy_command},
+    "copy": {"api": copy_api, "console": copy_console, "command": copy_command},
     "remove": {"api": remove_api, "console": remove_console},
     "send": {
         "rpc": send_rpc,

@@ -11,7 +11,7 @@ from rpcqm.codec.names.written import format_name
 from rpcqm.operations.audit import Act, listeners
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.drafts import Draft
-from rpcqm.operations.message_orders import Doing, Order, UnknownOrderError, Wanted
+from rpcqm.operations.message_orders import LIFE, Doing, Order, UnknownOrderError, Wanted
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.sent_again import edits_of
 from tests.support.qm.operators import operations_of
@@ -401,3 +401,40 @@ def test_so_much_is_chosen_and_known_at_once(
     orders.choose(ADMINISTRATOR, ORDERS, [1])
     with pytest.raises(UnknownOrderError):
         orders.find(ADMINISTRATOR, rest.identifier)
+
+
+def test_no_later_message_overtakes_one_for_which_there_was_no_room(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    qm.create()
+    qm.create(r"private$\other", quota=1)
+    drafts = [Draft(b"x" * size, str(number)) for number, size in enumerate((10, 2_000, 10))]
+    qm.done(operations.messages.send(ADMINISTRATOR, (ORDERS,), drafts))
+    done = finished(qm, operations, Wanted(Doing.MOVE, OTHER))
+    assert labels(operations, OTHER) == ["0"]
+    assert labels(operations, ORDERS) == ["1", "2"]
+    assert done.staying.total() == 2
+
+
+def test_an_order_that_nobody_goes_on_with_is_forgotten(
+    two: RunningQueueManager, operations: Operations
+) -> None:
+    order = operations.message_orders.choose_all(ADMINISTRATOR, ORDERS)
+    two.advance(LIFE + 1)
+    with pytest.raises(UnknownOrderError):
+        operations.message_orders.find(ADMINISTRATOR, order.identifier)
+
+
+def test_a_copied_choice_stays_as_it_is(two: RunningQueueManager, operations: Operations) -> None:
+    orders = operations.message_orders
+    choice = orders.choose_all(ADMINISTRATOR, ORDERS)
+    first, *others = choice.keys
+    copy = orders.copied(ADMINISTRATOR, choice.identifier)
+    choice.keys.append(7)
+    assert list(copy.keys) == [first, *others]
+    orders.rechoose(ADMINISTRATOR, choice.identifier, [first], [])
+    assert set(choice.keys) == {*others, 7}
+    wanted = Wanted(Doing.REMOVE)
+    two.done(orders.begin(ADMINISTRATOR, copy.identifier, wanted))
+    with pytest.raises(UnknownOrderError):
+        orders.rechoose(ADMINISTRATOR, copy.identifier, [], [1])

@@ -107,7 +107,7 @@ class NatsReading:
         inbox = client.new_inbox()
         subscription = await client.subscribe(inbox, pending_bytes_limit=_PENDING)
         try:
-            consumer = await self._opened.context.add_consumer(
+            await self._opened.context.add_consumer(
                 stream,
                 ConsumerConfig(
                     deliver_subject=inbox,
@@ -119,13 +119,11 @@ class NatsReading:
                     num_replicas=1,
                 ),
             )
-            try:
-                while await self._take(await subscription.next_msg(SILENCE_SECONDS)):
-                    pass
-            finally:
-                await self._opened.context.delete_consumer(stream, consumer.name)
-        finally:
-            await subscription.unsubscribe()
+            while await self._take(await subscription.next_msg(SILENCE_SECONDS)):
+                pass
+        finally:  # the server forgets a consumer that nobody listens to
+            with suppress(NatsError, OSError):
+                await subscription.unsubscribe()
 
     async def _take(self, message: Any) -> bool:
         """Deliver a message if it is the next record; False if another one came."""

@@ -2,14 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
-from rpcqm.base.clock import SystemClock, Timers
+from rpcqm.base.clock import SystemClock
 from rpcqm.base.completion import Completion
+from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.replica.appending import Appender, FencedError
 from rpcqm.replica.lease import Lease, boottime
 from rpcqm.replica.nats import NatsSettings, check_stream, open_log, stream_config
@@ -28,29 +28,18 @@ from rpcqm.store.replication import (
     Unknown,
 )
 from tests.support.replica.engines import Engines, MemoryEngines, NatsEngines, outcome
-from tests.support.replica.nats_servers import NatsServer, nats_servers
+from tests.support.replica.nats_servers import NatsServer
 from tests.support.waiting import PATIENCE
 
+Servers = Callable[[int], list[NatsServer]]
 Check = Callable[[Engines], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def servers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[int, list[NatsServer]]]:
-    """One server and three, as soon as a test asks for them."""
-    with ExitStack() as stack:
-        yield {
-            count: stack.enter_context(nats_servers(tmp_path_factory.mktemp("nats"), count))
-            for count in (1, 3)
-        }
 
 
 @pytest.fixture(params=["memory", "one server", "three servers"])
 def engines(request: pytest.FixtureRequest) -> Callable[[], Engines]:
     if request.param == "memory":
         return MemoryEngines
-    servers = request.getfixturevalue("servers")[1 if request.param == "one server" else 3]
+    servers = request.getfixturevalue("servers")(1 if request.param == "one server" else 3)
     return lambda: NatsEngines([server.url for server in servers])
 
 
@@ -195,13 +184,7 @@ def test_what_is_trimmed_is_told_as_that(checked: Callable[[Check], None]) -> No
 
 def writer(log: ReplicatedLog, end: Place) -> Appender:
     clock = SystemClock()
-    timers = Timers(clock, lambda due: None)
-
-    def run() -> None:
-        timers.run_due()
-        asyncio.get_running_loop().call_later(0.05, run)
-
-    run()
+    timers = timers_on_loop(clock, asyncio.get_running_loop())
     return Appender(log, end, Lease(3_000, boottime), clock, timers, lambda by: None)
 
 
@@ -234,10 +217,10 @@ def test_who_is_taken_over_from_appends_nothing_more(checked: Callable[[Check], 
 
 
 def test_a_full_stream_refuses_and_goes_on_when_there_is_room(
-    servers: dict[int, list[NatsServer]],
+    servers: Servers,
 ) -> None:
     async def run() -> None:
-        engines = NatsEngines([server.url for server in servers[3]])
+        engines = NatsEngines([server.url for server in servers(3)])
         try:
             log = await engines.open(new_name(), maximum_bytes=100_000)
             await appended(log, 0, bytes(60_000))
@@ -253,11 +236,9 @@ def test_a_full_stream_refuses_and_goes_on_when_there_is_room(
 @pytest.mark.parametrize(
     "changes", [{"max_age": 60.0}, {"max_msgs": 5}, {"subjects": ["other"]}], ids=str
 )
-def test_a_stream_that_forgets_is_refused(
-    servers: dict[int, list[NatsServer]], changes: dict[str, object]
-) -> None:
+def test_a_stream_that_forgets_is_refused(servers: Servers, changes: dict[str, object]) -> None:
     async def run() -> None:
-        settings = NatsSettings((servers[1][0].url,), new_name(), 1)
+        settings = NatsSettings((servers(1)[0].url,), new_name(), 1)
         log = await open_log(settings)
         await log.context.delete_stream(settings.stream)
         await log.context.add_stream(stream_config(settings).evolve(**changes))
@@ -271,9 +252,9 @@ def test_a_stream_that_forgets_is_refused(
     asyncio.run(run())
 
 
-def test_a_stream_with_fewer_replicas_is_refused(servers: dict[int, list[NatsServer]]) -> None:
+def test_a_stream_with_fewer_replicas_is_refused(servers: Servers) -> None:
     async def run() -> None:
-        settings = NatsSettings(tuple(server.url for server in servers[3]), new_name(), 1)
+        settings = NatsSettings(tuple(server.url for server in servers(3)), new_name(), 1)
         await (await open_log(settings)).close()
         with pytest.raises(ReplicationError, match="has 1 replicas, and needs 3"):
             await open_log(replace(settings, replicas=3))
@@ -281,22 +262,20 @@ def test_a_stream_with_fewer_replicas_is_refused(servers: dict[int, list[NatsSer
     asyncio.run(run())
 
 
-def test_an_older_server_is_refused(
-    servers: dict[int, list[NatsServer]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_server_is_refused(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rpcqm.replica.nats.OLDEST", (99, 0, 0))
-    settings = NatsSettings((servers[1][0].url,), new_name(), 1)
+    settings = NatsSettings((servers(1)[0].url,), new_name(), 1)
     with pytest.raises(ReplicationError, match=r"version 2\.\d+\.\d+, which may lose"):
         asyncio.run(open_log(settings))
 
 
 def test_nothing_acknowledged_is_lost_with_the_leader(
-    servers: dict[int, list[NatsServer]],
+    servers: Servers,
 ) -> None:
     """It is killed in the middle; the appends go on by themselves, and each is there once."""
 
     async def run() -> None:
-        urls = [server.url for server in servers[3]]
+        urls = [server.url for server in servers(3)]
         engines = NatsEngines(urls)
         log = await engines.open(new_name())
         try:
@@ -305,7 +284,7 @@ def test_nothing_acknowledged_is_lost_with_the_leader(
                 await outcome(primary.append(b"%d" % number))
             info = await log.context.stream_info(log.settings.stream)
             assert info.cluster is not None
-            (leader,) = [each for each in servers[3] if each.name == info.cluster.leader]
+            (leader,) = [each for each in servers(3) if each.name == info.cluster.leader]
             waiting = [primary.append(b"%d" % number) for number in range(20, 40)]
             leader.kill()
             for each in waiting:

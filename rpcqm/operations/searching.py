@@ -58,7 +58,7 @@ READ_IN_TURN = 32 * 1024
 
 A body with more, and whatever a regular expression is looked for in, is read beside the loop.
 """
-_PASSED_AT_ONCE = 512
+PASSED_AT_ONCE = 512
 """Queues that are passed by before others are served."""
 _PLACE = re.compile(r"(\d{1,18})-(\d{1,20})?", re.ASCII)
 
@@ -247,7 +247,7 @@ class SearchOperations:
                 told.next = told.next or Behind(number)
                 return
             page.passed += 1
-            if page.passed % _PASSED_AT_ONCE == 0:
+            if page.passed % PASSED_AT_ONCE == 0:
                 await self.pace.work(_nothing)
             queue = queues.get(number)
             if queue is not None and queue.message_count:

@@ -24,7 +24,7 @@ from rpcqm.store.store import Store
 ROWS_AT_ONCE = 512
 """Messages of which a piece looks at what the index has."""
 PACKETS_AT_ONCE = 64
-OCTETS_AT_ONCE = 512 * 1024
+OCTETS_AT_ONCE = 256 * 1024
 """Packets that a piece reads, and octets of them; one packet may be larger."""
 
 

@@ -43,7 +43,21 @@ COMMANDS = rows_of_bench(
     ),
 )
 
+_SCAN = "over a scan of the rows, 100,000 messages of 10 KiB, by processor time"
+BY_CORRELATION = f"a search by correlation identifier {_SCAN}"
+IN_UTF_8 = f"a search for a text in UTF-8 {_SCAN}"
+IN_UTF_16 = f"a search for a text in UTF-16 {_SCAN}"
+BESIDE = "durable sends of 1 KiB with searches beside them, over without, 16 connections"
+SEARCH = rows_of_bench(
+    "search",
+    most(BY_CORRELATION, 4),
+    most(IN_UTF_8, 12),
+    most(IN_UTF_16, 12),
+    least(BESIDE, 0.9),
+)
+
 TABLES: tuple[Table, ...] = (
     table("programs", API, SCRAPING, WATCHING),
     table("commands", COMMANDS),
+    table("search", SEARCH),
 )

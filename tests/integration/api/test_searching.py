@@ -78,6 +78,17 @@ def test_all_queues_are_searched_that_the_caller_may_peek(
     alice.close()
 
 
+def test_the_bearer_of_a_token_finds_what_is_in_its_queues(running: PrivateQueueManager) -> None:
+    made = running.run(
+        "token", "create", "narrow", "--account", "boss", "--rights", "peek", "--queues", "bills"
+    )
+    program = Program(running.endpoint("console"))
+    program.headers["Authorization"] = f"Bearer {made.stdout.split()[-1]}"
+    assert found(search(program, "/messages", label="*")) == [("bills", "bill")]
+    assert search(program, "/queues/orders/messages", label="*").status == 403
+    program.close()
+
+
 @pytest.mark.parametrize(
     ("conditions", "sentence"),
     [

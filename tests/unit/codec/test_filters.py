@@ -1,6 +1,7 @@
 """Filters of messages: how they are written, and which messages match."""
 
 import builtins
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -106,6 +107,20 @@ def test_a_wrong_condition_has_one_sentence(texts: dict[str, str], sentence: str
         read(texts)
     assert refused.value.status is HResult.MQ_ERROR_INVALID_PARAMETER
     assert refused.value.detail.startswith(sentence)
+
+
+def test_times_without_a_zone_are_local_where_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        local = Surroundings(NOW, no_names, local=True)
+        assert read_filter({"since": "1970-01-02T09:00"}, local).since == 86_400_000
+        assert read({"since": "1970-01-02"}).since == 86_400_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.bound("search.condition")

@@ -389,6 +389,45 @@ def test_two_searches_at_once_find_the_same(
         assert len(page.messages) == 3 * PACKETS_AT_ONCE
 
 
+def test_a_search_that_is_given_up_ends_and_leaves_room_for_others(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    send(qm, *["order"] * (3 * PACKETS_AT_ONCE))
+    operation = operations.searching
+    search = Search(operation.matcher(ADMINISTRATOR, {"label": "x"}))
+
+    async def give_up() -> None:
+        task = asyncio.ensure_future(operation.search(ADMINISTRATOR, ORDERS, search))
+        while not operation.pace.pieces:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(give_up())
+    assert operation.pace.pieces < 3
+    assert operation._running == []
+    assert qm.engine.opening.descriptors == {}
+
+
+def test_many_queues_are_passed_by_in_pieces(
+    qm: RunningQueueManager, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "PASSED_AT_ONCE", 2)
+    for number in range(6):
+        qm.create(rf"private$\empty{number}")
+    send(qm, "order", queue=qm.create(r"private$\last"))
+    before = operations.searching.pace.pieces
+    assert labels(find_all(operations, label="order")) == ["order"]
+    assert operations.searching.pace.pieces - before > 3
+    monkeypatch.setattr(searching, "LOOKED_AT_ONCE", 3)
+    pages = [find_all(operations, label="order")]
+    while pages[-1].next is not None:
+        pages.append(find_all(operations, pages[-1].next, label="order"))
+    assert [labels(page) for page in pages if page.messages] == [["order"]]
+    assert len(pages) > 2
+
+
 def test_who_may_not_log_on_any_more_is_told_nothing(
     qm: RunningQueueManager, operations: Operations
 ) -> None:

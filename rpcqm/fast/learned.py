@@ -82,6 +82,10 @@ class Learned(Generic[Key, Template]):
         if len(self._by_key) > self._most:
             self._by_key.popitem(last=False)
 
+    def forget(self, key: Key) -> None:
+        """Forget a key that is remembered."""
+        del self._by_key[key]
+
     def find_or_learn(
         self, key: Key, budget: Budget, learn: Callable[[], Template | None]
     ) -> Template | None:

@@ -5,7 +5,6 @@ kind are those of one form of packets with the same constants (`fast.formats.pac
 """
 
 from functools import partial
-from random import Random
 
 from rpcqm.adm.message import Message
 from rpcqm.base.clock import Clock
@@ -18,7 +17,7 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACReceiveMessageExResponse
-from rpcqm.fast.formats.packet_form import Constants, Contents, PacketForm, Values
+from rpcqm.fast.formats.packet_form import Constants, Contents, PacketForm, PacketForms, Values
 from rpcqm.fast.formats.received_response import (
     Received,
     ReceivedResponse,
@@ -128,8 +127,7 @@ class ReceiveTemplates:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._forms: list[PacketForm] = []
-        self._random = Random()
+        self._forms = PacketForms(MOST_FORMS)
         self._budget = Budget(clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)
 
     def answer(
@@ -137,7 +135,7 @@ class ReceiveTemplates:
     ) -> bytes | None:
         """The answer to a request of a shape; None for the careful path. Raises DecodeError."""
         packet = message.packet
-        for form in self._forms:
+        for form in self._forms.known:
             values = form.read(packet, 0)
             if values is None:
                 continue
@@ -181,11 +179,8 @@ class ReceiveTemplates:
     def _learn(self, known: KnownAnswers, stub: bytes, message: Message) -> None:
         """Learn the form of a message, and the answer to a request that gets such messages."""
         packet = message.packet
-        form = PacketForm.of(message.attributes)
-        if form is None or form.transaction >= 0 or not form.is_proved(packet, self._random):
-            return
-        values, contents = form.read(packet, 0), form.contents(packet)
-        assert values is not None
-        if form.properties not in [each.properties for each in self._forms]:
-            self._forms = [form, *self._forms[: MOST_FORMS - 1]]
-        known.learn((values.constants, kind_of_label(contents.label)), form, packet, stub)
+        found = self._forms.learn(message.attributes, packet, plain=True)
+        if found is not None:
+            form, values = found
+            label = form.contents(packet).label
+            known.learn((values.constants, kind_of_label(label)), form, packet, stub)

@@ -26,7 +26,7 @@ from rpcqm.codec.packet.fields import (
     SOURCE_QUEUE_MANAGER,
 )
 from rpcqm.codec.packet.properties import MessagePropertiesStart
-from rpcqm.fast.formats.packet_form import Constants, PacketForm, Values
+from rpcqm.fast.formats.packet_form import Constants, PacketForm, PacketForms, Values
 
 MOST_FORMS = 4
 """Forms, which say where values lie in packets, that each packet is tried with.
@@ -125,9 +125,8 @@ class KnownShapes:
 
     def __init__(self, is_usual: Callable[[Message], bool], random: Random | None = None) -> None:
         self._is_usual = is_usual
-        self._forms: list[PacketForm] = []
+        self._forms = PacketForms(MOST_FORMS, random)
         self._shapes: OrderedDict[Constants, Shape] = OrderedDict()
-        self._random = random or Random()
         self._last: tuple[Constants, Shape] | None = None
         self._credit = LEARN_EVERY * LEARN_AT_ONCE
 
@@ -136,7 +135,7 @@ class KnownShapes:
 
     def find(self, data: bytes, start: int) -> tuple[Shape, Values] | None:
         """The shape and the values of the whole packet that begins there; None if unknown."""
-        for form in self._forms:
+        for form in self._forms.known:
             values = form.read(data, start)
             if values is None:
                 continue
@@ -168,16 +167,12 @@ class KnownShapes:
             return similar
 
     def _learn(self, message: Message) -> bool:
-        attributes, packet = message.attributes, message.packet
+        attributes = message.attributes
         attributes.validate()
-        form = PacketForm.of(attributes)
-        if form is None or not self._is_usual(message) or not form.is_proved(packet, self._random):
+        found = self._forms.learn(attributes, message.packet) if self._is_usual(message) else None
+        if found is None:
             return False
-        values = form.read(packet, 0)
-        assert values is not None
-        known = [(each.transaction, each.properties) for each in self._forms]
-        if (form.transaction, form.properties) not in known:
-            self._forms = [form, *self._forms[: MOST_FORMS - 1]]
+        form, values = found
         self._shapes[values.constants] = Shape(message, form)
         if len(self._shapes) > MOST_SHAPES:
             self._shapes.popitem(last=False)

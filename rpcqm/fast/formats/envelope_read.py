@@ -10,7 +10,6 @@ careful reading must then tell what the template tells; where it does not, there
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -186,9 +185,8 @@ class EnvelopeTemplates:
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
         self._templates: Learned[Constants, _Template] = Learned(size)
-        self._seen: OrderedDict[int, None] = OrderedDict()
+        self._seen: Learned[int, None] = Learned(size)
         """Hashes of what has come once."""
 
     def __len__(self) -> int:
@@ -216,11 +214,9 @@ class EnvelopeTemplates:
             return
         printed = hash(constants)
         if printed not in self._seen:
-            self._seen[printed] = None
-            if len(self._seen) > self._size:
-                self._seen.popitem(last=False)
+            self._seen.keep(printed, None)
             return
-        del self._seen[printed]
+        self._seen.forget(printed)
         self._templates.keep(constants, _learned(constants, values, envelope))
 
 

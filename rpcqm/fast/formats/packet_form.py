@@ -296,6 +296,37 @@ class PacketForm:
         )
 
 
+class PacketForms:
+    """The forms of packets that have come, few of them: each packet is tried with all `known`.
+
+    The one that was learned longest ago is forgotten.
+    """
+
+    __slots__ = ("_most", "_random", "known")
+
+    def __init__(self, most: int, random: Random | None = None) -> None:
+        self._most, self._random = most, random or Random()
+        self.known: list[PacketForm] = []
+
+    def learn(
+        self, message: PacketMessage, packet: bytes, *, plain: bool = False
+    ) -> tuple[PacketForm, Values] | None:
+        """The form of a packet, known from now on, and its values; None if it has no form.
+
+        Only of a message outside of transactions if it is to be `plain`. Raises DecodeError.
+        """
+        form = PacketForm.of(message)
+        if form is None or (plain and form.transaction >= 0):
+            return None
+        values = form.read(packet, 0)
+        if values is None or not form.is_proved(packet, self._random):
+            return None
+        places = [(each.transaction, each.properties) for each in self.known]
+        if (form.transaction, form.properties) not in places:
+            self.known = [form, *self.known[: self._most - 1]]
+        return form, values
+
+
 @functools.lru_cache(maxsize=256)
 def _rows(row: str, label: int, size: int) -> Callable[[memoryview], Iterator[tuple[Any, ...]]]:
     """What reads packets of that size, one behind the other, with their label of so many octets."""

@@ -8,7 +8,6 @@ times and bodies.
 import binascii
 import functools
 from collections.abc import Callable, Mapping
-from random import Random
 from typing import Any
 
 from rpcqm.api.reading import write_json
@@ -18,7 +17,7 @@ from rpcqm.codec.bodies.budget import SMALLEST_MEASURED, DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body, described_value
 from rpcqm.codec.bodies.kinds import BYTES, may_be_document, read_body
 from rpcqm.fast.doors.api_leases import TakenMessage
-from rpcqm.fast.formats.packet_form import Contents, PacketForm, Values
+from rpcqm.fast.formats.packet_form import Contents, PacketForms, Values
 from rpcqm.fast.learned import Budget, Learned
 from rpcqm.operations.messages import Lease, Message
 from rpcqm.operations.shapes import delivery, shown
@@ -64,10 +63,9 @@ class ReceivedTexts:
     """The texts of messages that were told, without what is their own."""
 
     def __init__(self, clock: Clock) -> None:
-        self._forms: list[PacketForm] = []
+        self._forms = PacketForms(FORMS)
         self._texts: Learned[tuple[object, ...], bytes] = Learned(TEXTS)
         self._budget = Budget(clock, LEARNED_AT_ONCE, LEARNED_PER_SECOND)
-        self._random = Random()
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -75,7 +73,7 @@ class ReceivedTexts:
     def answer(self, taken: TakenMessage, answered: Answered | None = None) -> bytes:
         """The answer with one message."""
         stored = taken.first.stored
-        for form in self._forms:
+        for form in self._forms.known:
             values = form.read(stored, 0)
             if values is None:
                 continue
@@ -89,15 +87,13 @@ class ReceivedTexts:
         return told_carefully(taken, answered)
 
     def _learn(self, message: Message) -> None:
-        attributes, packet = message.attributes, message.packet
-        form = PacketForm.of(attributes)
-        if form is None or form.transaction >= 0 or not form.is_proved(packet, self._random):
+        found = self._forms.learn(message.attributes, message.packet, plain=True)
+        if found is None:
             return
-        values, contents = form.read(packet, 0), form.contents(packet)
-        if values is None or len(contents.label) + len(contents.extension) > LONGEST_VALUES:
+        form, values = found
+        contents = form.contents(message.packet)
+        if len(contents.label) + len(contents.extension) > LONGEST_VALUES:
             return
-        if form.properties not in [each.properties for each in self._forms]:
-            self._forms = [form, *self._forms[: FORMS - 1]]
         told = shown(message)
         if "soap_envelope" in told:
             return

@@ -1,14 +1,14 @@
 """The shapes of one operation's stubs in one syntax: found by their heads, learned from misses."""
 
 import sys
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.ndr.trace import Tracing
 from rpcqm.fast.formats.stub_exact import Matched
 from rpcqm.fast.formats.stub_shape import Head, Holes, StubShape
+from rpcqm.fast.learned import Learned
 
 __all__ = ["Holes", "StubShape", "StubShapes"]
 
@@ -103,7 +103,7 @@ class StubShapes:
         self._size = sys.maxsize
         self._shapes: list[StubShape] = []
         self._alike: dict[object, list[StubShape]] = {}
-        self._seen: OrderedDict[object, tuple[int, int]] = OrderedDict()
+        self._seen: Learned[Hashable, tuple[int, int]] = Learned(_MOST_SEEN)
         self._misses = self._lessons = 0
         self._patient = _PATIENCE
         self._sizes: dict[int, _Size] = {}
@@ -162,16 +162,12 @@ class StubShapes:
         if (self._misses > self._patient and self._misses % _LOOKED_AT) or len(stub) < self._size:
             return None
         key = self._key(self._unpack(stub))
-        seen, needed = self._seen.get(key, (0, 2))
-        learns = seen + 1 >= needed
-        self._remember(key, 0 if learns else seen + 1, 2 * needed if learns else needed)
-        return self._learned(stub) if learns else None
-
-    def _remember(self, key: object, seen: int, needed: int) -> None:
-        self._seen[key] = seen, min(needed, _MISSES_PER_LESSON)
-        self._seen.move_to_end(key)
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.popitem(last=False)
+        seen, needed = self._seen.find(key) or (0, 2)
+        if seen + 1 < needed:
+            self._seen.keep(key, (seen + 1, needed))
+            return None
+        self._seen.keep(key, (0, min(2 * needed, _MISSES_PER_LESSON)))
+        return self._learned(stub)
 
     def _learned(self, stub: bytes) -> StubShape | None:
         """The shape of a stub, which is kept; None if it has none, or there have been many."""

@@ -494,11 +494,11 @@ def test_forms_of_messages_are_bounded(desk: Desk) -> None:
 
     for number in range(1, MOST_FORMS):
         assert not receive(4 * number)
-    assert len(forms._forms) == MOST_FORMS
+    assert len(forms._forms.known) == MOST_FORMS
     assert receive(4)
     assert not receive(4 * MOST_FORMS)
     assert receive(4 * MOST_FORMS)
-    assert len(forms._forms) == MOST_FORMS
+    assert len(forms._forms.known) == MOST_FORMS
     desk.send(b"one")
     before = desk.taken()
     assert desk.body() == b"one"

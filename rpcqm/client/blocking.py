@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from rpcqm.client.accounts import AccountsClient
-from rpcqm.client.bulk import BulkReader, Failure, Found
+from rpcqm.client.bulk import BulkReader
+from rpcqm.client.bulk_session import Failure, Found
 from rpcqm.client.management import ManagementClient
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage

@@ -1,6 +1,8 @@
-"""Reading and removing many messages, with many calls of RemoteRead on their way at once.
+"""Reading and removing many messages.
 
-A server without RemoteRead is asked for one message after the other.
+Queue managers of ours are asked for thousands in a call (rpcqm_bulk). Others are read with many
+calls of RemoteRead on their way at once; a server without RemoteRead is asked for one message after
+the other.
 """
 
 import itertools
@@ -10,6 +12,7 @@ from dataclasses import replace
 from typing import Self
 
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.client.bulk_session import BulkSession, Failure, Found, open_bulk
 from rpcqm.client.connection import END_OF_QUEUE, Connections
 from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.message import ReceivedMessage
@@ -23,13 +26,11 @@ from rpcqm.codec.types.mqvalues import (
     MQ_ACTION_PEEK_NEXT,
     MQ_LOOKUP_PEEK_CURRENT,
     MQ_LOOKUP_RECEIVE_CURRENT,
+    PEEK_ACCESS,
+    RECEIVE_ACCESS,
     RR_ACK,
     RR_NACK,
 )
-
-Failure = MQError | DecodeError
-Found = ReceivedMessage | Failure
-"""A message, or the reason for which it could not be read."""
 
 _LOOKED_AHEAD = 128
 """Peeks on their way beyond the end of the queue are for nothing: fewer than a whole window."""
@@ -42,17 +43,28 @@ class BulkReader:
 
     def __init__(self, connections: Connections, name: FormatName, *, peek_only: bool) -> None:
         self._connections = connections
+        self._name = name
+        self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
+        self._bulk: BulkSession | None = None
         self._reader = QueueReader(connections, name, peek_only=peek_only)
 
     async def __aenter__(self) -> Self:
-        await self._reader.__aenter__()
+        self._bulk = await open_bulk(self._connections, self._name, self._access)
+        if self._bulk is None:
+            await self._reader.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._bulk is not None:
+            await self._bulk.close()
         await self._reader.close()
 
     async def visible(self) -> AsyncIterator[int]:
         """The lookup identifiers of the messages that can be seen, in the queue's order."""
+        if self._bulk is not None:
+            async for key in self._bulk.visible():
+                yield key
+            return
         if not isinstance(self._reader.session, RemoteReadSession):
             async for message in self._reader.browse(body=0):
                 yield message.lookup_identifier
@@ -69,6 +81,11 @@ class BulkReader:
 
     async def peek(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Found]]:
         """Read the messages with these lookup identifiers, in that order."""
+        if self._bulk is not None:
+            async with aclosing(self._bulk.peek(identifiers)) as pairs:
+                async for pair in pairs:
+                    yield pair
+            return
         if isinstance(self._reader.session, RemoteReadSession):
             reads = (Read(MQ_LOOKUP_PEEK_CURRENT, 0, identifier=each) for each in identifiers)
             async for read, found in self._read(self._numbered(reads)):
@@ -83,8 +100,13 @@ class BulkReader:
     async def remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Failure]]:
         """Remove messages; yields those that could not be removed, with the reason.
 
-        Bodies are not read. A message that cannot be decoded is given back ([MS-MQRR] 3.2.4.4.1).
+        Bodies are not read. Through RemoteRead a message that cannot be decoded is given back
+        ([MS-MQRR] 3.2.4.4.1).
         """
+        if self._bulk is not None:
+            async for refusal in self._bulk.remove(identifiers):
+                yield refusal
+            return
         for at in range(0, len(identifiers), _REMOVED_AT_ONCE):
             some = identifiers[at : at + _REMOVED_AT_ONCE]
             if isinstance(self._reader.session, RemoteReadSession):

@@ -160,7 +160,16 @@ def from_sections(
         raise DecodeError(f"a section lacks {withheld} bytes")
     parts = [section.pSectionBuffer or b"" for section in sections]
     parts.insert(1, bytes(withheld))
-    packet = b"".join(parts)
+    return from_packet(b"".join(parts), sequential_identifier, arrival_time, withheld)
+
+
+def from_packet(
+    packet: bytes, sequential_identifier: int, arrival_time: int, withheld: int = 0
+) -> ReceivedMessage:
+    """The message of a MessagePacketStructure ([MS-MQRR] 2.2.5), of whose body octets are withheld.
+
+    Raises DecodeError if it is not a message.
+    """
     size = PacketMessage(packet).size
     extensions = MessagePacketExtension.decode(packet, size)
     message = ReceivedMessage(

@@ -19,6 +19,7 @@ SUBJECTS = [
     "limits",
     "connections",
     "rpc",
+    "bulk",
     "guard",
     "log",
     "outgoing",

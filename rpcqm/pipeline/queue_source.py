@@ -49,7 +49,7 @@ from rpcqm.base.files import read_private
 from rpcqm.base.hresult import HResult
 from rpcqm.capture.export import arrow_schema
 from rpcqm.client.blocking import BlockingClient
-from rpcqm.client.bulk import Failure
+from rpcqm.client.bulk_session import Failure
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.mq import server_at
 from rpcqm.client.names import HERE, format_name

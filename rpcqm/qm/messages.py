@@ -117,7 +117,8 @@ class MessageEvents:
         if self._positions.watch is not None:
             self._positions.watch.rejected(message, reason)
 
-    def _watch_received(self, queue: Queue, message: Message, settles: bool) -> None:
+    def watch_received(self, queue: Queue, message: Message, settles: bool) -> None:
+        """Tell the watch that a message was received; it `settles` if its reader decides later."""
         watch = self._positions.watch
         if watch is not None:
             watch.received(queue, message, watch.now(), settles)
@@ -219,7 +220,7 @@ class MessageEvents:
         cursor, QUEUE_NOT_AVAILABLE, OPERATION_CANCELLED, QUEUE_DELETED, ACCESS_DENIED,
         TRANSACTION_USAGE, TRANSACTION_SEQUENCE.
         """
-        queue = self._open(descriptor, RECEIVING)
+        queue = self.opened(descriptor, RECEIVING)
         if transaction is not None:
             check_join(queue, transaction)
         if cursor is None:
@@ -265,7 +266,7 @@ class MessageEvents:
                     dequeue_reason=MessageClass.MQMSG_CLASS_ACK_RECEIVE,
                 )
             )
-            self._watch_received(queue, message, settles=True)
+            self.watch_received(queue, message, settles=True)
             return completed(message)
         if two_phase_read:
             self.hold(descriptor, queue, message)
@@ -277,7 +278,7 @@ class MessageEvents:
 
         Raises MQError as `dequeue_message` and `peek_message` do.
         """
-        queue = self._open(descriptor, RECEIVING if receiving else READING)
+        queue = self.opened(descriptor, RECEIVING if receiving else READING)
         if receiving:
             key = queue.message_position_list.first_available()
         else:
@@ -297,7 +298,7 @@ class MessageEvents:
         """
         self._positions.lock(queue, message, descriptor)
         descriptor.two_phase_reads.add(message.lookup_identifier)
-        self._watch_received(queue, message, settles)
+        self.watch_received(queue, message, settles)
 
     def _delete(
         self, queue: Queue, key: int, reason: MessageClass, message: Message
@@ -308,7 +309,7 @@ class MessageEvents:
         with self._store.transaction("dequeue") as transaction:
             self._positions.message_position_deleted(transaction, queue, key, reason)
             if self._positions.watch is not None:
-                self._watch_received(queue, message, settles=False)
+                self.watch_received(queue, message, settles=False)
             transaction.call_after(partial(outcome.succeed, message))
         return outcome
 
@@ -400,7 +401,7 @@ class MessageEvents:
         The identifier needs not be there, except for SEEK_CURRENT; SEEK_FIRST and SEEK_LAST
         ignore it (G34).
         """
-        queue = self._open(descriptor, READING if peek_operation else RECEIVING)
+        queue = self.opened(descriptor, READING if peek_operation else RECEIVING)
         if transaction is not None:
             if peek_operation:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
@@ -431,7 +432,7 @@ class MessageEvents:
 
         Peeks wait under a tag too (G52).
         """
-        queue = self._open(descriptor, READING)
+        queue = self.opened(descriptor, READING)
         if cursor is None:
             key = seek_available_message_position(queue, None, peek_operation=True)
         else:
@@ -450,7 +451,7 @@ class MessageEvents:
 
         Source: [MS-MQDMPR] 3.1.7.1.14.
         """
-        queue = self._open(descriptor, READING)
+        queue = self.opened(descriptor, READING)
         check_cursor(cursor, descriptor)
         key = key_or_wait(cursors.get_next_message_for_peek(cursor, queue))
         return self._peek(descriptor, queue, timeout, cursor, tag, key)
@@ -579,8 +580,13 @@ class MessageEvents:
             return MessagePosition(queue, lookup_identifier)
         return None
 
-    def _open(self, descriptor: OpenQueueDescriptor, accesses: frozenset[QueueAccessType]) -> Queue:
-        """The queue of a descriptor that was opened for one of `accesses`."""
+    def opened(
+        self, descriptor: OpenQueueDescriptor, accesses: frozenset[QueueAccessType]
+    ) -> Queue:
+        """The queue of a descriptor that was opened for one of `accesses`.
+
+        Raises MQError: MQ_ERROR_QUEUE_NOT_AVAILABLE once it is deleted, MQ_ERROR_ACCESS_DENIED.
+        """
         queue = descriptor.queue_reference
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)

@@ -6,6 +6,7 @@ from rpcqm.interfaces._authentication import CallAdmission
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._remote_proxy import OpenRemote
+from rpcqm.interfaces.bulk import Bulk
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
 from rpcqm.interfaces.qmcomm2 import QmComm2
@@ -15,6 +16,7 @@ from rpcqm.interfaces.sending import Sending
 from rpcqm.interfaces.trace import Trace
 from rpcqm.mqac.machine import Machine
 from rpcqm.operations.operations import Operations
+from rpcqm.qm.bulk import BulkEvents
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.remote_management import RemoteManagement
 from rpcqm.qm.remote_reading import OpenElsewhere
@@ -119,6 +121,15 @@ def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -
 def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
     """The handlers of rpcqm_sending."""
     return Sending(engine.opening, handles)
+
+
+def bulk(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> Bulk:
+    """The handlers of rpcqm_bulk."""
+    packets = MessagePackets(
+        engine.queue_manager, engine.acknowledgements, engine.settings.addresses
+    )
+    events = BulkEvents(engine.store, engine.positions, engine.messages)
+    return Bulk(engine.opening, events, packets, admission or CallAdmission())
 
 
 def trace(operations: Operations, admission: CallAdmission) -> Trace:

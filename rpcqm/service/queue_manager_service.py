@@ -30,7 +30,17 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.otel_files import check_otel
 from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
-from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending, trace
+from rpcqm.interfaces import (
+    admin,
+    bulk,
+    qm2qm,
+    qmcomm,
+    qmcomm2,
+    qmmgmt,
+    remote_read,
+    sending,
+    trace,
+)
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
@@ -434,6 +444,7 @@ class QueueManagerService:
         policy = with_shortcuts(self._speed, qmcomm2.POLICY, comm2)
         server.register(load("qmcomm2"), comm2, policy)
         server.register(load("rpcqm_sending"), interfaces.sending(engine, handles), sending.POLICY)
+        server.register(load("rpcqm_bulk"), interfaces.bulk(engine, admission), bulk.POLICY)
         other_side = interfaces.qm2qm(engine, handles, *ports)
         server.register(load("qm2qm"), other_side, qm2qm.POLICY)
         server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)

@@ -18,6 +18,7 @@ NAMES = (
     "epm",
     "mgmt",
     "rpcqm_admin",
+    "rpcqm_bulk",
     "rpcqm_sending",
     "rpcqm_trace",
 )

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.client import pipelining
+from rpcqm.client import bulk, pipelining
 from rpcqm.client.bulk import BulkReader
+from rpcqm.client.connection import Connections
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
@@ -66,7 +68,17 @@ async def use(reader: BulkReader) -> None:
     assert again == [GONE] * 3
 
 
-def test_a_queue_is_read_and_emptied_in_bulk(tmp_path: Path) -> None:
+async def _no_bulk(*_: object) -> None:
+    """As a server answers that lacks the interface."""
+
+
+@pytest.mark.parametrize("way", ["rpcqm_bulk", "RemoteRead"])
+def test_a_queue_is_read_and_emptied_in_bulk(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "RemoteRead":
+        monkeypatch.setattr(bulk, "open_bulk", _no_bulk)
+
     async def main(target: LocalServer) -> None:
         name = FormatName.parse("DIRECT=OS:.\\private$\\orders")
         async with QueueManagerClient(target) as client:
@@ -79,6 +91,33 @@ def test_a_queue_is_read_and_emptied_in_bulk(tmp_path: Path) -> None:
     with private_queue_manager() as queue_manager:
         queue_manager.run("queue", "create", "orders")
         asyncio.run(main(LocalServer(queue_manager.socket)))
+
+
+def test_few_calls_read_and_empty_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    call = Connections.call
+
+    def counted(self: Connections, request: Any, *more: Any) -> Any:
+        asked.append(request.operation.name)
+        return call(self, request, *more)
+
+    async def main(target: LocalServer) -> None:
+        name = FormatName.parse("DIRECT=OS:.\\private$\\orders")
+        async with QueueManagerClient(target) as client:
+            async with client.open_sender(name) as sender:
+                for body in BODIES:
+                    await sender.send(OutgoingMessage(body, recoverable=False))
+            monkeypatch.setattr(Connections, "call", counted)
+            async with client.open_bulk_reader(name) as reader:
+                keys = [key async for key in reader.visible()]
+                assert len([pair async for pair in reader.peek(keys)]) == len(BODIES)
+                assert [pair async for pair in reader.remove(keys)] == []
+
+    with private_queue_manager() as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        asyncio.run(main(LocalServer(queue_manager.socket)))
+    done = ["R_BulkOpen", "R_BulkList", "R_BulkRead", "R_BulkRemove", "R_BulkClose"]
+    assert asked == done
 
 
 def test_servers_without_remote_read_are_read_one_by_one(tmp_path: Path) -> None:

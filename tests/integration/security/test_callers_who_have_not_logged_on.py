@@ -37,7 +37,16 @@ OPEN = {
 }
 """Questions for ports and versions, which everybody may ask."""
 
-INTERFACES = ("remoteread", "qmcomm", "qmcomm2", "qm2qm", "qmmgmt", "rpcqm_sending", "rpcqm_trace")
+INTERFACES = (
+    "remoteread",
+    "qmcomm",
+    "qmcomm2",
+    "qm2qm",
+    "qmmgmt",
+    "rpcqm_bulk",
+    "rpcqm_sending",
+    "rpcqm_trace",
+)
 METHODS = [
     (name, operation.name)
     for name in INTERFACES

@@ -114,6 +114,7 @@ def test_joining_the_group_of_a_client_does_not_give_its_handles(
         ("qmcomm", "rpc_ACCloseHandle", "phQueue"),
         ("qmcomm", "rpc_ACPurgeQueue", "hQueue"),
         ("qm2qm", "RemoteQMCloseQueue", "pphContext"),
+        ("rpcqm_bulk", "R_BulkClose", "pphContext"),
         ("qm2qm", "RemoteQMEndReceive", "pphContext"),
     ],
 )

@@ -32,7 +32,7 @@ from tests.support.dcom.dcom_client import ComError, DcomClient, Reference
 from tests.support.rpc.callers import Fault
 from tests.support.rpc.dependent_client import RECEIVE_ACCESS, Client, receiving_buffer
 from tests.support.rpc.network_caller import NetworkCaller
-from tests.support.rpc.remote_reader import Reader, status_name
+from tests.support.rpc.remote_reader import Reader, format_of, status_name
 from tests.support.waiting import until
 
 SETTINGS = (
@@ -197,6 +197,22 @@ def a_handle(world: World) -> Held:
     caller = world.caller("remoteread")
     Reader(caller.caller).open(world.name, share_mode=EXCLUSIVE)
     return lambda: until(lambda: not world.is_exclusive()), lambda: _assert(world.is_exclusive())
+
+
+def a_bulk_handle(world: World) -> Held:
+    make_queue(world)
+    caller = world.caller("rpcqm_bulk")
+    opened = caller.call("R_BulkOpen", pQueueFormat=format_of(world.name), dwAccess=RECEIVE_ACCESS)
+
+    def listed() -> int:
+        found = caller.call("R_BulkList", phContext=opened.pphContext, After=0, cMost=0)
+        return int(found.result)
+
+    def ends() -> None:
+        with pytest.raises((Fault, OSError)):
+            listed()
+
+    return ends, lambda: _assert(listed() == 0)
 
 
 def a_shared_group(world: World) -> Held:
@@ -404,6 +420,7 @@ OPENED: dict[str, Callable[[World], Held]] = {
     "association": an_association,
     "local socket": a_local_socket,
     "handle": a_handle,
+    "bulk handle": a_bulk_handle,
     "shared group": a_shared_group,
     "cursor": a_cursor,
     "remote read": a_remote_read,

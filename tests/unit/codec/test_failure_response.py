@@ -18,6 +18,7 @@ NAMES = [
     "qm2qm",
     "qmmgmt",
     "rpcqm_admin",
+    "rpcqm_bulk",
     "rpcqm_sending",
     "rpcqm_trace",
 ]

@@ -1,0 +1,177 @@
+"""rpcqm_bulk: the messages of a queue by the thousand: which there are, octets, removal (G700)."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.base.completion import Completion, start
+from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.packet.user_message import class_of
+from rpcqm.codec.types import rpcqm_bulk
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
+from rpcqm.codec.types.rpcqm_bulk import (
+    BULK_REFUSAL,
+    LOOKUP_RANGE,
+    R_BulkCloseRequest,
+    R_BulkCloseResponse,
+    R_BulkListRequest,
+    R_BulkListResponse,
+    R_BulkOpenRequest,
+    R_BulkOpenResponse,
+    R_BulkReadRequest,
+    R_BulkReadResponse,
+    R_BulkRemoveRequest,
+    R_BulkRemoveResponse,
+)
+from rpcqm.interfaces._authentication import CallAdmission, checks, require_level
+from rpcqm.interfaces._message_packet import MessagePackets
+from rpcqm.interfaces._open_queues import present
+from rpcqm.qm.bulk import BulkEvents, Removal
+from rpcqm.qm.opening import Opening
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
+from rpcqm.rpc.interface_registry import InterfacePolicy
+
+POLICY = InterfacePolicy(check_of=checks())
+"""Who has logged on; what is open is read at PKT_PRIVACY only, whatever the switches say."""
+
+MOST_MESSAGES = rpcqm_bulk.MOST_MESSAGES
+"""Messages that one call lists, reads or removes.
+
+Bound `bulk.messages` [messages]: the call is refused; a list goes on in the next call.
+"""
+MOST_OCTETS = rpcqm_bulk.MOST_OCTETS
+"""Octets of messages in one answer.
+
+Bound `bulk.octets` [octets]: the next call reads on; a message that is larger comes alone.
+"""
+_PRIVACY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
+_HANDLE_TYPE = "BULK_CONTEXT_HANDLE"
+_OF_THE_SYSTEM = frozenset(
+    {QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
+)
+_RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
+_ACCESSES = _RECEIVING | _OF_THE_SYSTEM | {QueueAccessType.PEEK_ACCESS}
+_END = 1 << 64
+_ENTRY = struct.Struct("<QIII")
+"""Lookup identifier, seconds of arrival, status, size."""
+
+
+@dataclass(eq=False, repr=False)
+class Bulk:
+    """The handlers of the interface; `admission` is that of RemoteRead."""
+
+    _opening: Opening
+    _events: BulkEvents
+    _packets: MessagePackets
+    admission: CallAdmission
+
+    def R_BulkOpen(self, call: Call, request: R_BulkOpenRequest) -> R_BulkOpenResponse:
+        """Open a queue for peeking or receiving, as R_OpenQueue of RemoteRead does (Opnum 0)."""
+        require_level(call, _PRIVACY)
+        if request.dwAccess not in _ACCESSES:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {request.dwAccess:#x}")
+        name, access = format_name_of(request.pQueueFormat), QueueAccessType(request.dwAccess)
+        outgoing = access in _OF_THE_SYSTEM and self._opening.is_outgoing(name, call.identity)
+        if name.is_http and not outgoing:  # only what is on its way by HTTP is here (G233)
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
+        if not outgoing:
+            receiving = access in _RECEIVING
+            access = QueueAccessType.RECEIVE_ACCESS if receiving else QueueAccessType.PEEK_ACCESS
+        descriptor = self._opening.open_queue(
+            name, access, QueueShareMode.DENY_NONE, identity=call.identity
+        )
+        try:
+            handle = call.open_context_handle(_HANDLE_TYPE, descriptor, self._run_down, _PRIVACY)
+        except BaseException:
+            self._opening.close_queue(descriptor)
+            raise
+        return R_BulkOpenResponse(pphContext=handle.wire, result=0)
+
+    def R_BulkClose(self, call: Call, request: R_BulkCloseRequest) -> R_BulkCloseResponse:
+        """Close a queue (Opnum 1)."""
+        handle = present(request.pphContext)
+        self._run_down(handle)
+        call.close_context_handle(handle)
+        return R_BulkCloseResponse(pphContext=NULL_HANDLE, result=0)
+
+    def _run_down(self, handle: ContextHandle) -> None:
+        self._opening.close_queue(handle.value)
+
+    def R_BulkList(self, call: Call, request: R_BulkListRequest) -> R_BulkListResponse:
+        """The messages that a peek would find behind another (Opnum 2)."""
+        descriptor: OpenQueueDescriptor = request.phContext.value
+        limit = request.cMost or MOST_MESSAGES
+        keys, more = self._events.visible(descriptor, request.After, limit)
+        ranges = list(_ranges(keys))
+        return R_BulkListResponse(
+            pcRanges=len(ranges),
+            ppRanges=ranges,
+            pNext=keys[-1] if keys and more else 0,
+            result=0,
+        )
+
+    def R_BulkRead(self, call: Call, request: R_BulkReadRequest) -> R_BulkReadResponse:
+        """Messages one behind the other, as many as one answer has room for (Opnum 3)."""
+        descriptor: OpenQueueDescriptor = request.phContext.value
+        parts: list[bytes] = []
+        done = size = 0
+        for key in _keys(request.pRanges):
+            entry = self._entry(descriptor, key)
+            if parts and size + len(entry) > MOST_OCTETS:
+                break
+            parts.append(entry)
+            done += 1
+            size += len(entry)
+        octets = b"".join(parts)
+        return R_BulkReadResponse(pcDone=done, pcbMessages=len(octets), ppMessages=octets, result=0)
+
+    def _entry(self, descriptor: OpenQueueDescriptor, key: int) -> bytes:
+        try:
+            message = self._events.message(descriptor, key)
+            octets = self._packets.message_packet(message, class_of(message.packet))
+        except MQError as error:
+            return _ENTRY.pack(key, 0, error.status, 0)
+        except DecodeError:
+            return _ENTRY.pack(key, 0, HResult.MQ_ERROR, 0)
+        return _ENTRY.pack(key, message.arrival_time // 1000, 0, len(octets)) + octets
+
+    def R_BulkRemove(
+        self, call: Call, request: R_BulkRemoveRequest
+    ) -> Completion[R_BulkRemoveResponse]:
+        """Remove messages as by receiving them; answered when that is durable (Opnum 4)."""
+        descriptor: OpenQueueDescriptor = request.phContext.value
+        return start(_removed(self._events.remove(descriptor, _keys(request.pRanges))))
+
+
+async def _removed(removal: Removal) -> R_BulkRemoveResponse:
+    await removal.durable
+    refused = [BULK_REFUSAL(LookupId=key, Status=error.status) for key, error in removal.refused]
+    return R_BulkRemoveResponse(pcRefused=len(refused), ppRefused=refused, result=0)
+
+
+def _ranges(keys: Sequence[int]) -> Iterator[LOOKUP_RANGE]:
+    """Identifiers in their order, those that follow each other without a gap as one."""
+    first = count = 0
+    for key in keys:
+        if count and key == first + count:
+            count += 1
+            continue
+        if count:
+            yield LOOKUP_RANGE(First=first, Count=count)
+        first, count = key, 1
+    if count:
+        yield LOOKUP_RANGE(First=first, Count=count)
+
+
+def _keys(ranges: Sequence[LOOKUP_RANGE]) -> list[int]:
+    """The identifiers of ranges; MQ_ERROR_INVALID_PARAMETER for more than one call is about."""
+    if sum(each.Count for each in ranges) > MOST_MESSAGES:
+        detail = f"more than {MOST_MESSAGES:,} messages"
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, detail)
+    if any(each.First + each.Count > _END for each in ranges):
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "identifiers of more than 64 bits")
+    return [key for each in ranges for key in range(each.First, each.First + each.Count)]

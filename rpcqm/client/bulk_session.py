@@ -103,7 +103,7 @@ class BulkSession:
 
     async def remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Failure]]:
         """Remove messages; yields those that could not be removed, with the reason."""
-        most = rpcqm_bulk.MOST_MESSAGES
+        most = rpcqm_bulk.MOST_BULK_MESSAGES
         for at in range(0, len(identifiers), most):
             ranges = ranges_of(identifiers[at : at + most])
             response = await self._connections.call(

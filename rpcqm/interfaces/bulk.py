@@ -38,12 +38,12 @@ from rpcqm.rpc.interface_registry import InterfacePolicy
 POLICY = InterfacePolicy(check_of=checks())
 """Who has logged on; what is open is read at PKT_PRIVACY only, whatever the switches say."""
 
-MOST_MESSAGES = rpcqm_bulk.MOST_MESSAGES
+MOST_BULK_MESSAGES = rpcqm_bulk.MOST_BULK_MESSAGES
 """Messages that one call lists, reads or removes.
 
 Bound `bulk.messages` [messages]: the call is refused; a list goes on in the next call.
 """
-MOST_OCTETS = rpcqm_bulk.MOST_OCTETS
+MOST_BULK_OCTETS = rpcqm_bulk.MOST_BULK_OCTETS
 """Octets of messages in one answer.
 
 Bound `bulk.octets` [octets]: the next call reads on; a message that is larger comes alone.
@@ -104,7 +104,7 @@ class Bulk:
     def R_BulkList(self, call: Call, request: R_BulkListRequest) -> R_BulkListResponse:
         """The messages that a peek would find behind another (Opnum 2)."""
         descriptor: OpenQueueDescriptor = request.phContext.value
-        limit = request.cMost or MOST_MESSAGES
+        limit = request.cMost or MOST_BULK_MESSAGES
         keys, more = self._events.visible(descriptor, request.After, limit)
         ranges = list(_ranges(keys))
         return R_BulkListResponse(
@@ -121,7 +121,7 @@ class Bulk:
         done = size = 0
         for key in _keys(request.pRanges):
             entry = self._entry(descriptor, key)
-            if parts and size + len(entry) > MOST_OCTETS:
+            if parts and size + len(entry) > MOST_BULK_OCTETS:
                 break
             parts.append(entry)
             done += 1
@@ -169,8 +169,8 @@ def _ranges(keys: Sequence[int]) -> Iterator[LOOKUP_RANGE]:
 
 def _keys(ranges: Sequence[LOOKUP_RANGE]) -> list[int]:
     """The identifiers of ranges; MQ_ERROR_INVALID_PARAMETER for more than one call is about."""
-    if sum(each.Count for each in ranges) > MOST_MESSAGES:
-        detail = f"more than {MOST_MESSAGES:,} messages"
+    if sum(each.Count for each in ranges) > MOST_BULK_MESSAGES:
+        detail = f"more than {MOST_BULK_MESSAGES:,} messages"
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, detail)
     if any(each.First + each.Count > _END for each in ranges):
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "identifiers of more than 64 bits")

@@ -5,8 +5,8 @@ from typing import Any, Final
 from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 
-MOST_MESSAGES: Final = 2048
-MOST_OCTETS: Final = 1048576
+MOST_BULK_MESSAGES: Final = 2048
+MOST_BULK_OCTETS: Final = 1048576
 
 class LOOKUP_RANGE(Value):
     First: int = ...

@@ -159,7 +159,7 @@ def test_an_answer_has_at_most_a_mebibyte_but_for_one_message(
     qm: RunningQueueManager, reader: Bulk
 ) -> None:
     queue = qm.create()
-    half = bulk.MOST_OCTETS // 2
+    half = bulk.MOST_BULK_OCTETS // 2
     keys = [qm.send(queue, bytes(size)) for size in (half, half // 2, half, 2 * half, 1)]
     reader.open(queue)
     counts = []
@@ -175,7 +175,7 @@ def test_a_call_is_about_so_many_messages(qm: RunningQueueManager, reader: Bulk)
     queue = qm.create()
     key = qm.send(queue, b"one")
     reader.open(queue)
-    most = bulk.MOST_MESSAGES
+    most = bulk.MOST_BULK_MESSAGES
     for count, status in ((most, "MQ_OK"), (most + 1, "MQ_ERROR_INVALID_PARAMETER")):
         ranges = [LOOKUP_RANGE(First=key + 1, Count=count)]
         told = reader.caller.call("R_BulkRead", phContext=reader.handle, cRanges=1, pRanges=ranges)

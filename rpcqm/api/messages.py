@@ -50,7 +50,7 @@ def told_identifier(identifier: MessageIdentifier) -> bytes:
 async def send_messages(asked: Asked) -> Reply:
     """Send several messages to one queue, all or none."""
     wanted: models.MessagesDraft = asked.content
-    drafts = [draft_of(asked, each, _decoded(each.body_base64)) for each in wanted.messages]
+    drafts = [draft_of(asked, each, decoded(each.body_base64)) for each in wanted.messages]
     sent = asked.operations.messages.send(asked.identity, asked.destinations, drafts, _key(asked))
     return Reply(201, {"ids": [str(identifier) for identifier in await settled(sent)]})
 
@@ -59,7 +59,7 @@ async def work(asked: Asked) -> Reply:
     """Complete leases and send messages in one commit, all or none."""
     wanted: models.TransactionDraft = asked.content
     sendings = [
-        (format_names(each.queue, HERE), draft_of(asked, each, _decoded(each.body_base64)))
+        (format_names(each.queue, HERE), draft_of(asked, each, decoded(each.body_base64)))
         for each in wanted.send
     ]
     done = asked.operations.messages.work(asked.identity, sendings, wanted.complete, _key(asked))
@@ -227,7 +227,8 @@ def draft_of(asked: Asked, properties: models.MessageProperties, body: bytes) ->
     return draft
 
 
-def _decoded(text: str) -> bytes:
+def decoded(text: str) -> bytes:
+    """The octets of a body as JSON has them."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -46,6 +46,7 @@ COMMANDS = {
     "trigger": ("trigger", "make, list, change and try rules of triggers"),
     "triggers": ("triggers", "run the service of triggers"),
     "send": ("send", "send messages to a queue"),
+    "scheduled": ("scheduled", "list and cancel messages that wait for their time"),
     "receive": ("receive", "take messages out of a queue"),
     "peek": ("receive", "look at messages and leave them in their queue"),
     "find": ("find", "find messages by what they are and what they say"),

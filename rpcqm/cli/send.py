@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.cli import scheduled
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.full import why_full
@@ -107,6 +108,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm send orders --body 42 --type int", "a number for a program"),
             ("rpcqm send orders --body 42 --type xml:int", "for an XmlMessageFormatter of .NET"),
             ("rpcqm send orders --file order.json --type json", "a document, checked before"),
+            ("rpcqm send reminders --body 'call Ann' --not-before 2h", "sent in two hours"),
             ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
             (
                 "rpcqm send orders --body x --ack full-receive --admin-queue acks",
@@ -213,6 +215,13 @@ def _add_times_and_answers(parser: Parser) -> None:
         "--response-queue", metavar="Q", help="queue in which the sender expects an answer"
     )
     parser.add_argument(
+        "--not-before",
+        metavar="TIME",
+        type=scheduled.moment,
+        help="let the queue manager hold it back until then: `2026-12-24T18:00`, or `90min` from "
+        "now; prints an ID for `rpcqm scheduled`",
+    )
+    parser.add_argument(
         "--count",
         metavar="N",
         type=whole_number(1, MAXIMUM_COUNT, "a number"),
@@ -276,6 +285,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         sentence = f"Cannot send to `{arguments.queue}`: the {error}"
         raise CommandError(f"{sentence} ({_TOO_LARGE.name}).") from error
+
+    if arguments.not_before is not None:
+        return scheduled.send(arguments, names, message)
 
     async def send(client: "QueueManagerClient") -> None:
         async with client.open_sender(*names) as sender:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rpcqm.client.message_orders import MessageOrdersClient
     from rpcqm.client.queues import QueuesClient
     from rpcqm.client.remote_read import MoveTarget, QueueReader
+    from rpcqm.client.scheduled import ScheduledClient
     from rpcqm.client.sending import InternalTransaction, QueueSender
     from rpcqm.client.tokens import TokensClient
     from rpcqm.client.triggers import TriggersClient
@@ -84,6 +85,13 @@ class QueueManagerClient:
         from rpcqm.client.tokens import TokensClient
 
         return TokensClient(self._connections)
+
+    @cached_property
+    def scheduled(self) -> "ScheduledClient":
+        """Lets the queue manager hold messages back until their time."""
+        from rpcqm.client.scheduled import ScheduledClient
+
+        return ScheduledClient(self._connections)
 
     @cached_property
     def triggers(self) -> "TriggersClient":

@@ -9,6 +9,7 @@ from rpcqm.base.identity import TokenRight
 from rpcqm.base.settling import settling
 from rpcqm.base.told import told
 from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.names.written import format_names
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.trigger_report import encode_answer
 from rpcqm.codec.types.mqmq import CALPWSTR
@@ -25,6 +26,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_AddTriggerRequest,
     R_BeginOrderRequest,
     R_BeginOrderResponse,
+    R_CancelScheduledMessageRequest,
     R_CompactRequest,
     R_CompactResponse,
     R_CreateLogonRequest,
@@ -66,6 +68,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ListOutgoingQueuesResponse,
     R_ListPublicQueuesRequest,
     R_ListPublicQueuesResponse,
+    R_ListScheduledMessagesRequest,
+    R_ListScheduledMessagesResponse,
     R_ListTokensRequest,
     R_ListTokensResponse,
     R_ListTriggersRequest,
@@ -82,6 +86,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ResendDeadLetterRequest,
     R_ResendDeadLettersRequest,
     R_ResendDeadLettersResponse,
+    R_ScheduleMessageRequest,
+    R_ScheduleMessageResponse,
     R_SearchMessagesRequest,
     R_SearchMessagesResponse,
     R_SetAccountPasswordRequest,
@@ -101,6 +107,8 @@ from rpcqm.operations.message_orders import Order
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.permission_words import described_explanation
 from rpcqm.operations.queues import DirectoryPublicQueue
+from rpcqm.operations.scheduling import described as held_message
+from rpcqm.operations.scheduling import draft_in
 from rpcqm.operations.tokens import TokenView
 from rpcqm.operations.triggers import rule_in
 from rpcqm.qm.access import require_administrator
@@ -135,6 +143,7 @@ class Admin:
         self._traces = operations.traces
         self._overview = operations.overview
         self._letters = operations.dead_letters
+        self._scheduling = operations.scheduling
         self._triggers = operations.triggers
         self._message_orders = operations.message_orders
         self._order_requests = operations.order_requests
@@ -454,6 +463,29 @@ class Admin:
             answer_search(self._operations, call.identity, name, request.pwszSearch)
         )
         return R_SearchMessagesResponse(pcbAnswer=len(answer), ppAnswer=answer, result=0)
+
+    async def R_ScheduleMessage(
+        self, call: Call, request: R_ScheduleMessageRequest
+    ) -> R_ScheduleMessageResponse:
+        """Hold a message back until its time, if the caller could send it (Opnum 42)."""
+        draft = draft_in(_object(request.pwszMessage), bytes(request.pBody))
+        names = format_names(request.pwszQueues)
+        identifier = await self._scheduling.schedule(call.identity, names, draft, request.NotBefore)
+        return R_ScheduleMessageResponse(ppwszIdentifier=identifier, result=0)
+
+    def R_ListScheduledMessages(
+        self, call: Call, request: R_ListScheduledMessagesRequest
+    ) -> R_ListScheduledMessagesResponse:
+        """What is held back of the caller, of all for administrators (Opnum 43)."""
+        told = [held_message(each) for each in self._scheduling.list(call.identity)]
+        text = json.dumps(told, separators=(",", ":"))
+        return R_ListScheduledMessagesResponse(ppwszMessages=text, result=0)
+
+    def R_CancelScheduledMessage(
+        self, call: Call, request: R_CancelScheduledMessageRequest
+    ) -> Completion[None]:
+        """Never send a message that is held back (Opnum 44)."""
+        return self._scheduling.cancel(call.identity, request.pwszIdentifier)
 
 
 def _object(text: str) -> dict[str, object]:

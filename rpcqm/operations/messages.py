@@ -24,7 +24,7 @@ from rpcqm.qm.access import require_administrator
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
 from rpcqm.qm.leases import Lease, LeasedMessage, Reception, packet_size
-from rpcqm.qm.program_work import RequestKey, Sending
+from rpcqm.qm.program_work import Also, RequestKey, Sending
 from rpcqm.qm.sent_keys import LONGEST_KEY, Identifiers
 
 __all__ = [
@@ -133,16 +133,31 @@ class MessageOperations:
         Gives the identifiers of the messages when they are as durable as they ask for. Raises as
         `ProgramWork.perform`, and MQError for what a message cannot have.
         """
-        wanted = [
-            Sending(names, attributes_of(draft), draft.transactional) for names, draft in sendings
-        ]
-        for sending, (_, draft) in zip(wanted, sendings, strict=True):
-            if draft.dead_letter_queue is not None:
-                place = self._opening.dead_letter_place(
-                    format_name(draft.dead_letter_queue), identity
-                )
-                sending.attributes.application_deadletter_queue = place
+        wanted = [self._sending(identity, *each) for each in sendings]
         return self._engine.program_work.perform(identity, wanted, completes, key)
+
+    def _sending(self, identity: Identity, names: tuple[FormatName, ...], draft: Draft) -> Sending:
+        sending = Sending(names, attributes_of(draft), draft.transactional)
+        if draft.dead_letter_queue is not None:
+            name = format_name(draft.dead_letter_queue)
+            place = self._opening.dead_letter_place(name, identity)
+            sending.attributes.application_deadletter_queue = place
+        return sending
+
+    def check_sending(
+        self, identity: Identity, names: tuple[FormatName, ...], draft: Draft
+    ) -> None:
+        """Raise MQError if a message could not be sent now, for want of a right or of a queue."""
+        self._sending(identity, names, draft)
+        with self._open(identity, names, QueueAccessType.SEND_ACCESS):
+            pass
+
+    def send_held(
+        self, identity: Identity, names: tuple[FormatName, ...], draft: Draft, also: Also
+    ) -> Completion[Identifiers]:
+        """Send a message that was held back until now; `also` ends that in the same commit."""
+        wanted = [self._sending(identity, names, draft)]
+        return self._engine.program_work.perform(identity, wanted, also=also, moved=False)
 
     def send(
         self,

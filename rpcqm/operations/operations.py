@@ -18,6 +18,7 @@ from rpcqm.operations.overview import OverviewOperations
 from rpcqm.operations.permissions import PermissionOperations
 from rpcqm.operations.queues import QueueOperations
 from rpcqm.operations.routing import RoutingOperations
+from rpcqm.operations.scheduling import Scheduling
 from rpcqm.operations.searching import SearchOperations
 from rpcqm.operations.sessions import SessionOperations
 from rpcqm.operations.tokens import TokenKeeper, TokenOperations
@@ -51,6 +52,7 @@ class Operations:
             engine, self.queues, self.machine, self.accounts, self.tokens
         )
         self.messages = MessageOperations(engine, self.queues)
+        self.scheduling = Scheduling(engine, self.messages, accounts)
         self.message_orders = MessageOrders(engine)
         self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)

@@ -81,7 +81,7 @@ class _Opened:
 class _Request:
     """What is asked for in one go, once its queues are open and its leases are found."""
 
-    __slots__ = ("also", "identity", "key", "leases", "opened", "subject", "transaction")
+    __slots__ = ("also", "identity", "key", "leases", "moved", "opened", "subject", "transaction")
 
     def __init__(self, identity: Identity, opened: list[_Opened], key: RequestKey | None) -> None:
         self.identity = identity
@@ -91,6 +91,7 @@ class _Request:
         self.leases: list[Lease] = []
         self.transaction: Transaction | None = None
         self.also: Also | None = None
+        self.moved = False
 
     @property
     def identifiers(self) -> Identifiers:
@@ -117,11 +118,13 @@ class ProgramWork:
         completes: Sequence[str] = (),
         key: RequestKey | None = None,
         also: Also | None = None,
+        *,
+        moved: bool = True,
     ) -> Completion[Identifiers]:
         """Send messages and complete leases (by their identifiers) in one commit.
 
         `also` lets those leave for which messages are sent, in the same commit (G613); what it
-        raises undoes all.
+        raises undoes all. It does something else in that commit if nothing has `moved`.
 
         Gives the identifiers of the messages, in order, when all is as durable as they ask for.
         The same request again under its key gives those of the first one, and does nothing.
@@ -137,7 +140,7 @@ class ProgramWork:
                 descriptor = self._opening.open_to_send_at_once(sending.name, identity=identity)
                 opened.append(_Opened(sending, descriptor))
             request = _Request(identity, opened, key)
-            request.also = also
+            request.also, request.moved = also, moved and also is not None
             return self._perform(request, completes)
         finally:
             for each in opened:
@@ -171,7 +174,7 @@ class ProgramWork:
             )
             if joined is not None:
                 self._messages.enqueue_message_to_an_open_queue(
-                    each.descriptor, each.message, joined, moved=request.also is not None
+                    each.descriptor, each.message, joined, moved=request.moved
                 )
         if transaction is not None:
             write = partial(self._write, request=request, outcome=outcome)
@@ -187,8 +190,9 @@ class ProgramWork:
         """Let a commit have everything that is in no transaction."""
         for each in request.opened:
             if not each.transactional:
-                moved = request.also is not None
-                self._messages.enqueue_in(change, each.descriptor, each.message, moved=moved)
+                self._messages.enqueue_in(
+                    change, each.descriptor, each.message, moved=request.moved
+                )
         self._leases.complete_in(change, request.leases)
         if request.also is not None:
             request.also(change)

@@ -337,3 +337,24 @@ class R_SearchMessagesResponse(Value):
     pcbAnswer: int
     ppAnswer: bytes | None = ...
     result: int
+
+class R_ScheduleMessageRequest(OperationRequest[R_ScheduleMessageResponse]):
+    pwszQueues: str
+    pwszMessage: str
+    cbBody: int
+    pBody: bytes
+    NotBefore: int
+
+class R_ScheduleMessageResponse(Value):
+    ppwszIdentifier: str | None = ...
+    result: int
+
+class R_ListScheduledMessagesRequest(OperationRequest[R_ListScheduledMessagesResponse]):
+    pass
+
+class R_ListScheduledMessagesResponse(Value):
+    ppwszMessages: str | None = ...
+    result: int
+
+class R_CancelScheduledMessageRequest(OperationRequest[Result]):
+    pwszIdentifier: str

@@ -20,7 +20,7 @@ RULE = {"queue": "walked", "program": ["/bin/true"]}
 WORK = {
     "go_on_with_order",
     "stop_order",
-    *("send_message", "send_messages", "receive_messages", "work"),
+    *("send_message", "send_messages", "receive_messages", "work", "schedule_message"),
     *("complete_lease", "release_lease", "extend_lease"),
 }
 """Programs send and receive by these: no line."""
@@ -89,6 +89,7 @@ def test_each_change_by_a_program_leaves_one_line(
         "resend_dead_letters": ("POST", "/dead-letters/resend", {"all": True}),
         "acknowledge_dead_letters": ("POST", "/dead-letters/acknowledge", None),
         "rename_queue": ("POST", "/queues/walked/rename", {"name": "walked-on"}),
+        "cancel_scheduled_message": ("DELETE", "/scheduled-messages/{held}", None),
         "delete_queue": ("DELETE", "/queues/walked-on", None),
         "pause_outgoing": ("POST", f"/outgoing-queues/{away}/pause", None),
         "resume_outgoing": ("POST", f"/outgoing-queues/{away}/resume", None),
@@ -112,6 +113,10 @@ def test_each_change_by_a_program_leaves_one_line(
         elif name == "remove_message":
             late = boss.ask("GET", "/queues/walked;late/messages").value["messages"]
             path = path.replace("{lookup_id}", late[0]["lookup_id"])
+        elif name == "cancel_scheduled_message":
+            wait = {"not_before": "2035-01-01T00:00Z"}
+            held = boss.ask("POST", "/queues/walked-on/scheduled-messages", wait).value["id"]
+            path = path.replace("{held}", held)
         elif name == "import_message":
             body = exported
         assert lines.new() == [], name

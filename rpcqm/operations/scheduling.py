@@ -1,0 +1,313 @@
+"""Messages that are held back until their time: `send --not-before` (G656).
+
+MSMQ's packets have no field for that. So a message that is not to be sent yet is no message: what
+the program has said of it is kept here, durably, and at its time it is sent as if the program did
+it then, in the commit that ends keeping it.
+"""
+
+import base64
+import heapq
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from rpcqm.base.clock import Timer
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
+from rpcqm.base.identity import Identity, TokenRight, TokenScope
+from rpcqm.base.log import get_logger
+from rpcqm.base.text import iso_time
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.operations.audit import ordered
+from rpcqm.operations.drafts import Draft, attributes_of
+from rpcqm.operations.messages import MessageOperations
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.records import Family
+from rpcqm.store.transaction import StoreTransaction
+
+RECORD_PREFIX = b"scheduled message:"
+MOST_SCHEDULED = 100_000
+"""Messages that are held back until their time.
+
+Each takes about 500 octets of memory, without its body.
+
+Bound `program.scheduled` [messages]: the call is refused.
+"""
+MOST_OCTETS = 1 << 30
+"""Octets that the bodies of those take on the disk.
+
+Bound `program.scheduled_octets` [octets]: the call is refused.
+"""
+LONGEST = 10 * 365 * 86_400_000
+"""Milliseconds: a time beyond that is a mistake."""
+RETRY = 60_000
+"""Milliseconds until a message that was refused is tried again, and between looks at the clock."""
+AT_ONCE = 64
+"""Messages that are sent in one turn; others come between."""
+
+_log = get_logger("operations")
+
+
+class AccountsBySid(Protocol):
+    """Who has a SID now."""
+
+    def identity_of_sid(self, sid: str) -> Identity: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A message that is held back; times are milliseconds since 1970.
+
+    `trouble` is why it could not be sent at its time; "" before that.
+    """
+
+    identifier: str
+    due: int
+    made: int
+    account: str
+    sid: str
+    scope: TokenScope | None
+    queues: tuple[str, ...]
+    label: str
+    size: int
+    trouble: str = ""
+
+
+class Scheduling:
+    """Holds messages back, and sends them. Accounts see and cancel their own ones."""
+
+    def __init__(
+        self, engine: QueueManagerEngine, messages: MessageOperations, accounts: AccountsBySid
+    ) -> None:
+        self._engine = engine
+        self._messages = messages
+        self._accounts = accounts
+        self._kept: dict[str, Scheduled] = {}
+        self._due: list[tuple[int, str]] = []
+        self._octets = 0
+        self._sending: set[str] = set()
+        self._timer: Timer | None = None
+        for key, value in engine.store.records(Family.META, RECORD_PREFIX):
+            try:
+                self._take_up(_decoded(value)[0])
+            except DecodeError as error:
+                _log.error(
+                    "a message that is held back cannot be read",
+                    key=repr(key)[:80],
+                    problem=str(error),
+                )
+        engine.stopped_hooks.append(self.stop)
+        self._watch()
+
+    def stop(self) -> None:
+        """Send nothing more; what is held back is kept."""
+        self._due.clear()
+        self._watch()
+
+    # Scheduling
+
+    def schedule(
+        self, identity: Identity, names: tuple[FormatName, ...], draft: Draft, due: int
+    ) -> Completion[str]:
+        """Hold a message back until `due`; gives its identifier among those, once it is durable.
+
+        Whether it could be sent is asked now, and again at its time. Raises MQError as sending
+        does, and INSUFFICIENT_RESOURCES for too many.
+        """
+        now = self._engine.clock.now()
+        if not 0 <= due <= now + LONGEST:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "more than ten years from now")
+        attributes_of(draft)
+        self._messages.check_sending(identity, names, draft)
+        new = Scheduled(
+            secrets.token_hex(8),
+            due,
+            now,
+            identity.name,
+            identity.sid,
+            identity.scope,
+            tuple(map(str, names)),
+            draft.label,
+            len(draft.body),
+        )
+        if len(self._kept) >= MOST_SCHEDULED or self._octets + new.size > MOST_OCTETS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many are held back")
+        outcome: Completion[str] = Completion()
+        with self._engine.store.transaction("hold a message back") as change:
+            change.put(Family.META, _key(new.identifier), _encoded(new, draft))
+            self._know(new)
+            change.call_when_undone(partial(self._drop, new.identifier))
+            change.call_after(partial(self._is_durable, new, outcome))
+        return outcome
+
+    def _is_durable(self, new: Scheduled, outcome: Completion[str]) -> None:
+        """Only now its time may come: before this, its record cannot be read."""
+        heapq.heappush(self._due, (new.due, new.identifier))
+        self._watch()
+        outcome.succeed(new.identifier)
+
+    def list(self, identity: Identity) -> list[Scheduled]:
+        """Those of the caller, or all for who may see everything, by their time."""
+        found = self._kept.values()
+        seen = [each for each in found if identity.may_look or each.sid == identity.sid]
+        return sorted(seen, key=lambda each: (each.due, each.identifier))
+
+    def cancel(self, identity: Identity, identifier: str) -> Completion[None]:
+        """Forget a message of the caller's, or any for administrators; done when durable.
+
+        Raises MQError(STATUS_OBJECT_NAME_NOT_FOUND), also for one that is being sent.
+        """
+        kept = self._kept.get(identifier)
+        visible = kept is not None and (identity.may_look or kept.sid == identity.sid)
+        if kept is None or not visible or identifier in self._sending:
+            raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, identifier[:64])
+        with ordered(identity, "cancel held message", identifier, queue=", ".join(kept.queues)):
+            if kept.sid != identity.sid and not identity.is_administrator:
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+            with self._engine.store.transaction("cancel a held message") as change:
+                change.delete(Family.META, _key(identifier))
+                self._drop(identifier)
+                change.call_when_undone(partial(self._take_up, kept))
+                return change.committed
+
+    # Sending
+
+    def _know(self, kept: Scheduled) -> None:
+        self._octets += kept.size
+        self._kept[kept.identifier] = kept
+
+    def _take_up(self, kept: Scheduled) -> None:
+        self._know(kept)
+        heapq.heappush(self._due, (kept.due, kept.identifier))
+
+    def _drop(self, identifier: str) -> None:
+        kept = self._kept.pop(identifier, None)
+        self._octets -= 0 if kept is None else kept.size
+
+    def _watch(self) -> None:
+        """Look again at the next time, and not much later where somebody sets the clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._due:
+            wait = self._due[0][0] - self._engine.clock.now()
+            self._timer = self._engine.timers.call_later(min(max(wait, 0), RETRY), self._look)
+
+    def _look(self) -> None:
+        self._timer, now = None, self._engine.clock.now()
+        for _ in range(AT_ONCE):
+            if not self._due or self._due[0][0] > now:
+                break
+            _, identifier = heapq.heappop(self._due)
+            kept = self._kept.get(identifier)
+            if kept is not None and identifier not in self._sending:
+                self._send(kept)
+        self._watch()
+
+    def _send(self, kept: Scheduled) -> None:
+        """Send it as its account, with what that may do now; a refusal is tried again later."""
+        identifier = kept.identifier
+        try:
+            value = self._engine.store.get(Family.META, _key(identifier))
+            _, draft = _decoded(value or b"")
+            names = tuple(map(FormatName.parse, kept.queues))
+            sent = self._messages.send_held(self._identity_of(kept), names, draft, self._ends(kept))
+        except (MQError, DecodeError) as error:
+            self._put_off(kept, error)
+            return
+        self._sending.add(identifier)
+        sent.add_done_callback(lambda _: self._sending.discard(identifier))
+
+    def _ends(self, kept: Scheduled) -> Callable[[StoreTransaction], None]:
+        def end(change: StoreTransaction) -> None:
+            change.delete(Family.META, _key(kept.identifier))
+            self._drop(kept.identifier)
+            change.call_when_undone(partial(self._take_up, kept))
+
+        return end
+
+    def _identity_of(self, kept: Scheduled) -> Identity:
+        identity = self._accounts.identity_of_sid(kept.sid)
+        if identity.sid != kept.sid:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"the account {kept.account} has gone")
+        return identity if kept.scope is None else identity.narrowed(kept.scope)
+
+    def _put_off(self, kept: Scheduled, error: MQError | DecodeError) -> None:
+        """Keep what could not be sent, and say why; it goes when it can, or is cancelled."""
+        trouble = str(error)
+        if trouble != kept.trouble:
+            _log.warning(
+                "a message that was held back cannot be sent",
+                id=kept.identifier,
+                queue=", ".join(kept.queues),
+                account=kept.account,
+                reason=trouble,
+            )
+        self._kept[kept.identifier] = replace(kept, trouble=trouble)
+        heapq.heappush(self._due, (self._engine.clock.now() + RETRY, kept.identifier))
+
+
+def described(kept: Scheduled) -> dict[str, object]:
+    """A message that is held back, for programs."""
+    return {
+        "id": kept.identifier,
+        "not_before": iso_time(kept.due / 1000),
+        "made": iso_time(kept.made / 1000),
+        "account": kept.account,
+        "queue": ",".join(kept.queues),
+        "label": kept.label,
+        "body_size": kept.size,
+        "trouble": kept.trouble,
+    }
+
+
+def draft_in(members: dict[str, Any], body: bytes) -> Draft:
+    """A draft of its members as JSON; raises MQError(MQ_ERROR_INVALID_PARAMETER)."""
+    try:
+        given = {**members, "acknowledgements": tuple(members.get("acknowledgements", ()))}
+        draft = Draft(body=body, **given)
+        attributes_of(draft)
+    except (TypeError, AttributeError, ValueError) as error:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "that is no message") from error
+    return draft
+
+
+def _key(identifier: str) -> bytes:
+    return RECORD_PREFIX + identifier.encode("ascii", "replace")
+
+
+def _encoded(kept: Scheduled, draft: Draft) -> bytes:
+    members = asdict(replace(kept, scope=None))
+    members["scope"] = None if kept.scope is None else _told_scope(kept.scope)
+    described = asdict(draft)
+    described["body"] = base64.b64encode(draft.body).decode()
+    return json.dumps({"version": 1, "kept": members, "draft": described}).encode()
+
+
+def _told_scope(scope: TokenScope) -> dict[str, object]:
+    queues: Sequence[str] | None = None if scope.queues is None else sorted(scope.queues)
+    return {"token": scope.token, "rights": sorted(scope.rights), "queues": queues}
+
+
+def _decoded(value: bytes) -> tuple[Scheduled, Draft]:
+    """Read a record; raises DecodeError if it is damaged."""
+    try:
+        record = json.loads(value)
+        members, described = record["kept"], record["draft"]
+        scope = members.pop("scope")
+        if scope is not None:
+            queues = None if scope["queues"] is None else frozenset(scope["queues"])
+            rights = frozenset(map(TokenRight, scope["rights"]))
+            scope = TokenScope(str(scope["token"]), rights, queues)
+        members["queues"] = tuple(map(str, members["queues"]))
+        for name in ("due", "made", "size"):
+            members[name] = int(members[name])
+        kept = Scheduled(**members, scope=scope)
+        body = base64.b64decode(described.pop("body"), validate=True)
+        draft = draft_in(described, body)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, MQError) as error:
+        raise DecodeError(f"damaged record of a message that is held back: {error!r}") from error
+    return kept, draft

@@ -1,0 +1,167 @@
+"""Messages are held back until their time, over restarts and crashes, once each (G656)."""
+
+from pathlib import Path
+
+import pytest
+
+from rpcqm.base.errors import MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.written import format_name
+from rpcqm.operations.drafts import Draft
+from rpcqm.operations.operations import Operations
+from rpcqm.operations.scheduling import RETRY
+from tests.support.qm.operators import operations_of
+from tests.support.queue_manager import RunningQueueManager
+
+HOUR = 3_600_000
+ORDERS = (format_name("orders"),)
+AWAY = FormatName.parse(r"DIRECT=OS:other\private$\x")
+
+
+@pytest.fixture
+def boss(operations: Operations, qm: RunningQueueManager) -> Identity:
+    return account(operations, qm, "boss", "administrators")
+
+
+def account(operations: Operations, qm: RunningQueueManager, name: str, *groups: str) -> Identity:
+    accounts = operations.scheduling._accounts
+    qm.done(accounts.add(name, bytes(16), groups))  # type: ignore[attr-defined]
+    identity: Identity = accounts.identity(name, "")  # type: ignore[attr-defined]
+    return identity
+
+
+def hold(
+    qm: RunningQueueManager,
+    operations: Operations,
+    who: Identity,
+    *,
+    after: int = HOUR,
+    to: tuple[FormatName, ...] = ORDERS,
+) -> str:
+    due = qm.clock.now() + after
+    return qm.done(operations.scheduling.schedule(who, to, Draft(b"later", "x", ttbr=60), due))
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("restarted", ["", "stop", "crash"])
+def test_a_message_is_sent_at_its_time_and_once(
+    qm: RunningQueueManager,
+    operations: Operations,
+    boss: Identity,
+    tmp_path: Path,
+    restarted: str,
+    transactional: bool,
+) -> None:
+    qm.create(transactional=transactional)
+    hold(qm, operations, boss)
+    qm.advance(HOUR - 1)
+    if restarted:
+        (qm.restart if restarted == "stop" else qm.crash)()
+        operations = operations_of(qm, tmp_path)
+    assert qm.bodies(qm.find(r"private$\orders")) == []
+    qm.advance(1)
+    orders = qm.find(r"private$\orders")
+    assert qm.bodies(orders) == [b"later"]
+    assert operations.scheduling.list(boss) == []
+    qm.restart()
+    operations_of(qm, tmp_path)
+    qm.advance(1)
+    assert qm.bodies(qm.find(r"private$\orders")) == [b"later"]
+    qm.advance(RETRY)  # its time to be received counts from when it was sent
+    assert qm.bodies(qm.find(r"private$\orders")) == []
+
+
+def test_a_time_that_comes_while_the_queue_manager_is_down_is_kept(
+    qm: RunningQueueManager, operations: Operations, boss: Identity, tmp_path: Path
+) -> None:
+    qm.create()
+    hold(qm, operations, boss)
+    qm.stop()
+    qm.clock.advance(2 * HOUR)
+    qm._start()
+    operations_of(qm, tmp_path)
+    qm.advance(1)
+    assert qm.bodies(qm.find(r"private$\orders")) == [b"later"]
+
+
+def test_nothing_is_on_its_way_before(
+    qm: RunningQueueManager, operations: Operations, boss: Identity
+) -> None:
+    hold(qm, operations, boss, to=(AWAY,))
+    qm.advance(HOUR - 1)
+    assert operations.outgoing.list(boss) == []
+    qm.advance(1)
+    (queue,) = operations.outgoing.list(boss)
+    assert queue.message_count == 1
+
+
+def test_what_is_held_back_can_be_cancelled(
+    qm: RunningQueueManager, operations: Operations, boss: Identity, tmp_path: Path
+) -> None:
+    qm.create()
+    ann, bob = (account(operations, qm, name) for name in ("ann", "bob"))
+    kept, other = hold(qm, operations, ann), hold(qm, operations, ann)
+    assert [each.identifier for each in operations.scheduling.list(bob)] == []
+    with pytest.raises(MQError, match="STATUS_OBJECT_NAME_NOT_FOUND"):
+        operations.scheduling.cancel(bob, kept)
+    qm.done(operations.scheduling.cancel(ann, kept))
+    assert [each.identifier for each in operations.scheduling.list(boss)] == [other]
+    qm.done(operations.scheduling.cancel(boss, other))
+    qm.restart()
+    operations_of(qm, tmp_path)
+    qm.advance(2 * HOUR)
+    assert qm.bodies(qm.find(r"private$\orders")) == []
+
+
+def test_a_message_that_is_refused_at_its_time_stays_and_says_why(
+    qm: RunningQueueManager, operations: Operations, boss: Identity
+) -> None:
+    queue = qm.create()
+    hold(qm, operations, boss)
+    qm.done(qm.engine.queues.delete_queue(queue))
+    qm.advance(HOUR)
+    (held,) = operations.scheduling.list(boss)
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in held.trouble
+    again = qm.create()
+    qm.advance(RETRY)
+    assert qm.bodies(again) == [b"later"]
+    assert operations.scheduling.list(boss) == []
+
+
+def test_rights_count_when_it_is_held_back_and_when_it_is_sent(
+    qm: RunningQueueManager, operations: Operations, boss: Identity
+) -> None:
+    qm.create()
+    ann = account(operations, qm, "ann")
+    hold(qm, operations, ann)
+    qm.done(operations.accounts.remove(boss, "ann"))
+    qm.advance(HOUR)
+    (held,) = operations.scheduling.list(boss)
+    assert "the account ann has gone" in held.trouble
+    looker = account(operations, qm, "eve", "observers")
+    with pytest.raises(MQError, match="MQ_ERROR_ACCESS_DENIED"):
+        hold(qm, operations, looker)
+    with pytest.raises(MQError, match="MQ_ERROR_QUEUE_NOT_FOUND"):
+        hold(qm, operations, boss, to=(format_name("nowhere"),))
+
+
+@pytest.mark.bound("program.scheduled")
+@pytest.mark.bound("program.scheduled_octets")
+@pytest.mark.parametrize(("name", "most"), [("MOST_SCHEDULED", 2), ("MOST_OCTETS", 10)])
+def test_so_many_are_held_back(
+    qm: RunningQueueManager,
+    operations: Operations,
+    boss: Identity,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    most: int,
+) -> None:
+    qm.create()
+    monkeypatch.setattr(f"rpcqm.operations.scheduling.{name}", most)
+    first = hold(qm, operations, boss)
+    hold(qm, operations, boss)
+    with pytest.raises(MQError, match="MQ_ERROR_INSUFFICIENT_RESOURCES"):
+        hold(qm, operations, boss)
+    qm.done(operations.scheduling.cancel(boss, first))
+    hold(qm, operations, boss)

@@ -9,7 +9,7 @@ import base64
 import heapq
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -25,10 +25,9 @@ from rpcqm.operations.audit import ordered
 from rpcqm.operations.drafts import Draft, attributes_of
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.store.records import Family
-from rpcqm.store.transaction import StoreTransaction
+from rpcqm.qm.held_records import HeldRecords
+from rpcqm.qm.program_work import Also
 
-RECORD_PREFIX = b"scheduled message:"
 MOST_SCHEDULED = 100_000
 """Messages that are held back until their time.
 
@@ -83,6 +82,7 @@ class Scheduling:
         self, engine: QueueManagerEngine, messages: MessageOperations, accounts: AccountsBySid
     ) -> None:
         self._engine = engine
+        self._records = HeldRecords(engine.store)
         self._messages = messages
         self._accounts = accounts
         self._kept: dict[str, Scheduled] = {}
@@ -90,13 +90,13 @@ class Scheduling:
         self._octets = 0
         self._sending: set[str] = set()
         self._timer: Timer | None = None
-        for key, value in engine.store.records(Family.META, RECORD_PREFIX):
+        for identifier, value in self._records.all():
             try:
                 self._take_up(_decoded(value)[0])
             except DecodeError as error:
                 _log.error(
                     "a message that is held back cannot be read",
-                    key=repr(key)[:80],
+                    id=identifier,
                     problem=str(error),
                 )
         engine.stopped_hooks.append(self.stop)
@@ -136,11 +136,12 @@ class Scheduling:
         if len(self._kept) >= MOST_SCHEDULED or self._octets + new.size > MOST_OCTETS:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many are held back")
         outcome: Completion[str] = Completion()
-        with self._engine.store.transaction("hold a message back") as change:
-            change.put(Family.META, _key(new.identifier), _encoded(new, draft))
-            self._know(new)
-            change.call_when_undone(partial(self._drop, new.identifier))
-            change.call_after(partial(self._is_durable, new, outcome))
+        self._know(new)
+        undone, durable = (
+            partial(self._drop, new.identifier),
+            partial(self._is_durable, new, outcome),
+        )
+        self._records.put(new.identifier, _encoded(new, draft), undone, durable)
         return outcome
 
     def _is_durable(self, new: Scheduled, outcome: Completion[str]) -> None:
@@ -167,11 +168,8 @@ class Scheduling:
         with ordered(identity, "cancel held message", identifier, queue=", ".join(kept.queues)):
             if kept.sid != identity.sid and not identity.is_administrator:
                 raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
-            with self._engine.store.transaction("cancel a held message") as change:
-                change.delete(Family.META, _key(identifier))
-                self._drop(identifier)
-                change.call_when_undone(partial(self._take_up, kept))
-                return change.committed
+            self._drop(identifier)
+            return self._records.remove(identifier, partial(self._take_up, kept))
 
     # Sending
 
@@ -211,8 +209,7 @@ class Scheduling:
         """Send it as its account, with what that may do now; a refusal is tried again later."""
         identifier = kept.identifier
         try:
-            value = self._engine.store.get(Family.META, _key(identifier))
-            _, draft = _decoded(value or b"")
+            _, draft = _decoded(self._records.get(identifier))
             names = tuple(map(FormatName.parse, kept.queues))
             sent = self._messages.send_held(self._identity_of(kept), names, draft, self._ends(kept))
         except (MQError, DecodeError) as error:
@@ -221,13 +218,10 @@ class Scheduling:
         self._sending.add(identifier)
         sent.add_done_callback(lambda _: self._sending.discard(identifier))
 
-    def _ends(self, kept: Scheduled) -> Callable[[StoreTransaction], None]:
-        def end(change: StoreTransaction) -> None:
-            change.delete(Family.META, _key(kept.identifier))
-            self._drop(kept.identifier)
-            change.call_when_undone(partial(self._take_up, kept))
-
-        return end
+    def _ends(self, kept: Scheduled) -> Also:
+        """What ends keeping it in the commit that sends it."""
+        ends = partial(self._drop, kept.identifier)
+        return self._records.removing(kept.identifier, ends, partial(self._take_up, kept))
 
     def _identity_of(self, kept: Scheduled) -> Identity:
         identity = self._accounts.identity_of_sid(kept.sid)
@@ -273,10 +267,6 @@ def draft_in(members: dict[str, Any], body: bytes) -> Draft:
     except (TypeError, AttributeError, ValueError) as error:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "that is no message") from error
     return draft
-
-
-def _key(identifier: str) -> bytes:
-    return RECORD_PREFIX + identifier.encode("ascii", "replace")
 
 
 def _encoded(kept: Scheduled, draft: Draft) -> bytes:

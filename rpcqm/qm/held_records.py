@@ -11,7 +11,7 @@ RECORD_PREFIX = b"scheduled message:"
 
 
 class HeldRecords:
-    """Records by their identifiers; whoever holds messages back reads and writes what is in them."""
+    """Records by their identifiers; whoever holds messages back knows what is in them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

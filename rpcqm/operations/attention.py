@@ -23,6 +23,7 @@ from rpcqm.qm.quota_use import (
 )
 from rpcqm.qm.quotas import KILOBYTE
 from rpcqm.qm.totals import StuckQueue
+from rpcqm.qm.trigger_rules import TriggerStates
 
 if TYPE_CHECKING:
     from rpcqm.operations.machine import Standing
@@ -68,12 +69,13 @@ def attention_of(
     conflicts: Iterable[IdentityConflict] = (),
     uses: QuotaUses | None = None,
     lost: Iterable[LostCopies] = (),
+    triggers: TriggerStates | None = None,
 ) -> tuple[Attention, ...]:
     """What an overview calls for; `stuck` are outgoing queues that have messages and no session.
 
     `com_names` are names by which clients call COM objects that do not have them, `unusable` those
     of queues that are left alone, `conflicts` what has been seen of identities, `uses` how full
-    queues are, `lost` what journals had no room for.
+    queues are, `lost` what journals had no room for, `triggers` how these do.
     """
     uses = uses or QuotaUses()
     found = [
@@ -85,6 +87,7 @@ def attention_of(
         *_unusable(unusable),
         *map(_shared, islice(conflicts, MOST_LISTED)),
         *map(_lost_copies, islice(lost, MOST_LISTED)),
+        *_triggers(triggers or TriggerStates()),
         *_dead_letters(overview),
         *_old(overview),
         *_logons(overview),
@@ -204,6 +207,16 @@ def _shared(conflict: IdentityConflict) -> Attention:
         "dropped as duplicates of the other's."
     )
     return Attention("identity_shared", text, "/queue-manager", urgent=True)
+
+
+def _triggers(states: TriggerStates) -> Iterator[Attention]:
+    if states.enabled and not states.served:
+        number = _number(states.enabled, "trigger", "triggers")
+        text = f"No service runs {number}: start one with `rpcqm triggers run`."
+        yield Attention("triggers_unserved", text, "/triggers")
+    for name, trouble in islice(states.troubles, MOST_LISTED):
+        text = f"The trigger {name} does not work: {trouble}."
+        yield Attention("trigger_failing", text, f"/triggers/{quote(name, safe='')}")
 
 
 def _dead_letters(overview: "Overview") -> Iterator[Attention]:

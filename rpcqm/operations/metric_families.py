@@ -102,6 +102,9 @@ SIMPLE = (
     Family("rpcqm_leases", GAUGE, "Messages that programs have under a lease"),
     Family("rpcqm_open_transactions", GAUGE, "Transactions that are open"),
     Family("rpcqm_oldest_transaction_age_seconds", GAUGE, "Age of the oldest one, or 0"),
+    Family("rpcqm_triggers", GAUGE, "Triggers that are to work"),
+    Family("rpcqm_triggers_served", GAUGE, "Whether a service runs triggers"),
+    Family("rpcqm_triggers_in_trouble", GAUGE, "Triggers that do not work"),
     Family("rpcqm_rpc_calls", COUNTER, "Calls by RPC"),
     Family("rpcqm_rpc_faults", COUNTER, "Calls that were answered with a fault"),
     Family("rpcqm_rpc_refusals", COUNTER, "Calls that were refused, by a fault or a status"),
@@ -127,6 +130,15 @@ SIMPLE = (
     Family("rpcqm_cpu_seconds", COUNTER, "Time that the process has computed"),
     Family("rpcqm_open_files", GAUGE, "Open files of the process"),
 )
+
+_TRIGGER = ("trigger",)
+
+TRIGGERS = (
+    Family("rpcqm_trigger_done", COUNTER, "Messages for which a trigger went well", _TRIGGER),
+    Family("rpcqm_trigger_failed", COUNTER, "Times that a trigger went wrong", _TRIGGER),
+    Family("rpcqm_trigger_poisoned", COUNTER, "Messages that a trigger gave up", _TRIGGER),
+)
+"""In the order of `metrics._triggers`."""
 
 DEAD_LETTERS = Family("rpcqm_dead_letters", GAUGE, "Dead letters that are there", ("reason",))
 DEAD_LETTERS_SINCE = Family(
@@ -159,6 +171,6 @@ LAG = Family(
     "rpcqm_loop_lag_seconds", HISTOGRAM, "How late a timer came, which is asked for each second"
 )
 
-LABELLED = (BUILD, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS)
+LABELLED = (BUILD, *TRIGGERS, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS)
 HISTOGRAMS = (CALLS, COM_CALLS, REQUESTS, SYNCS, SYNC_MESSAGES, LAG)
 FAMILIES = (*SIMPLE, *LABELLED, *HISTOGRAMS, *QUEUES, *DESTINATIONS, *WINDOWS)

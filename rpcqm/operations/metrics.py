@@ -115,6 +115,7 @@ class MetricsOperations:
     ) -> Iterator[str]:
         yield from self._simple(writer, overview)
         yield from self._labelled(writer, overview)
+        yield from self._triggers(writer)
         yield from self._histograms(writer)
         gathered = _Gathered()
         for _ in self._gather(gathered, settings.queues):
@@ -139,7 +140,7 @@ class MetricsOperations:
         metrics, machine = self._engine.store.metrics, self._engine.queue_manager
         counts, journal = metrics.counts, machine.system_journal_queue
         used = resource.getrusage(resource.RUSAGE_SELF)
-        begun = told.oldest_transaction
+        begun, triggers = told.oldest_transaction, self._engine.triggers.states()
         return {
             "rpcqm_start_time_seconds": told.started / 1000,
             "rpcqm_queues": told.queues,
@@ -157,6 +158,9 @@ class MetricsOperations:
             "rpcqm_leases": told.leases,
             "rpcqm_open_transactions": told.transactions,
             "rpcqm_oldest_transaction_age_seconds": _age(told.now, begun),
+            "rpcqm_triggers": triggers.enabled,
+            "rpcqm_triggers_served": int(triggers.served),
+            "rpcqm_triggers_in_trouble": len(triggers.troubles),
             "rpcqm_rpc_calls": metrics.gauge("rpc.calls"),
             "rpcqm_rpc_faults": counts["rpc.faults"],
             "rpcqm_rpc_refusals": counts["rpc.refusals"],
@@ -189,6 +193,19 @@ class MetricsOperations:
         ):
             places = [labels(family, value) for value in values]
             yield from writer.series(family, places, values.values())
+
+    def _triggers(self, writer: Writer) -> Iterator[str]:
+        """What each trigger has done since the start."""
+        rows = self._engine.triggers.list()
+        told = [each.told for each in rows]
+        places = [labels(families.TRIGGERS[0], each.rule.name) for each in rows]
+        columns = (
+            [each.done for each in told],
+            [each.failed for each in told],
+            [each.poisoned for each in told],
+        )
+        for family, column in zip(families.TRIGGERS, columns, strict=True):
+            yield from writer.series(family, places, column)
 
     def _histograms(self, writer: Writer) -> Iterator[str]:
         histograms = self._engine.store.metrics.histograms

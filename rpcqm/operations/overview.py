@@ -94,7 +94,14 @@ class OverviewOperations:
         conflicts = self._engine.identity_conflicts.recent()
         lost = self._engine.quotas.lost_copies.recent()
         attention = attention_of(
-            told, totals.stuck, self.com_names(), unusable, conflicts, totals.uses, lost
+            told,
+            totals.stuck,
+            self.com_names(),
+            unusable,
+            conflicts,
+            totals.uses,
+            lost,
+            self._engine.triggers.states(),
         )
         return replace(told, attention=attention)
 

@@ -15,7 +15,7 @@ from rpcqm.qm.trigger_rules import Holder, Trigger
 
 
 class TriggerOperations:
-    """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
+    """Raises MQ_ERROR_ACCESS_DENIED for others than administrators; read-only accounts may look."""
 
     def __init__(self, engine: QueueManagerEngine) -> None:
         self._triggers = engine.triggers

@@ -89,6 +89,15 @@ class Holder:
     until: int
 
 
+@dataclass(frozen=True, slots=True)
+class TriggerStates:
+    """How many rules are to work, whether a service runs them, and which do not work, and why."""
+
+    enabled: int = 0
+    served: bool = False
+    troubles: tuple[tuple[str, str], ...] = ()
+
+
 class TriggerRules:
     """The rules of one queue manager; names are compared without regard to case."""
 
@@ -129,6 +138,13 @@ class TriggerRules:
         """The service that runs the rules now."""
         held = self._holder
         return None if held is None or held.until <= self._clock.monotonic() else held
+
+    def states(self) -> TriggerStates:
+        """How all of them do."""
+        enabled = [each for each in self.list() if each.rule.enabled]
+        served = self.holder is not None
+        troubles = tuple((t.rule.name, t.told.trouble) for t in enabled if t.told.trouble)
+        return TriggerStates(len(enabled), served, troubles if served else ())
 
     # Changing
 

@@ -70,12 +70,22 @@ class TriggerQueue(Protocol):
 async def open_queue(client: QueueManagerClient, rule: TriggerRule) -> AsyncIterator[TriggerQueue]:
     """Open the queue of a rule; raises what the client raises."""
     name = format_name(rule.queue)
-    made = (await client.queues.properties(name)).create_time
+    made = await _made(client, name)
     async with (
         client.open_reader(name, peek_only=True) as looking,
         client.open_reader(name, peek_only=True) as waiting,
     ):
         yield _OpenedQueue(client, rule, made, looking, waiting)
+
+
+async def _made(client: QueueManagerClient, name: FormatName) -> int:
+    """When a queue was made, 0 for who may not see that."""
+    try:
+        return int((await client.queues.properties(name)).create_time)
+    except MQError as error:
+        if error.status is not HResult.MQ_ERROR_ACCESS_DENIED:
+            raise
+        return 0
 
 
 class _OpenedQueue:

@@ -17,6 +17,7 @@ from rpcqm.console.pages import (
     search,
     trace,
     trail,
+    triggers,
     written,
 )
 
@@ -34,6 +35,7 @@ PAGES: tuple[Page, ...] = (
     *flight.PAGES,
     *trace.PAGES,
     *routing.PAGES,
+    *triggers.PAGES,
     *accounts.PAGES,
     *trail.PAGES,
     *explain.PAGES,

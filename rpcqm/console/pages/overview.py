@@ -22,6 +22,8 @@ _PAGES_OF = {
     "old_transaction": "/console/flight",
     "failed_logons": "/console/accounts",
     "identity_shared": "/console/flight",
+    "triggers_unserved": "/console/triggers",
+    "trigger_failing": "/console/triggers",
 }
 _PICTURES = ("in_per_second", "out_per_second", "messages")
 

@@ -17,7 +17,7 @@ from tests.support.waiting import until
 
 CONSOLE = ("--console-port", "0")
 AWAY = r"DIRECT=OS:nowhere.invalid\private$\x"
-PAGES = ("outgoing", "flight", "trace", "routing", "accounts", "trail", "explain")
+PAGES = ("outgoing", "flight", "trace", "routing", "triggers", "accounts", "trail", "explain")
 
 
 @pytest.fixture
@@ -217,6 +217,43 @@ def test_a_token_is_shown_once(running: PrivateQueueManager, browser: Browser) -
     assert refused.status == 400
 
 
+def test_a_trigger_is_made_changed_switched_and_deleted(boss: Program, browser: Browser) -> None:
+    form = {
+        "name": "shop",
+        "queue": "orders",
+        "mode": "transaction",
+        "label": "a<b*",
+        "program": "/bin/echo\r\n--\r\n{label}\r\n",
+        "poison_queue": ";poison",
+        "priority_from": "3",
+        "enabled": "1",
+    }
+    browser.get("/console/triggers/edit")
+    page = browser.submit("/console/triggers/edit", form)
+    assert "The trigger shop was made." in page.words
+    assert "No service runs triggers now" in page.words
+    made = boss.ask("GET", "/triggers/shop").value
+    assert made["program"] == ["/bin/echo", "--", "{label}"]
+    assert (made["label"], made["priority_from"], made["time_limit"]) == ("a<b*", 3, 60)
+    edited = browser.get("/console/triggers/edit?name=shop")
+    assert "a&lt;b*" in edited.text
+    wrong = browser.send("/console/triggers/edit", {**form, "known": "shop", "program": "echo"})
+    assert wrong.status == 400
+    assert "whole path of a program" in wrong.words
+    browser.get("/console/triggers/edit?name=shop")
+    changed = browser.submit("/console/triggers/edit", {**form, "known": "shop", "label": ""})
+    assert "The trigger shop was changed." in changed.words
+    assert boss.ask("GET", "/triggers/shop").value["label"] == ""
+    rests = browser.submit("/console/triggers", {"name": "shop", "enabled": ""})
+    assert "The trigger shop rests" in rests.words
+    assert boss.ask("GET", "/triggers/shop").value["enabled"] is False
+    asked = browser.get("/console/triggers/remove?name=shop")
+    assert "Nothing is done any more for messages of orders" in asked.words
+    gone = browser.submit("/console/triggers/remove", {"name": "shop"})
+    assert "The trigger shop was deleted." in gone.words
+    assert boss.ask("GET", "/triggers").value["triggers"] == []
+
+
 def test_the_trail_tells_who_did_what(browser: Browser) -> None:
     browser.get("/console/accounts")
     browser.submit("/console/accounts", {"name": "dave", "password": "x", "again": "x"})
@@ -268,6 +305,11 @@ def test_what_is_for_administrators_is_refused_to_others(
             ("/tokens", {"name": "mallory", "account": "boss", "right": "manage"}),
             ("/tokens/delete", {"name": "meter"}),
         ],
+        "triggers": [
+            ("", {"name": "x", "enabled": "1"}),
+            ("/edit", {"name": "x", "queue": "q", "mode": "peek", "program": "/bin/true"}),
+            ("/remove", {"name": "x"}),
+        ],
     }
     for path, fields in forms.get(page, []):
         assert opened.send(f"/console/{page}{path}", fields).status == 403, path
@@ -282,9 +324,11 @@ def test_a_form_without_the_token_of_the_logon_changes_nothing(
         ("/accounts/remove", {"name": "boss"}),
         ("/outgoing/pause", {"queue": AWAY}),
         ("/flight/release", {"lease": "x"}),
+        ("/triggers/edit", {"name": "x", "queue": "q", "mode": "peek", "program": "/bin/true"}),
     ):
         browser.token = "guessed"  # each page that is answered brings another one
         assert browser.send(f"/console{path}", fields).status == 403
     names = [each["name"] for each in boss.ask("GET", "/accounts").value["accounts"]]
     assert "mallory" not in names
     assert boss.ask("GET", "/tokens").value["tokens"] == []
+    assert boss.ask("GET", "/triggers").value["triggers"] == []

@@ -73,8 +73,3 @@ def given_conditions(arguments: argparse.Namespace) -> dict[str, str]:
     from rpcqm.cli.filters import absolute  # only now, because it takes time to load
 
     return absolute(texts)
-
-
-def is_one(arguments: argparse.Namespace) -> bool:
-    """Whether neither identifiers nor a condition nor --all say which messages are meant."""
-    return not (arguments.all or arguments.lookup_id or conditions(arguments))

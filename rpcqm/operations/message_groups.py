@@ -24,6 +24,7 @@ from rpcqm.operations.sent_again import (
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.program_work import Sending
 from rpcqm.qm.quotas import EnqueueRefusedError
+from rpcqm.qm.standing_orders import MaintenanceError
 
 GROUP = 1_000
 """Messages of an order that are one commit.
@@ -255,7 +256,7 @@ class Sender:
     ) -> None:
         """A queue that is full, gone or shut refuses the next messages, too."""
         assert isinstance(name, FormatName)
-        if isinstance(error, EnqueueRefusedError):
+        if isinstance(error, EnqueueRefusedError | MaintenanceError):
             refusing[name] = error
             return
         try:

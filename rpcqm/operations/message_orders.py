@@ -350,8 +350,6 @@ class MessageOrders:
                     self._sender.check_move(identity, queue, to)
                     return
             self._sender.check_send(identity, to)
-            if not wanted.leaves:
-                self._engine.admission.check()  # in maintenance nothing is copied (G631)
 
     def moves_as_it_is(self, source: FormatName, to: FormatName) -> bool:
         """Whether a message would move between a queue that is there and one of its subqueues."""

@@ -97,7 +97,7 @@ class Receiving(Story):
         return client.start_receive(self.context, buffer)
 
     def purge(self) -> Any:
-        """From another connection: whether it finds what a receive waits for is nobody's promise."""
+        """From another connection: nobody promises whether it finds what a receive waits for."""
         self.end_turn()
         return super().purge()
 

@@ -5,6 +5,7 @@ until its removal is on the disk; subqueues charge their parent.
 """
 
 from rpcqm.adm.enums import EnqueueStatus
+from rpcqm.adm.message import NEVER, Envelope
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
@@ -30,6 +31,13 @@ _STATUS = {
     EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
     EnqueueStatus.TIMED_OUT_IN_TRANSIT: HResult.MQ_ERROR_IO_TIMEOUT,
 }
+
+
+def refuse_late(envelope: Envelope, now: int) -> None:
+    """Raise EnqueueRefusedError if a message has not reached its queue in time, at `now` (s)."""
+    time_to_reach = envelope.time_to_reach_queue
+    if time_to_reach != NEVER and now - envelope.sent_time > time_to_reach:
+        raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)
 
 
 class Quotas:

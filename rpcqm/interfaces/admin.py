@@ -54,6 +54,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetOverviewResponse,
     R_GetQueueStatusRequest,
     R_GetQueueStatusResponse,
+    R_GetQuotaUsesRequest,
+    R_GetQuotaUsesResponse,
     R_GetRenamedQueueRequest,
     R_GetRenamedQueueResponse,
     R_GoOnWithOrderRequest,
@@ -188,6 +190,11 @@ class Admin:
         await self._machine.compact(call.identity)
         after = self._machine.disk_bytes(call.identity)
         return R_CompactResponse(pBytesBefore=before, pBytesAfter=after, result=HResult.MQ_OK)
+
+    def R_GetQuotaUses(self, call: Call, request: R_GetQuotaUsesRequest) -> R_GetQuotaUsesResponse:
+        """Tell how full queues are (Opnum 45)."""
+        uses = self._queues.quota_uses(call.identity)
+        return R_GetQuotaUsesResponse(ppwszUses=json.dumps(uses), result=HResult.MQ_OK)
 
     def R_SetMaintenance(self, call: Call, request: R_SetMaintenanceRequest) -> Completion[None]:
         """Take no new message, or take them again; answered once it is durable (Opnum 39)."""

@@ -312,6 +312,7 @@ class QueueManagerEngine:
             self.registry.drop_if_unused(queue)
         self.acknowledgement_queues.start()
         self.expiry.look()
+        self.quotas.restore_levels()
         self.store.space.watch(self.control_flow)
         self.standing_orders.restore()
         self.queue_manager.connection_active = self.queue_manager.disconnected is None

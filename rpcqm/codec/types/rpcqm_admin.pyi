@@ -358,3 +358,10 @@ class R_ListScheduledMessagesResponse(Value):
 
 class R_CancelScheduledMessageRequest(OperationRequest[Result]):
     pwszIdentifier: str
+
+class R_GetQuotaUsesRequest(OperationRequest[R_GetQuotaUsesResponse]):
+    pass
+
+class R_GetQuotaUsesResponse(Value):
+    ppwszUses: str | None = ...
+    result: int

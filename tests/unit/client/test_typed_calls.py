@@ -19,7 +19,7 @@ from rpcqm.codec.types import qmcomm, remoteread
 from tests.support.rpc.scripted import Scripted
 
 REPEATABLE = """
-    R_ExplainAccess
+    R_BulkList R_BulkRead R_ExplainAccess
     R_GetInFlight R_GetMaxDeliveries R_GetOverview R_GetQuotaUses R_GetRenamedQueue
     R_GetServerPort R_GetWay R_ListAccounts R_ListScheduledMessages R_ListTokens R_ListTriggers
     R_OpenQueue R_OpenQueueForMove

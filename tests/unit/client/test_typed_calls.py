@@ -29,7 +29,8 @@ REPEATABLE = """
     R_SearchMessages RemoteQMGetQMQMServerPort RemoteQmGetVersion
 """
 HARMLESS = """
-    R_CancelReceive R_CloseCursor R_CloseQueue R_CreateCursor R_SetDeadLetterQueue R_StartReceive
+    R_BulkOpen R_CancelReceive R_CloseCursor R_CloseQueue R_CreateCursor R_SetDeadLetterQueue
+    R_StartReceive
     RemoteQMCancelReceive RemoteQMCloseCursor RemoteQMCloseQueue RemoteQMOpenQueue
     RemoteQMStartReceive RemoteQMStartReceive2 RemoteQMStartReceiveByLookupId rpc_ACCloseCursor
     rpc_ACCloseHandle rpc_ACCreateCursorEx rpc_ACHandleToFormatName rpc_QMOpenQueueInternal

@@ -8,6 +8,7 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.allowance import Allowance
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
+from rpcqm.base.origin import HERE
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 
@@ -25,15 +26,20 @@ class OpenQueueDescriptor:
 
     __slots__ = (
         "access_type",
+        "account",
         "application_deadletter_queue",
         "context_value",
         "cursor_allowance",
         "cursor_collection",
+        "end",
         "format_name",
         "format_names",
         "handle",
         "multiple",
+        "number",
         "open_queue_descriptor_collection",
+        "opened",
+        "origin",
         "owner",
         "queue_reference",
         "remote_read_state",
@@ -69,6 +75,16 @@ class OpenQueueDescriptor:
         """Lookup identifiers of messages that this descriptor has locked (ours)."""
         self.owner = ""
         """The SID of who has opened it; "" for the queue manager itself (ours)."""
+        self.account = ""
+        """The name of that account (ours)."""
+        self.origin = HERE
+        """From where it was opened (ours)."""
+        self.opened = 0
+        """When, in milliseconds since 1970 (ours)."""
+        self.number = 0
+        """What operators call it by, which no client knows (ours)."""
+        self.end: Callable[[], None] | None = None
+        """Runs down what a client holds it by; None where closing it is enough (ours)."""
         self.application_deadletter_queue = ""
         """What messages that are sent through it get as such (G71)."""
 

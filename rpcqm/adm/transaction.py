@@ -6,6 +6,7 @@ from uuid import UUID
 
 from rpcqm.adm.enums import OperationType
 from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.base.origin import HERE, Origin
 
 if TYPE_CHECKING:
     from rpcqm.adm.queue import Queue
@@ -49,6 +50,9 @@ class Transaction:
 
     # Ours: when it began, in milliseconds since 1970
     begun: int = 0
+
+    # Ours: from where it was begun
+    origin: Origin = HERE
 
     # Ours: TransactionHeader.Flags.ID of what it sends; 0 before it sends anything
     number: int = 0

@@ -41,6 +41,7 @@ COMMANDS = {
     "queue": ("queue", "create, list, show, set and delete queues"),
     "machine": ("machine", "show and change who may do what with the queue manager itself"),
     "acl": ("acl_explain", "tell what an account may do with a queue, and by which entry"),
+    "open": ("opened", "show who has queues open, and end that"),
     "user": ("user", "add, list and remove accounts for callers over the network"),
     "token": ("token", "make, list and delete tokens, which programs show instead of a password"),
     "trigger": ("trigger", "make, list, change and try rules of triggers"),

@@ -147,15 +147,6 @@ class MaintenanceClient:
         response = await self._connections.call(request)
         return response.pBytesBefore, response.pBytesAfter
 
-    async def quota_uses(self) -> dict[str, tuple[int | None, int | None]]:
-        """Percent of the quotas of queues and their journals, by path name in lower case.
-
-        Queues without any are left out.
-        """
-        response = await self._connections.call(rpcqm_admin.R_GetQuotaUsesRequest())
-        told = json.loads(require_value(response.ppwszUses))
-        return {name.lower(): (queue, journal) for name, (queue, journal) in told.items()}
-
     async def maintain(self, on: bool, reason: str = "") -> None:
         """Let the queue manager take no new message, over restarts too, or take them again."""
         request = rpcqm_admin.R_SetMaintenanceRequest(fOn=on, pwszReason=reason)
@@ -302,6 +293,27 @@ class MaintenanceClient:
         if "problem" in told:
             raise MaintenanceError(told["problem"])
         return told
+
+    async def opened(self, name: FormatName | None, after: str, limit: int) -> dict[str, Any]:
+        """Who has a queue open, or any (None): rows, and where the next ones begin."""
+        request = rpcqm_admin.R_ListOpenedRequest(
+            pQueueFormat=None if name is None else queue_format_of(name),
+            pwszAfter=after,
+            Limit=limit,
+        )
+        response = await self._connections.call(request)
+        told: dict[str, Any] = json.loads(require_value(response.ppwszOpened))
+        return told
+
+    async def open_connections(self) -> list[dict[str, Any]]:
+        """The connections of all doors."""
+        response = await self._connections.call(rpcqm_admin.R_ListConnectionsRequest())
+        told: list[dict[str, Any]] = json.loads(require_value(response.ppwszConnections))
+        return told
+
+    async def end_opened(self, identifier: str) -> None:
+        """End a handle, a lease, a transaction or a connection."""
+        await self._connections.call(rpcqm_admin.R_EndOpenedRequest(pwszIdentifier=identifier))
 
     async def security(self) -> SecurityDescriptor:
         """The owner and the permissions of the queue manager itself."""

@@ -10,6 +10,7 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
+from rpcqm.base.open_connections import next_number
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES, STEP
 from rpcqm.http.tls import ServerContext
 
@@ -38,6 +39,7 @@ class HttpConnection(web.RequestHandler):
         "_server",
         "_taken",
         "listening",
+        "number",
         "owed_since",
         "peer",
         "silent_since",
@@ -79,6 +81,7 @@ class HttpConnection(web.RequestHandler):
         self._taken = 0
         self.succeeded = 0
         """Requests that were answered with success."""
+        self.number = next_number()
         self.since = server.clock.now()
         """In milliseconds since 1970."""
         self.owed_since: int | None = None

@@ -6,7 +6,7 @@ aiohttp parses and writes. Time, memory and the number of connections are bounde
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,7 @@ from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics, stopwatch
+from rpcqm.base.open_connections import ConnectionView
 from rpcqm.base.served_connections import ServedConnections
 from rpcqm.http.answer import Answer, HeadedAnswer, StreamedAnswer, head_of
 from rpcqm.http.connection import HttpConnection
@@ -88,6 +89,7 @@ class HttpServer:
         self.limits = limits or HttpLimits()
         self.metrics = metrics if metrics is not None else Metrics()
         self._handler = handler
+        self._name = name
         self._durations = self.metrics.histogram("http", name)
         self._manager = web.Server(self._handle, handler_cancellation=cancels)
         self.make_connection: Callable[..., HttpConnection] = HttpConnection
@@ -144,6 +146,18 @@ class HttpServer:
     def speaking(self) -> Iterable[HttpConnection]:
         """The connections by which a request has come."""
         return (each for each in self.served.open if each.requests)
+
+    def open_connections(self) -> Iterator[ConnectionView]:
+        """The connections that are there, as operators see them; who asks is proved anew."""
+        for each in self.served.open:
+            yield ConnectionView(each.number, f"http {self._name}", each.peer, (), each.since, 0)
+
+    def end_connection(self, number: int) -> bool:
+        """End a connection; False if none has that number."""
+        ended = [each for each in self.served.open if each.number == number]
+        for connection in ended:
+            connection.abort()
+        return bool(ended)
 
     # What connections call.
 

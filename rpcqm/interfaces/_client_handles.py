@@ -10,7 +10,9 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.origin import RPC, origin_of_peer
 from rpcqm.interfaces._authentication import CallAdmission, require_level
+from rpcqm.interfaces._open_queues import held_by
 from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteQueueProxies, proxy_of
 from rpcqm.interfaces._wrong_numbers import WrongNumbers
 from rpcqm.qm.opening import Opening
@@ -98,6 +100,7 @@ class ClientHandles:
         except BaseException:
             self._opening.close_queue(descriptor)
             raise
+        held_by(call, descriptor, handle)
         self.local[descriptor.handle] = record
         return handle
 
@@ -134,6 +137,7 @@ class ClientHandles:
         except BaseException:
             self._opening.close_queue(descriptor)
             raise
+        held_by(call, descriptor, handle)
         descriptor.remote_read_state = RemoteReadState.OPENED
         self.remote[descriptor.handle] = record
         return handle
@@ -199,6 +203,7 @@ class ClientHandles:
 
     def open_transaction(self, call: Call, transaction: Transaction) -> ContextHandle:
         """A context handle on an internal transaction, which its rundown aborts."""
+        transaction.origin = origin_of_peer(call.peer, RPC)
         try:
             return call.open_context_handle(
                 "RPC_INT_XACT_HANDLE", transaction, self._run_down_transaction

@@ -1,8 +1,12 @@
 """What handlers ask of the handles and open queues that calls name."""
 
+from functools import partial
+
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.origin import RPC, origin_of_peer
+from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 
 
@@ -11,6 +15,12 @@ def present(handle: ContextHandle | None) -> ContextHandle:
     if handle is None:
         raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "NULL")
     return handle
+
+
+def held_by(call: Call, descriptor: OpenQueueDescriptor, handle: ContextHandle) -> None:
+    """Say by whom a queue is held open, and how what the client holds is run down."""
+    descriptor.origin = origin_of_peer(call.peer, RPC)
+    descriptor.end = partial(call.association_group.handles.run_down, handle)
 
 
 def queue_of(descriptor: OpenQueueDescriptor) -> Queue:

@@ -36,6 +36,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_CreateTokenResponse,
     R_DeleteTokenRequest,
     R_DisconnectRequest,
+    R_EndOpenedRequest,
     R_ExplainAccessRequest,
     R_ExplainAccessResponse,
     R_FindMessageRequest,
@@ -54,8 +55,6 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetOverviewResponse,
     R_GetQueueStatusRequest,
     R_GetQueueStatusResponse,
-    R_GetQuotaUsesRequest,
-    R_GetQuotaUsesResponse,
     R_GetRenamedQueueRequest,
     R_GetRenamedQueueResponse,
     R_GoOnWithOrderRequest,
@@ -64,8 +63,12 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ImportMessageResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
+    R_ListConnectionsRequest,
+    R_ListConnectionsResponse,
     R_ListExposedQueuesRequest,
     R_ListExposedQueuesResponse,
+    R_ListOpenedRequest,
+    R_ListOpenedResponse,
     R_ListOutgoingQueuesRequest,
     R_ListOutgoingQueuesResponse,
     R_ListPublicQueuesRequest,
@@ -106,6 +109,7 @@ from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
 from rpcqm.operations.message_orders import Order
+from rpcqm.operations.opened import described_connection
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.permission_words import described_explanation
 from rpcqm.operations.queues import DirectoryPublicQueue
@@ -190,11 +194,6 @@ class Admin:
         await self._machine.compact(call.identity)
         after = self._machine.disk_bytes(call.identity)
         return R_CompactResponse(pBytesBefore=before, pBytesAfter=after, result=HResult.MQ_OK)
-
-    def R_GetQuotaUses(self, call: Call, request: R_GetQuotaUsesRequest) -> R_GetQuotaUsesResponse:
-        """Tell how full queues are (Opnum 45)."""
-        uses = self._queues.quota_uses(call.identity)
-        return R_GetQuotaUsesResponse(ppwszUses=json.dumps(uses), result=HResult.MQ_OK)
 
     def R_SetMaintenance(self, call: Call, request: R_SetMaintenanceRequest) -> Completion[None]:
         """Take no new message, or take them again; answered once it is durable (Opnum 39)."""
@@ -442,6 +441,26 @@ class Admin:
         told = described_explanation(found, machine=name is None)
         text = json.dumps(told, separators=(",", ":"))
         return R_ExplainAccessResponse(ppwszExplanation=text, result=0)
+
+    def R_ListOpened(self, call: Call, request: R_ListOpenedRequest) -> R_ListOpenedResponse:
+        """Tell who has queues open (Opnum 45)."""
+        name = None if request.pQueueFormat is None else format_name_of(request.pQueueFormat)
+        opened = self._operations.opened
+        page = opened.page(call.identity, name, request.pwszAfter, request.Limit)
+        told = {"opened": page.rows, "next": page.after or None}
+        return R_ListOpenedResponse(ppwszOpened=_json(told), result=0)
+
+    def R_ListConnections(
+        self, call: Call, request: R_ListConnectionsRequest
+    ) -> R_ListConnectionsResponse:
+        """Tell the connections of all doors (Opnum 46)."""
+        found = self._operations.opened.connections(call.identity)
+        told = [described_connection(each) for each in found]
+        return R_ListConnectionsResponse(ppwszConnections=_json(told), result=0)
+
+    def R_EndOpened(self, call: Call, request: R_EndOpenedRequest) -> Completion[None]:
+        """End what somebody has open (Opnum 47)."""
+        return self._operations.opened.end(call.identity, request.pwszIdentifier)
 
     async def R_BeginOrder(self, call: Call, request: R_BeginOrderRequest) -> R_BeginOrderResponse:
         """Do something to chosen messages of a queue, the first group of them (Opnum 37)."""

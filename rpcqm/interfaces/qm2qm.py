@@ -41,7 +41,7 @@ from rpcqm.codec.types.qm2qm import (
 )
 from rpcqm.interfaces._authentication import checks, require_level
 from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenContextHandle
-from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
+from rpcqm.interfaces._open_queues import cursor_of, held_by, present, queue_of
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_lookup
 from rpcqm.operations.audit import RPC, ordered_from
 from rpcqm.operations.queue_changes import QueueOrders
@@ -181,6 +181,7 @@ class Qm2Qm:
         except BaseException:
             self._handles.release_remote(entry.descriptor)
             raise
+        held_by(call, entry.descriptor, handle)
         self._open[number] = entry
         return RemoteQMOpenQueueResponse(phContext=handle.wire, result=0)
 

@@ -53,7 +53,7 @@ from rpcqm.interfaces._authentication import (
     require_level,
 )
 from rpcqm.interfaces._message_packet import MessagePackets
-from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
+from rpcqm.interfaces._open_queues import cursor_of, held_by, present, queue_of
 from rpcqm.interfaces._pending import PendingRequestEntry
 from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
@@ -200,6 +200,7 @@ class RemoteRead:
         except BaseException:
             self._opening.close_queue(opened.descriptor)
             raise
+        held_by(call, opened.descriptor, handle)
         return handle.wire
 
     def _minimum_level(self, request: _OpenRequest, name: FormatName) -> AuthenticationLevel:

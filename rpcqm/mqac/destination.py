@@ -2,6 +2,7 @@
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.origin import COM, origin_of_peer
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.names.format_name import FormatName, format_names, parse_format_names
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
@@ -55,6 +56,7 @@ class MSMQDestination(NamedQueues, SendingTarget):
         descriptor = self._machine.opening.open_queue(
             names, QueueAccessType.SEND_ACCESS, identity=call.identity
         )
+        descriptor.origin = origin_of_peer(call.peer, COM)
         self._descriptor, self._is_opener = descriptor, True
         self._machine.openers[descriptor.handle] = call.identity.sid
 

@@ -1,6 +1,7 @@
 """Opening queues for clients of COM ([MC-MQAC] 3.10.4.1.28)."""
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.origin import COM, origin_of_peer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.dcom.com_object import ComCall, ComObject
@@ -61,6 +62,7 @@ def _open_here(
         QueueShareMode(share_mode),
         identity=call.identity,
     )
+    descriptor.origin = origin_of_peer(call.peer, COM)
     return LocalReading(machine, descriptor)
 
 

@@ -22,6 +22,7 @@ from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import not_implemented
 from rpcqm.mqac.arguments import boolean, integer, plain
+from rpcqm.operations.audit import COM, ordered_from
 from rpcqm.qm.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -176,7 +177,9 @@ class MSMQTransactionDispenser(Automation):
 
     def BeginTransaction(self, call: ComCall) -> MSMQTransaction:
         """[MC-MQAC] 3.6.4.1.1 BeginTransaction (Opnum 7)."""
-        return MSMQTransaction(TransactionImpl(self._machine.transactions, call.identity))
+        with ordered_from(call.peer, COM):
+            begun = TransactionImpl(self._machine.transactions, call.identity)
+        return MSMQTransaction(begun)
 
     get_Properties = not_implemented
 

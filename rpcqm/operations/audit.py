@@ -1,33 +1,19 @@
 """The line of the log about each change that somebody orders: who, what, from where."""
 
-import ipaddress
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from types import coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
+from rpcqm.base.origin import COM, HTTP, LOCAL, ORIGIN, RPC, Origin, origin_of_peer
 
-LOCAL = "local"
-RPC, COM, HTTP = "rpc", "com", "http"
-"""How orders come."""
-
-
-class Origin(NamedTuple):
-    """Where an order comes from: an address, or LOCAL for the local socket, and by what."""
-
-    address: str = LOCAL
-    protocol: str = RPC
-
-
-_HERE = Origin()
-ORIGIN: ContextVar[Origin] = ContextVar("origin", default=_HERE)
-"""Where the orders of this task come from."""
+__all__ = ["COM", "HTTP", "LOCAL", "ORIGIN", "RPC", "Origin"]
 
 _DENIED = (HResult.MQ_ERROR_ACCESS_DENIED, NtStatus.STATUS_ACCESS_DENIED)
 
@@ -62,12 +48,7 @@ def ordered_from(peer: str, protocol: str) -> Iterator[None]:
 
     The block awaits nothing: others would take its origin over.
     """
-    host = peer.rpartition(":")[0].strip("[]")
-    try:
-        origin = Origin(str(ipaddress.ip_address(host)), protocol)
-    except ValueError:
-        origin = Origin(LOCAL, protocol)
-    before = ORIGIN.set(origin)
+    before = ORIGIN.set(origin_of_peer(peer, protocol))
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from rpcqm.operations.machine import MachineOperations, MakeBackup
 from rpcqm.operations.message_orders import MessageOrders
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.metrics import MetricsOperations
+from rpcqm.operations.opened import OpenedOperations
 from rpcqm.operations.order_requests import OrderRequests
 from rpcqm.operations.outgoing import OutgoingOperations
 from rpcqm.operations.overview import OverviewOperations
@@ -51,6 +52,7 @@ class Operations:
         self.permissions = PermissionOperations(
             engine, self.queues, self.machine, self.accounts, self.tokens
         )
+        self.opened = OpenedOperations(engine, self.queues, self.accounts)
         self.messages = MessageOperations(engine, self.queues)
         self.scheduling = Scheduling(engine, self.messages, accounts)
         self.message_orders = MessageOrders(engine)

@@ -224,7 +224,7 @@ class PermissionOperations:
         Raises as `planned` does, PermissionsChangedError if the permissions are those of `version`
         no more, and LocksOutError unless the caller has said `lock_out`.
         """
-        with refusals(identity, "set permissions", str(name)):
+        with refusals(identity, "set permissions", self._queues.find(name).pathname):
             planned = self.planned(identity, name, changes, owner)
         if version and planned.before.version != version:
             raise PermissionsChangedError

@@ -10,6 +10,7 @@ from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.ended_rights import EndedRights, OpenKind
 from rpcqm.base.errors import HResult
+from rpcqm.base.open_connections import ConnectionSource
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
@@ -45,7 +46,6 @@ from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.standing_orders import Admission, StandingOrders
 from rpcqm.qm.timers import TimeToBeReceivedTimer
-from rpcqm.qm.token_scopes import scope_key
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
@@ -87,6 +87,8 @@ class QueueManagerEngine:
         self.stopped_hooks: list[Callable[[], None]] = []
         self.session_sources: list[SessionSource] = []
         """The protocols that have sessions with other queue managers."""
+        self.connection_sources: list[ConnectionSource] = []
+        """The servers that have connections."""
         self.names = LocalNames(settings)
         self.dispatcher = SendDispatcher(machine)
         store.tell_together(self.dispatcher.gathering)
@@ -150,6 +152,7 @@ class QueueManagerEngine:
             self.outgoing,
             self.acknowledgement_queues,
             self.queues,
+            clock,
         )
         self.management = Management(
             machine,
@@ -253,8 +256,7 @@ class QueueManagerEngine:
             self.failed_deliveries,
         )
         self.sent_keys = SentKeys(self.store, self.clock, self.timers)
-        self.triggers = TriggerRules(self.store, self.clock, self._scope_key)
-        self.renaming.hooks.append(self.triggers.queue_renamed)
+        self.triggers = TriggerRules(self.store, self.clock)
         self.program_work = ProgramWork(
             self.store,
             self.opening,
@@ -266,10 +268,6 @@ class QueueManagerEngine:
         )
         self.sending_on = SendingOn(self.store, self.positions, self.program_work)
         self._end_with_accounts()
-
-    def _scope_key(self, text: str) -> str:
-        """What names of one queue have in common; raises MQError for what is no name."""
-        return scope_key(text, self.names, self.registry)
 
     def _end_with_accounts(self) -> None:
         """Keep nothing open for accounts that have ended."""
@@ -312,7 +310,6 @@ class QueueManagerEngine:
             self.registry.drop_if_unused(queue)
         self.acknowledgement_queues.start()
         self.expiry.look()
-        self.quotas.restore_levels()
         self.store.space.watch(self.control_flow)
         self.standing_orders.restore()
         self.queue_manager.connection_active = self.queue_manager.disconnected is None

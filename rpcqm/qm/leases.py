@@ -21,6 +21,7 @@ from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
+from rpcqm.base.origin import ORIGIN, Origin
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
@@ -87,16 +88,23 @@ class Lease:
         "expires",
         "identifier",
         "lookup_identifier",
+        "origin",
         "owner",
         "queue",
     )
 
     def __init__(
-        self, identity: Identity, queue: Queue, lookup_identifier: int, delivery_count: int
+        self,
+        identity: Identity,
+        queue: Queue,
+        lookup_identifier: int,
+        delivery_count: int,
+        origin: Origin | None = None,
     ) -> None:
         self.identifier = secrets.token_urlsafe(_IDENTIFIER_BYTES)
         self.owner = identity.sid
         self.account = identity.name
+        self.origin = origin or ORIGIN.get()
         self.queue = queue
         self.lookup_identifier = lookup_identifier
         self.delivery_count = delivery_count
@@ -331,7 +339,8 @@ class Leases:
         if reception.lease:
             if not self.has_room(reception.identity.sid):
                 raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many leases")
-            lease = Lease(reception.identity, queue, key, count)
+            origin = reception.descriptor.origin
+            lease = Lease(reception.identity, queue, key, count, origin)
         self._positions.lock(queue, message, lease or reception)
         watch = self._positions.watch
         if watch is not None:
@@ -463,6 +472,19 @@ class Leases:
         found = self.find(identity, [identifier])[0]
         self._set_end(found, lease)
         return found
+
+    def all(self) -> list[Lease]:
+        """All that go on."""
+        return [lease for lease in self._leases.values() if lease.holds]
+
+    def known(self, identifier: str) -> Lease | None:
+        """The lease of an identifier, whoever has it."""
+        return self._leases.get(identifier)
+
+    def end(self, identifier: str) -> Completion[None] | None:
+        """End any lease as delivered in vain, whoever has it; None for one that goes on no more."""
+        lease = self._leases.get(identifier)
+        return None if lease is None or not lease.holds else self._give_back(lease)
 
     def end_all(self, owner: str) -> None:
         """End the leases of an account that is removed (its SID), soon after this."""

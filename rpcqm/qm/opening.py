@@ -1,5 +1,6 @@
 """Opening and closing queues ([MS-MQDMPR] 3.1.7.1.5, .6)."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,8 +8,10 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.origin import ORIGIN
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import no_such_queue
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
@@ -70,10 +73,12 @@ class Opening:
     _outgoing: Outgoing
     _acknowledgement_queues: AcknowledgementQueues
     _queues: QueueEvents
+    _clock: Clock
 
     def __post_init__(self) -> None:
         self.descriptors: dict[int, OpenQueueDescriptor] = {}
         self._context_values: set[int] = set()
+        self._numbers = itertools.count(1)
         self.look_hooks: list[Callable[[Queue], None]] = []
         """Told of a queue of the system that is opened to be read, and of one that is closed."""
 
@@ -209,7 +214,10 @@ class Opening:
         handle = new_handle(self.descriptors)
         context_value = new_handle(self._context_values)
         descriptor = OpenQueueDescriptor(handle, context_value, access, share_mode, name, queue)
-        descriptor.owner = "" if identity is None else identity.sid
+        if identity is not None:
+            descriptor.owner, descriptor.account = identity.sid, identity.name
+        descriptor.origin, descriptor.opened = ORIGIN.get(), self._clock.now()
+        descriptor.number = next(self._numbers)
         self.descriptors[handle] = descriptor
         self._context_values.add(context_value)
         if queue is not None:

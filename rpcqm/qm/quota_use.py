@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.names.written import short_name
+from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm.quotas import KILOBYTE, Quotas
 
 NEARLY_FULL = 0.8
@@ -49,11 +50,12 @@ class QuotaUses:
 
     def add(self, queue: Queue, quotas: Quotas) -> None:
         """Count one queue; subqueues are part of theirs."""
-        if not quotas.is_of_its_own(queue):
+        if queue.parent is not None and not queue.is_journal:
             return
         if not (used := quotas.used(queue)):
             return
-        use = QuotaUse(queue, used, quotas.quota_bytes(queue))
+        quota = quotas.keeping_quota(queue)
+        use = QuotaUse(queue, used, None if quota == INFINITE else quota * KILOBYTE)
         if use.part >= NEARLY_FULL:
             self.nearly_full += 1
             self.fullest = nlargest(MOST_FULL, (*self.fullest, use), attrgetter("part"))

@@ -17,6 +17,7 @@ from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.origin import ORIGIN
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.composing import Composer
@@ -63,7 +64,8 @@ class Transactions:
         """
         if identifier in self._collection:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "the transaction exists already")
-        transaction = Transaction(identifier, owner=owner, begun=self._clock.now())
+        begun, origin = self._clock.now(), ORIGIN.get()
+        transaction = Transaction(identifier, owner=owner, begun=begun, origin=origin)
         self._collection[identifier] = transaction
         return transaction
 

@@ -224,9 +224,10 @@ class ServerAssociation:
             self._become(State.CLOSED)
             self.on_event(ProtocolError(reason, b""))
 
-    def has_caller(self, sid: str) -> bool:
-        """Whether any of its calls are an account's."""
-        return self._negotiation.security.has_caller(sid)
+    @property
+    def negotiated(self) -> Negotiation:
+        """What client and server have agreed on: who may call, and the association group."""
+        return self._negotiation
 
     def take_no_more(self) -> None:
         """Take nothing more, because a caller's account has ended; what is in flight goes on."""

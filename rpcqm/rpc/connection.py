@@ -9,6 +9,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.base.open_connections import ConnectionView, next_number
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
@@ -26,7 +27,7 @@ from rpcqm.rpc.events import (
     LoggedOn,
     ProtocolError,
 )
-from rpcqm.rpc.interface_registry import NCACN_IP_TCP
+from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.security.context import SecurityContext
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
@@ -80,9 +81,11 @@ class Connection(asyncio.Protocol):
         "_written",
         "active",
         "association",
+        "number",
         "owed",
         "owed_since",
         "silent_since",
+        "since",
         "taken_since",
         "ticket",
     )
@@ -97,6 +100,7 @@ class Connection(asyncio.Protocol):
         self._stuck = self._cut_off = self._logon_failed = False
         self._unsettled: list[Call] = []
         self.active = True
+        self.number, self.since = next_number(), server.clock.now()
         self.owed: object | None = None
         self._written = self._taken = 0
         self.owed_since = self.silent_since = self.taken_since = server.clock.monotonic()
@@ -211,6 +215,14 @@ class Connection(asyncio.Protocol):
     def peer(self) -> str:
         """Its client, as logs name it."""
         return self.association.peer
+
+    def view(self) -> ConnectionView:
+        """What operators see of it."""
+        door = "local" if self._endpoint.transport == NCALRPC else "rpc"
+        negotiated = self.association.negotiated
+        handles = 0 if negotiated.group is None else len(negotiated.group.handles)
+        callers = negotiated.security.callers()
+        return ConnectionView(self.number, door, self.peer, callers, self.since, handles)
 
     @property
     def unsent(self) -> int:

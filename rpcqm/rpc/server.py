@@ -17,6 +17,7 @@ from rpcqm.base.gathering import Gathering
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.base.open_connections import ConnectionView
 from rpcqm.base.served_connections import ServedConnections
 from rpcqm.rpc.association_group import AssociationGroups
 from rpcqm.rpc.connection import Connection
@@ -210,7 +211,11 @@ class RpcServer:
         They take nothing more from now on. What is in flight ends with the turn of the loop: the
         call that has caused it is answered by then.
         """
-        ended = [each for each in self.served.open if each.association.has_caller(sid)]
+        ended = [
+            each
+            for each in self.served.open
+            if each.association.negotiated.security.has_caller(sid)
+        ]
         for connection in ended:
             connection.association.take_no_more()
             # Not between the answer and the end: a client that asks again would not find it closed.
@@ -222,6 +227,19 @@ class RpcServer:
     def _end_calls(connections: Iterable[Connection]) -> None:
         for connection in connections:
             connection.end_calls(FaultStatus.RPC_S_ACCESS_DENIED)
+
+    def open_connections(self) -> list[ConnectionView]:
+        """The connections that are there, as operators see them."""
+        return [connection.view() for connection in self.served.open]
+
+    def end_connection(self, number: int) -> bool:
+        """End a connection; what it has in flight is answered with a fault, at the turn's end."""
+        ended = [each for each in self.served.open if each.number == number]
+        for connection in ended:
+            connection.association.take_no_more()
+        if ended:
+            asyncio.get_running_loop().call_soon(self._end_calls, ended)
+        return bool(ended)
 
     def statistics(self) -> Statistics:
         """Calls and PDUs since the server was made."""

@@ -76,6 +76,7 @@ class ConsoleServer:
             cancels=True,
             name="console",
         )
+        parts.operations.opened.sources.append(self._server)
         parts.operations.ended.subscribe(OpenKind.SESSION, self._end_sessions)
         self._server.listen_on(listening, parts.context)
 

@@ -266,6 +266,7 @@ class QueueManagerService:
             server.make_connection = recorder.connection
         engine.ended.subscribe(OpenKind.HANDLE, server.end_handles)
         engine.ended.subscribe(OpenKind.ASSOCIATION, server.end_associations)
+        engine.connection_sources.append(server)
         store.tell_together(server.gathering)
         server.dispatcher.before_close = store.carry_out_first
         self._undo.push_async_callback(server.stop)

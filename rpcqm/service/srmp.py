@@ -64,6 +64,7 @@ class SrmpDoor:
         self._server = HttpServer(self.protocol.receive, clock, admission, limits, metrics)
         self._context = contexts.server
         engine.session_sources.append(self._sessions)
+        engine.connection_sources.append(self._server)
 
     def _sessions(self) -> Iterator[SessionView]:
         """What administrators see of the connections that others have opened."""

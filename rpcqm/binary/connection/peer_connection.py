@@ -10,6 +10,7 @@ from uuid import UUID
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.gathering import Gathering
+from rpcqm.base.open_connections import next_number
 from rpcqm.base.resolver import OPERATOR, Senders
 from rpcqm.binary.session import Session
 from rpcqm.binary.session_host import SessionState
@@ -107,6 +108,7 @@ class PeerConnection:
         self._wire: PeerTransport | None = None
         self.initiator = initiator
         self.address = ""
+        self.number = next_number()
         self.pinged = False
         self.opened = False
         """Whether its session has ever been open."""

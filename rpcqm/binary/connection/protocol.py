@@ -10,6 +10,7 @@ from uuid import UUID
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.log import get_logger
+from rpcqm.base.open_connections import ConnectionView
 from rpcqm.binary.connection.acknowledgement_authors import AcknowledgementAuthors
 from rpcqm.binary.connection.arriving_acknowledgements import ArrivingAcknowledgements
 from rpcqm.binary.connection.attempts import ConnectionAttempts
@@ -99,6 +100,7 @@ class BinaryProtocol:
         engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.positions.left_together[self._message_position_deleted] = self._left_together
         engine.session_sources.append(self._sessions)
+        engine.connection_sources.append(self)
 
     def _build_sending(self, engine: QueueManagerEngine, network: PeerNetwork) -> None:
         """Build what brings messages of outgoing queues to others."""
@@ -254,6 +256,20 @@ class BinaryProtocol:
                 sum(queue.message_count for queue in queues),
                 since,
             )
+
+    def open_connections(self) -> Iterator[ConnectionView]:
+        """The connections of sessions, as operators see them."""
+        for connection, since in self.connections.items():
+            peer = connection.session.remote_qm_guid
+            names = () if peer == NULL_GUID else (str(peer),)
+            yield ConnectionView(connection.number, "binary", connection.address, names, since, 0)
+
+    def end_connection(self, number: int) -> bool:
+        """End a session and its connection; what waits for it asks for another one later."""
+        ended = [each for each in self.connections if each.number == number]
+        for connection in ended:
+            connection.session.close("an operator has ended it")
+        return bool(ended)
 
     def accept(self) -> PeerConnection:
         """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed where none may be."""

@@ -359,9 +359,21 @@ class R_ListScheduledMessagesResponse(Value):
 class R_CancelScheduledMessageRequest(OperationRequest[Result]):
     pwszIdentifier: str
 
-class R_GetQuotaUsesRequest(OperationRequest[R_GetQuotaUsesResponse]):
+class R_ListOpenedRequest(OperationRequest[R_ListOpenedResponse]):
+    pQueueFormat: QUEUE_FORMAT | None = ...
+    pwszAfter: str
+    Limit: int
+
+class R_ListOpenedResponse(Value):
+    ppwszOpened: str | None = ...
+    result: int
+
+class R_ListConnectionsRequest(OperationRequest[R_ListConnectionsResponse]):
     pass
 
-class R_GetQuotaUsesResponse(Value):
-    ppwszUses: str | None = ...
+class R_ListConnectionsResponse(Value):
+    ppwszConnections: str | None = ...
     result: int
+
+class R_EndOpenedRequest(OperationRequest[Result]):
+    pwszIdentifier: str

@@ -127,6 +127,13 @@ class SecurityTable:
             if context.established
         )
 
+    def callers(self) -> tuple[str, ...]:
+        """The names of those whose calls may come, without those who have not proved any."""
+        found = (self.base, *self._contexts.values())
+        names = [each.identity.name for each in found if each.established]
+        anonymous = ANONYMOUS.name
+        return tuple(dict.fromkeys(name for name in names if name != anonymous))
+
     def has_caller(self, sid: str) -> bool:
         """Whether any of the calls that may come are an account's."""
         return any(

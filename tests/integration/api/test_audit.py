@@ -86,6 +86,8 @@ def test_each_change_by_a_program_leaves_one_line(
         "remove_message": ("DELETE", "/queues/walked;late/messages/{lookup_id}", None),
         "import_message": ("POST", "/queues/walked/import", b""),
         "purge_queue": ("DELETE", "/queues/walked/messages", None),
+        "end_opened": ("DELETE", "/opened/lease-{lease}", None),
+        "end_connection": ("DELETE", "/connections/{connection}", None),
         "resend_dead_letters": ("POST", "/dead-letters/resend", {"all": True}),
         "acknowledge_dead_letters": ("POST", "/dead-letters/acknowledge", None),
         "rename_queue": ("POST", "/queues/walked/rename", {"name": "walked-on"}),
@@ -117,6 +119,15 @@ def test_each_change_by_a_program_leaves_one_line(
             wait = {"not_before": "2035-01-01T00:00Z"}
             held = boss.ask("POST", "/queues/walked-on/scheduled-messages", wait).value["id"]
             path = path.replace("{held}", held)
+        elif name == "end_opened":
+            boss.ask("POST", "/queues/walked/messages", b"x")
+            got = boss.ask("POST", "/queues/walked/receive?lease=60").value["messages"]
+            path = path.replace("{lease}", got[0]["lease"])
+        elif name == "end_connection":
+            other = Program(running.endpoint("console"), "mallory")
+            other.ask("GET", "/leases")
+            latest = boss.ask("GET", "/connections").value["connections"][-1]
+            path = path.replace("{connection}", latest["id"])
         elif name == "import_message":
             body = exported
         assert lines.new() == [], name

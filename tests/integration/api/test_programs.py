@@ -461,6 +461,8 @@ def _tried(program: Program, path: str, method: str, name: str, lookup_id: str) 
         "{lookup_id}": lookup_id,
         "{lease}": "x",
         "{account}": "everyone",
+        "{opened}": "handle-1",
+        "{connection}": "connection-1",
         "{code}": "MQ_OK",
         "{id}": "%7B00000000-0000-0000-0000-000000000000%7D%5C1",
     }

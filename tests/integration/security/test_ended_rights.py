@@ -5,6 +5,7 @@ The rows are in ended_rights.toml: each kind of what is open, by each door, and 
 
 import ast
 import contextlib
+import json
 import re
 import threading
 import tomllib
@@ -15,7 +16,7 @@ import pytest
 
 import rpcqm
 from rpcqm.base.ended_rights import OpenKind
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import MQError, NtStatus
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.passwords import nt_hash
 from rpcqm.testing import PrivateQueueManager
@@ -75,6 +76,33 @@ def test_what_is_open_ends_with_the_rights_of_its_account(
     stays() if opened != "request" else None
     world.lose(cause)
     ends() if outcome == ENDS else stays()
+
+
+BY_OPERATORS = [(row["open"], row["operator"]) for row in ROWS if "operator" in row]
+
+
+@pytest.mark.parametrize(("opened", "kind"), BY_OPERATORS)
+def test_an_operator_sees_and_ends_what_is_open(world: World, opened: str, kind: str) -> None:
+    """It ends as if its client had gone, one line of the audit log tells of each."""
+    ends, stays = OPENED[opened](world)
+    stays() if opened != "request" else None
+    position = len(world.machine.log)
+    found = world.end(kind)
+    assert found
+    ends()
+    lines = [json.loads(each) for each in world.machine.log[position:].splitlines()]
+    acts = [each for each in lines if each["event"] == "an operator acts"]
+    wanted = "abort transaction" if kind == "transaction" else f"end {kind}"
+    assert [each["action"] for each in acts] == [wanted] * len(found)
+    if kind != "connection":
+        address = "local" if opened == "local socket" else "127.0.0.1"
+        assert {each["address"] for each in found} == {address}
+        door = "com" if "objects" in opened else "http" if opened in ("request", "lease") else "rpc"
+        assert {each["door"] for each in found} == {door}
+        assert kind != "handle" or world.handles() == 0
+        with pytest.raises(MQError) as gone:
+            world.client.run(world.client.wrapped.maintenance.end_opened(found[0]["id"]))
+        assert gone.value.status is NtStatus.STATUS_OBJECT_NAME_NOT_FOUND
 
 
 # Orders of events

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from rpcqm.base.errors import MQError
@@ -173,6 +174,15 @@ def permit_rpc(world: World, subject: Subject) -> str:
 
 def permit_api(world: World, subject: Subject) -> str:
     return _api(world, "PUT", f"/queues/{subject.short}/permissions", {"sddl": CHANGED})
+
+
+def permit_console(world: World, subject: Subject) -> str:
+    wanted = {"queue": subject.short, "action": "allow", "who": "users", "right": "peek"}
+    asked = world.browser.get(f"/console/queue/permit?{urlencode(wanted)}")
+    version = re.search('name="version" value="([^"]+)"', asked.text)
+    return _page(
+        world, "/console/queue/permit", wanted | {"version": version[1] if version else "-"}
+    )
 
 
 def permit_command(world: World, subject: Subject) -> str:
@@ -520,7 +530,12 @@ HANDS: dict[str, dict[str, Hand]] = {
         "console": label_console,
         "command": label_command,
     },
-    "set permissions": {"rpc": permit_rpc, "api": permit_api, "command": permit_command},
+    "set permissions": {
+        "rpc": permit_rpc,
+        "api": permit_api,
+        "console": permit_console,
+        "command": permit_command,
+    },
     "purge": {
         "rpc": purge_rpc,
         "remoteread": purge_remoteread,
@@ -577,3 +592,47 @@ HANDS: dict[str, dict[str, Hand]] = {
     "resend": _of_outgoing("EOD_RESEND", "EodResend", "resend"),
 }
 """By event and door."""
+
+
+def peeking_purges(machine: World, subject: Subject) -> dict[str, str]:
+    """What who has opened a queue for peeking only is told when he purges it, by each door."""
+    peek = 0x20
+    client = _client(machine)
+    handle, _ = client.open(subject.name, peek)
+    reader = Reader(machine.caller().caller)
+    handed = Qm2QmReader(machine.caller().caller)
+    queue, _ = handed.open(subject.name, peek)
+    opened = machine.objects.open(QueueAccessType.PEEK_ACCESS, subject.path)
+    return {
+        "rpc": client.status("rpc_ACPurgeQueue", hQueue=handle),
+        "remoteread": reader.status("R_PurgeQueue", phContext=reader.open(subject.name, peek)),
+        "qm2qm": _purged(handed, queue),
+        "com": _com(machine, opened, "Purge"),
+    }
+
+
+def after_a_deletion(
+    world: World, subject: Subject, delete: Callable[[], None]
+) -> dict[str, dict[str, str]]:
+    """What who has a queue open is told when it has been deleted, by event and door."""
+    client, reader = _client(world), Reader(world.caller().caller)
+    handle, context = client.open(subject.name)
+    opened = reader.open(subject.name)
+    handed = Qm2QmReader(world.caller().caller)
+    queue, _ = handed.open(subject.name)
+    made = world.objects.open(QueueAccessType.RECEIVE_ACCESS, subject.path)
+    delete()
+    return {
+        "receive": {
+            "rpc": client.receive(context, receiving_buffer())[0],
+            "remoteread": status_name(reader.read(opened).result),
+            "qm2qm": status_name(handed.read(queue).result),
+            "com": _com(world, made, "Receive", number(0), YES, YES, number(0), YES),
+        },
+        "purge": {
+            "rpc": client.status("rpc_ACPurgeQueue", hQueue=handle),
+            "remoteread": reader.status("R_PurgeQueue", phContext=opened),
+            "qm2qm": _purged(handed, queue),
+            "com": _com(world, made, "Purge"),
+        },
+    }

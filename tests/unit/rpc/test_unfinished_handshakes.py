@@ -87,4 +87,4 @@ def test_an_account_that_ends_before_its_handshake_does_is_not_logged_on() -> No
     assert isinstance(ack, pdu.BindAck)
     wire.send(pdu.Auth3(call_id=0, auth=replace(trailer, auth_value=b"last")).pack())
     assert not wire.association.authenticated
-    assert not wire.association.has_caller("S-1-5-21-1-2-3-1000")
+    assert not wire.association.negotiated.security.has_caller("S-1-5-21-1-2-3-1000")

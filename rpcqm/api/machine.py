@@ -113,7 +113,9 @@ class WhichEvents(models.Strict):
     """Which events are told: those after an id, of a kind."""
 
     after: Annotated[str, Field(pattern="^[0-9]{1,20}$")] | None = None
-    kind: Literal["dead-letter", "session-state", "machine-state", "operator-acts"] | None = None
+    kind: (
+        Literal["dead-letter", "session-state", "machine-state", "quota", "operator-acts"] | None
+    ) = None
     limit: models.Count = 100
 
 

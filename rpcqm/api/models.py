@@ -73,7 +73,10 @@ class NewName(Strict):
 
 @dataclass(frozen=True)
 class QueueInformation:
-    """A queue; counts are null for those who may not peek at it."""
+    """A queue; counts are null for those who may not peek at it.
+
+    `quota_percent` is how much of its quota is used, null without one; so is that of its journal.
+    """
 
     name: str
     path_name: str
@@ -96,6 +99,8 @@ class QueueInformation:
     bytes: int | None
     journal_messages: int | None
     journal_bytes: int | None
+    quota_percent: int | None
+    journal_quota_percent: int | None
 
 
 @dataclass(frozen=True)

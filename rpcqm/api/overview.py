@@ -14,6 +14,9 @@ Attention = model_of(
     "Attention",
     "Something to look after; `target` is the path below /api/v1 of where it is.",
 )
+Holding = model_of(
+    totals.Holding, "Holding", "A queue, journal or dead-letter queue among those that hold most."
+)
 Overview = model_of(
     totals.Overview,
     "Overview",

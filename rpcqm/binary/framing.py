@@ -1,7 +1,9 @@
 """Cuts the bytes of a connection into packets ([MS-MQQB] 3.1.5.1)."""
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
+from rpcqm.codec.packet.fields import BASE_FLAGS
 
 
 class PacketBuffer:
@@ -61,3 +63,11 @@ class PacketBuffer:
         """Forget everything."""
         self._data, self._start = b"", 0
         self._partial.clear()
+
+
+def may_carry_acknowledgement(packet: bytes) -> bool:
+    """Whether a SessionHeader may ride on a packet: OrderAck and FinalAck have no flags at all.
+
+    Source: [MS-MQQB] 2.2.4, 2.2.5, 3.1.5.1.1.
+    """
+    return any(packet[BASE_FLAGS]) or identify_packet(packet) is PacketKind.USER_MESSAGE

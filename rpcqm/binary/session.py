@@ -14,15 +14,14 @@ from collections.abc import Callable, Sequence
 
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
-from rpcqm.binary.framing import PacketBuffer
+from rpcqm.binary.framing import PacketBuffer, may_carry_acknowledgement
 from rpcqm.binary.sent_messages import COUNTER, SentMessages
-from rpcqm.binary.session_host import Identities, SessionHost, SessionState, TakeTogether
+from rpcqm.binary.session_host import ASKING, Identities, SessionHost, SessionState, TakeTogether
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message, identify_packet
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
 from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet.fields import (
-    BASE_FLAGS,
     CONNECTION_REFUSED,
     DELIVERY_MODE,
     INTERNAL,
@@ -53,17 +52,6 @@ _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
 _ROUND_TRIPS = 8
 _MOST_UNPERSISTED = 0x2000
 _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
-
-
-_ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
-
-
-def _may_carry_acknowledgement(packet: bytes) -> bool:
-    """Whether a SessionHeader may ride on a packet: OrderAck and FinalAck have no flags at all.
-
-    Source: [MS-MQQB] 2.2.4, 2.2.5, 3.1.5.1.1.
-    """
-    return any(packet[BASE_FLAGS]) or identify_packet(packet) is PacketKind.USER_MESSAGE
 
 
 class Session:
@@ -252,7 +240,7 @@ class Session:
 
     def _refused_by_peer(self, kind: PacketKind) -> None:
         """Only an answer can refuse ([MS-MQQB] 2.2.1)."""
-        if self.state in _ASKING:
+        if self.state in ASKING:
             self.close(REFUSED_BY_PEER)
         else:
             self._violation(f"bad packet: {kind.name} that refuses")
@@ -473,7 +461,7 @@ class Session:
     def send_many(self, packets: Sequence[bytes], tokens: Sequence[object]) -> None:
         """Send messages, as `send` each; no more than there is `room` for."""
         octets = packets
-        if self._acknowledgement_is_nearly_due() and _may_carry_acknowledgement(packets[0]):
+        if self._acknowledgement_is_nearly_due() and may_carry_acknowledgement(packets[0]):
             self._count_sent(packets[:1], tokens[:1])
             first = with_session_header(packets[0], self._acknowledgement(self.window_size))
             packets, tokens = packets[1:], tokens[1:]

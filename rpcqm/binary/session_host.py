@@ -22,6 +22,9 @@ class SessionState(enum.Enum):
     CLOSED = "CLOSED"
 
 
+ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
+"""Those of an initiator that waits for an answer."""
+
 TakeTogether = Callable[[bytes, int], tuple[int, int]]
 """Takes packets of the octets that begin at a place, if it recognises them.
 

@@ -16,6 +16,8 @@ _SHOWN = {
     "copies_lost": Level.WARNING,
     "maintenance": Level.WARNING,
     "disconnected": Level.WARNING,
+    "trigger_failing": Level.WARNING,
+    "triggers_unserved": Level.WARNING,
 }
 """What needs attention, is no matter of load, and how bad it is."""
 _SAID = {

@@ -25,6 +25,7 @@ def overview_fields(told: Mapping[str, Any]) -> dict[str, str]:
         "Running for": f"{_since(told, 'started')} ({told['name']}, rpcqm {told['version']})",
         "Messages": f"{told['messages']:,} in {counted(told['queues'], 'queue')}, "
         f"{size_text(told['bytes'])}",
+        "Of the quota": _of_quota(told),
         "A second": f"{told['in_per_second']:.1f} in, {told['out_per_second']:.1f} out",
         "Oldest": _oldest(told),
         "Dead letters": _dead_letters(told),
@@ -37,6 +38,15 @@ def overview_fields(told: Mapping[str, Any]) -> dict[str, str]:
         f"{size_text(told['store_bytes'])}",
         "Failed logons": f"{told['failed_logons']:,} within the hour",
     }
+
+
+def _of_quota(told: Mapping[str, Any]) -> str:
+    """How much of the quota of all messages is used, and what holds most."""
+    used = f"{told['quota_percent']} % of {size_text(told['quota_bytes'])}"
+    largest = ", ".join(
+        f"{visible(each['queue'])} ({size_text(each['bytes'])})" for each in told["largest"]
+    )
+    return f"{used}; most is in {largest}" if largest else used
 
 
 def _orders(told: Mapping[str, Any]) -> dict[str, str]:

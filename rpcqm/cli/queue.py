@@ -28,6 +28,7 @@ from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
+    Uses = dict[str, tuple[int | None, int | None]]
     from rpcqm.client.queue_manager import QueueManagerClient
 
 PRIVACY = {"none": 0, "optional": 1, "body": 2}
@@ -237,9 +238,10 @@ async def _look(client: "QueueManagerClient", arguments: argparse.Namespace) -> 
         waiting = [queue for queue in found if is_wanted(pattern, queue.format_name)]
         return lambda: outgoing.print_all(waiting, as_json)
     queues = await _all_queues(client, arguments)
+    uses = await _uses(client, arguments)
     if as_json:
-        return lambda: print_json([_information(queue) for queue in queues])
-    return lambda: _print_table(queues)
+        return lambda: print_json([_listed(queue, uses) for queue in queues])
+    return lambda: _print_table(queues, uses)
 
 
 async def _all_queues(
@@ -270,8 +272,8 @@ def _print_directory(queues: list[PublicQueue], as_json: bool) -> None:
     table.print()
 
 
-def _print_table(queues: list[QueueInformation]) -> None:
-    table = Table(["QUEUE", "KIND", ">MESSAGES", ">SIZE", ">JOURNAL", "TRANSACTIONAL"])
+def _print_table(queues: list[QueueInformation], uses: "Uses") -> None:
+    table = Table(["QUEUE", "KIND", ">MESSAGES", ">SIZE", ">JOURNAL", "QUOTA", "TRANSACTIONAL"])
     for queue in queues:
         table.add(
             queue.path_name,
@@ -279,9 +281,34 @@ def _print_table(queues: list[QueueInformation]) -> None:
             queue.message_count,
             size_text(queue.bytes_in_queue),
             queue.journal_message_count,
+            _used_text(*_used(queue, uses)),
             _yes(queue.transactional),
         )
     table.print()
+
+
+async def _uses(client: "QueueManagerClient", arguments: argparse.Namespace) -> "Uses":
+    """How full queues are, as far as this machine's queue manager tells it."""
+    if arguments.server is not None:
+        return {}
+    return await if_told(client.maintenance.quota_uses()) or {}
+
+
+def _used(queue: QueueInformation, uses: "Uses") -> tuple[int | None, int | None]:
+    return uses.get(queue.path_name.lower(), (None, None))
+
+
+def _used_text(queue: int | None, journal: int | None) -> str:
+    """How much is used: `83 %`, `83 %, journal 5 %`, or `-` without a quota."""
+    parts = [] if queue is None else [f"{queue} %"]
+    parts += [] if journal is None else [f"journal {journal} %"]
+    return ", ".join(parts) or "-"
+
+
+def _listed(queue: QueueInformation, uses: "Uses") -> dict[str, object]:
+    used, journal = _used(queue, uses)
+    told = _information(queue)
+    return told | {"quota_percent": used, "journal_quota_percent": journal}
 
 
 def _information(queue: QueueInformation) -> dict[str, object]:
@@ -328,14 +355,16 @@ def run_show(arguments: argparse.Namespace) -> int:
         sddl = None if descriptor is None else _sddl(descriptor)
         trail = await if_told(client.maintenance.has_trail(name))
         limit = await if_told(client.maintenance.max_deliveries(name))
+        uses = await _uses(client, arguments)
         told = (properties, descriptor, trail, limit)
         hidden = [part for part, each in zip(_PARTS, told, strict=True) if each is None]
         if arguments.json:
-            shown = _shown_to_programs(information, properties, sddl)
+            shown = _listed(information, uses) | _shown_to_programs(properties, sddl)
             shown |= deliveries.for_programs(limit) | {"not_shown": hidden}
             print_json(shown if trail is None else shown | {"trail": trail})
         else:
             shown = _shown_to_people(information, properties, sddl)
+            shown["Quota used"] = _used_text(*_used(information, uses))
             shown |= deliveries.for_people(limit)
             shown |= _not_shown(hidden)
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
@@ -367,10 +396,8 @@ def _sddl(descriptor: SecurityDescriptor) -> str | None:
         return None
 
 
-def _shown_to_programs(
-    information: QueueInformation, properties: QueueProperties | None, sddl: str | None
-) -> dict[str, object]:
-    shown = _information(information)
+def _shown_to_programs(properties: QueueProperties | None, sddl: str | None) -> dict[str, object]:
+    shown: dict[str, object] = {}
     if properties is not None:
         shown |= {
             "label": properties.label,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.cli import trigger_test
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, print_fields, print_json
@@ -129,6 +130,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_list(triggers)
     _add_show(triggers)
     _add_remove(triggers)
+    trigger_test.add(triggers)
     _add_switch(triggers, "enable", "Let a rule work.", True)
     _add_switch(triggers, "disable", "Let a rule rest; what it does now goes on to its end.", False)
 
@@ -310,6 +312,11 @@ async def _find(client: "QueueManagerClient", name: str) -> dict[str, Any]:
             found: dict[str, Any] = each
             return found
     raise CommandError(f"There is no trigger `{name}`; `rpcqm trigger list` shows them.")
+
+
+async def found_rule(client: "QueueManagerClient", name: str) -> TriggerRule:
+    """A rule of the queue manager; CommandError if there is none of that name."""
+    return _rule(_own(await _find(client, name)))
 
 
 def _own(found: Mapping[str, Any]) -> dict[str, Any]:

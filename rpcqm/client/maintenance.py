@@ -147,6 +147,15 @@ class MaintenanceClient:
         response = await self._connections.call(request)
         return response.pBytesBefore, response.pBytesAfter
 
+    async def quota_uses(self) -> dict[str, tuple[int | None, int | None]]:
+        """Percent of the quotas of queues and their journals, by path name in lower case.
+
+        Queues without any are left out.
+        """
+        response = await self._connections.call(rpcqm_admin.R_GetQuotaUsesRequest())
+        told = json.loads(require_value(response.ppwszUses))
+        return {name.lower(): (queue, journal) for name, (queue, journal) in told.items()}
+
     async def maintain(self, on: bool, reason: str = "") -> None:
         """Let the queue manager take no new message, over restarts too, or take them again."""
         request = rpcqm_admin.R_SetMaintenanceRequest(fOn=on, pwszReason=reason)

@@ -55,6 +55,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetOverviewResponse,
     R_GetQueueStatusRequest,
     R_GetQueueStatusResponse,
+    R_GetQuotaUsesRequest,
+    R_GetQuotaUsesResponse,
     R_GetRenamedQueueRequest,
     R_GetRenamedQueueResponse,
     R_GoOnWithOrderRequest,
@@ -194,6 +196,11 @@ class Admin:
         await self._machine.compact(call.identity)
         after = self._machine.disk_bytes(call.identity)
         return R_CompactResponse(pBytesBefore=before, pBytesAfter=after, result=HResult.MQ_OK)
+
+    def R_GetQuotaUses(self, call: Call, request: R_GetQuotaUsesRequest) -> R_GetQuotaUsesResponse:
+        """Tell how full queues are (Opnum 45)."""
+        uses = self._queues.quota_uses(call.identity)
+        return R_GetQuotaUsesResponse(ppwszUses=json.dumps(uses), result=HResult.MQ_OK)
 
     def R_SetMaintenance(self, call: Call, request: R_SetMaintenanceRequest) -> Completion[None]:
         """Take no new message, or take them again; answered once it is durable (Opnum 39)."""
@@ -443,7 +450,7 @@ class Admin:
         return R_ExplainAccessResponse(ppwszExplanation=text, result=0)
 
     def R_ListOpened(self, call: Call, request: R_ListOpenedRequest) -> R_ListOpenedResponse:
-        """Tell who has queues open (Opnum 45)."""
+        """Tell who has queues open (Opnum 46)."""
         name = None if request.pQueueFormat is None else format_name_of(request.pQueueFormat)
         opened = self._operations.opened
         page = opened.page(call.identity, name, request.pwszAfter, request.Limit)
@@ -453,13 +460,13 @@ class Admin:
     def R_ListConnections(
         self, call: Call, request: R_ListConnectionsRequest
     ) -> R_ListConnectionsResponse:
-        """Tell the connections of all doors (Opnum 46)."""
+        """Tell the connections of all doors (Opnum 47)."""
         found = self._operations.opened.connections(call.identity)
         told = [described_connection(each) for each in found]
         return R_ListConnectionsResponse(ppwszConnections=_json(told), result=0)
 
     def R_EndOpened(self, call: Call, request: R_EndOpenedRequest) -> Completion[None]:
-        """End what somebody has open (Opnum 47)."""
+        """End what somebody has open (Opnum 48)."""
         return self._operations.opened.end(call.identity, request.pwszIdentifier)
 
     async def R_BeginOrder(self, call: Call, request: R_BeginOrderRequest) -> R_BeginOrderResponse:

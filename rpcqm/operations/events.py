@@ -10,9 +10,11 @@ from itertools import islice
 
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, Queue
 from rpcqm.base.clock import Timer
+from rpcqm.base.completion import Completion
 from rpcqm.base.ended_rights import OpenKind
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
 from rpcqm.base.text import iso_time
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
@@ -24,6 +26,8 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.machine import is_internal
 from rpcqm.qm.management_properties import STATES
 from rpcqm.qm.operators_trail import OperatorsTrail
+from rpcqm.qm.quota_use import name_for_people, named_largest
+from rpcqm.qm.totals import QueueTotals, queue_totals
 
 LISTENERS = 64
 """Programs and pages that listen to events.
@@ -49,6 +53,7 @@ QUEUES_OF_LISTENER = 100
 Bound `events.queues_of_listener` [queues]: the call is refused.
 """
 
+_log = get_logger("operations")
 _LOOK_MILLISECONDS = 500
 _LOOKED_AT_ONCE = 500
 """Queues that are looked at before others are served."""
@@ -131,6 +136,7 @@ class Events:
         engine.online_hooks.append(self._machine_changed)
         engine.flow_hooks.append(self._machine_changed)
         engine.maintenance_hooks.append(self._machine_changed)
+        engine.quotas.levels.hooks.append(self._quota_reached)
         engine.stopped_hooks.append(self.stop)
         engine.ended.subscribe(OpenKind.EVENT_STREAM, self.end_all)
         audit.listeners.append(self._acted)
@@ -269,6 +275,39 @@ class Events:
             "maintenance": machine.maintenance is not None,
         }
         self._keep(EventKind.MACHINE_STATE, machine.computer_name, told)
+
+    def _quota_reached(self, queue: Queue | None, level: int, used: int, quota: int) -> None:
+        """A quota gets nearly full; of that of all messages it is told what holds most."""
+        if queue is not None:
+            self._tell_of_quota(queue.pathname, name_for_people(queue), level, used, quota, queue)
+            return
+        engine = self._engine
+        totals = queue_totals(engine.queue_manager, engine.timers, engine.quotas)
+        name = engine.queue_manager.computer_name
+
+        def told(found: Completion[QueueTotals]) -> None:
+            if found.error is None:
+                largest = tuple(named_largest(found.result().uses))
+                self._tell_of_quota(
+                    name, "all messages together", level, used, quota, None, largest
+                )
+
+        totals.add_done_callback(told)
+
+    def _tell_of_quota(
+        self,
+        about: str,
+        what: str,
+        level: int,
+        used: int,
+        quota: int,
+        queue: Queue | None,
+        largest: tuple[str, ...] = (),
+    ) -> None:
+        told = {"percent": level, "what": what, "used": used, "quota": quota}
+        told |= {"largest": list(largest)}
+        self._keep(EventKind.QUOTA, about, told, queue)
+        _log.warning("a quota is nearly used", **told)
 
     def _dead_letter(self, queue: Queue, reason: MessageClass) -> None:
         if not self._dead:

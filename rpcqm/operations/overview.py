@@ -12,6 +12,8 @@ from rpcqm.operations.history import History, Point
 from rpcqm.operations.machine import Standing, standing
 from rpcqm.qm.access import require_observer
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.quota_levels import percent_of
+from rpcqm.qm.quota_use import name_for_people
 from rpcqm.qm.quotas import KILOBYTE
 from rpcqm.qm.totals import SLICE, QueueTotals, queue_totals
 
@@ -20,9 +22,19 @@ KEPT_FOR = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """A queue, a journal or a dead-letter queue among those that hold most."""
+
+    queue: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """What a queue manager does; sizes are bytes.
 
+    `quota_percent` is how much of the quota of all messages together is used, and `largest` are the
+    queues that hold most.
     `messages` and `bytes` are all that is kept, `quota_bytes` what may be; `queues`, `oldest` and
     `oldest_queue` are of the queues of applications here. `sessions` are outgoing queues by their
     state. `failed_logons` are those within the hour. Rates are messages a second.
@@ -39,6 +51,8 @@ class Overview:
     messages: int
     bytes: int
     quota_bytes: int
+    quota_percent: int
+    largest: tuple[Holding, ...]
     queues_nearly_full: int
     in_per_second: float
     out_per_second: float
@@ -136,6 +150,11 @@ class OverviewOperations:
             messages=store.total.count,
             bytes=store.total.bytes,
             quota_bytes=machine.queue_manager_quota * KILOBYTE,
+            quota_percent=percent_of(store.total.bytes, machine.queue_manager_quota * KILOBYTE)
+            or 0,
+            largest=tuple(
+                Holding(name_for_people(use.queue), use.bytes) for use in totals.uses.largest
+            ),
             queues_nearly_full=totals.uses.nearly_full,
             in_per_second=point.in_per_second,
             out_per_second=point.out_per_second,

@@ -14,7 +14,7 @@ from rpcqm.qm.message_counts import ARRIVED, GONE
 
 T = TypeVar("T")
 
-REST = 15
+REST = 19
 """Times as long as a piece took is the rest behind it while others are at work."""
 CALM = 100_000_000
 """Nanoseconds in which nobody has done anything, after which there is no more rest."""

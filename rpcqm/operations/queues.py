@@ -157,8 +157,20 @@ class QueueOperations:
         counted = identity.may_look or self._access.may_peek(queue, identity)
         return described_queue(self._facts(queue, counted))
 
+    def quota_uses(self, identity: Identity) -> dict[str, tuple[int | None, int | None]]:
+        """Percent of the quotas of queues and their journals, of those that have any, by path."""
+        require_observer(identity)
+        quotas, found = self._engine.quotas, {}
+        for queue in self._engine.queue_manager.queue_collection.values():
+            if queue.main is not queue or isinstance(queue, OutgoingQueue):
+                continue
+            used = quotas.percent(queue), quotas.percent(queue.journal_queue_reference)
+            if used != (None, None):
+                found[queue.pathname] = used
+        return found
+
     def _facts(self, queue: Queue, counted: bool = True) -> QueueFacts:
-        return queue_facts(queue, self._names_of(queue), counted)
+        return queue_facts(queue, self._names_of(queue), counted, self._engine.quotas)
 
     def named(self, queue: Queue) -> str:
         """The name by which commands call a queue."""

@@ -121,6 +121,7 @@ class Scheduling:
         if not 0 <= due <= now + LONGEST:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "more than ten years from now")
         attributes_of(draft)
+        self._engine.admission.check()
         self._messages.check_sending(identity, names, draft)
         new = Scheduled(
             secrets.token_hex(8),

@@ -20,6 +20,7 @@ from rpcqm.operations.trail import Event
 from rpcqm.qm.leases import Lease, LeasedMessage
 from rpcqm.qm.management_properties import STATES
 from rpcqm.qm.message_lookup import LocationState, MessageLocation
+from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.trail import TrailEvent, TrailEventType
 
 PRIVACY = {
@@ -72,10 +73,12 @@ _FACTS = (
     "bytes",
     "journal_messages",
     "journal_bytes",
+    "quota_percent",
+    "journal_quota_percent",
 )
 
 
-def queue_facts(queue: Queue, names: QueueNames, counted: bool) -> QueueFacts:
+def queue_facts(queue: Queue, names: QueueNames, counted: bool, quotas: Quotas) -> QueueFacts:
     """What a queue is, and how much is in it if that may be `counted`."""
     main, positions = queue.main, queue.message_position_list
     journal, subqueues = queue.journal_queue_reference, queue.subqueue_collection
@@ -101,6 +104,8 @@ def queue_facts(queue: Queue, names: QueueNames, counted: bool) -> QueueFacts:
         positions.bytes if counted else None,
         journal.message_count if counted and journal else None,
         journal.total_bytes if counted and journal else None,
+        quotas.percent(queue) if counted else None,
+        quotas.percent(journal) if counted else None,
     )
 
 

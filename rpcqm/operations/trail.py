@@ -28,6 +28,7 @@ class EventKind(enum.StrEnum):
     DEAD_LETTER = "dead-letter"
     SESSION_STATE = "session-state"
     MACHINE_STATE = "machine-state"
+    QUOTA = "quota"
     OPERATOR_ACTS = "operator-acts"
 
 

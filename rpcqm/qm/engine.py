@@ -46,6 +46,7 @@ from rpcqm.qm.sessions import SessionSource
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.standing_orders import Admission, StandingOrders
 from rpcqm.qm.timers import TimeToBeReceivedTimer
+from rpcqm.qm.token_scopes import scope_key
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
@@ -256,7 +257,8 @@ class QueueManagerEngine:
             self.failed_deliveries,
         )
         self.sent_keys = SentKeys(self.store, self.clock, self.timers)
-        self.triggers = TriggerRules(self.store, self.clock)
+        self.triggers = TriggerRules(self.store, self.clock, self._scope_key)
+        self.renaming.hooks.append(self.triggers.queue_renamed)
         self.program_work = ProgramWork(
             self.store,
             self.opening,
@@ -268,6 +270,10 @@ class QueueManagerEngine:
         )
         self.sending_on = SendingOn(self.store, self.positions, self.program_work)
         self._end_with_accounts()
+
+    def _scope_key(self, text: str) -> str:
+        """What names of one queue have in common; raises MQError for what is no name."""
+        return scope_key(text, self.names, self.registry)
 
     def _end_with_accounts(self) -> None:
         """Keep nothing open for accounts that have ended."""
@@ -310,6 +316,7 @@ class QueueManagerEngine:
             self.registry.drop_if_unused(queue)
         self.acknowledgement_queues.start()
         self.expiry.look()
+        self.quotas.restore_levels()
         self.store.space.watch(self.control_flow)
         self.standing_orders.restore()
         self.queue_manager.connection_active = self.queue_manager.disconnected is None

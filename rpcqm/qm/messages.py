@@ -6,14 +6,12 @@ from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.enums import (
-    EnqueueStatus,
     MessageSeekAction,
     OperationType,
     PositionState,
     QueueType,
 )
 from rpcqm.adm.message import (
-    NEVER,
     Envelope,
     Message,
     MessagePosition,
@@ -37,7 +35,7 @@ from rpcqm.qm.message_search import (
 from rpcqm.qm.positions import Positions, purge_reason
 from rpcqm.qm.protection import Protection
 from rpcqm.qm.protocol_records import Changes, apply_changes
-from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
+from rpcqm.qm.quotas import Quotas, refuse_late
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.reading_rules import are_related, check_cursor, check_join, key_or_wait
 from rpcqm.qm.registry import QueueRegistry
@@ -102,7 +100,7 @@ class MessageEvents:
             self._quotas.admit(queue, message.stored_size)
             envelope = message.envelope
             if not isinstance(queue, OutgoingQueue):
-                _refuse_late(envelope, self._clock.now() // 1000)
+                refuse_late(envelope, self._clock.now() // 1000)
         except MQError as error:
             self._watch_refused(queue, message, error)
             raise
@@ -593,10 +591,3 @@ class MessageEvents:
         if descriptor.access_type not in accesses:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
         return queue
-
-
-def _refuse_late(envelope: Envelope, now: int) -> None:
-    """Raise EnqueueRefusedError if a message has not reached its queue in time, at `now` (s)."""
-    time_to_reach = envelope.time_to_reach_queue
-    if time_to_reach != NEVER and now - envelope.sent_time > time_to_reach:
-        raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)

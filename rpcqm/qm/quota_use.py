@@ -10,7 +10,6 @@ from operator import attrgetter
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.names.written import short_name
-from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm.quotas import KILOBYTE, Quotas
 
 NEARLY_FULL = 0.8
@@ -50,12 +49,11 @@ class QuotaUses:
 
     def add(self, queue: Queue, quotas: Quotas) -> None:
         """Count one queue; subqueues are part of theirs."""
-        if queue.parent is not None and not queue.is_journal:
+        if not quotas.is_of_its_own(queue):
             return
         if not (used := quotas.used(queue)):
             return
-        quota = quotas.keeping_quota(queue)
-        use = QuotaUse(queue, used, None if quota == INFINITE else quota * KILOBYTE)
+        use = QuotaUse(queue, used, quotas.quota_bytes(queue))
         if use.part >= NEARLY_FULL:
             self.nearly_full += 1
             self.fullest = nlargest(MOST_FULL, (*self.fullest, use), attrgetter("part"))

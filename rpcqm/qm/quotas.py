@@ -5,6 +5,7 @@ until its removal is on the disk; subqueues charge their parent.
 """
 
 from rpcqm.adm.enums import EnqueueStatus
+from rpcqm.adm.message import NEVER, Envelope
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
@@ -12,6 +13,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.written import short_name
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm.lost_copies import LostCopiesOfQueues
+from rpcqm.qm.quota_levels import LEVELS, QuotaLevels, percent_of
 from rpcqm.store.store import Store
 
 KILOBYTE = 1024
@@ -32,6 +34,13 @@ _STATUS = {
 }
 
 
+def refuse_late(envelope: Envelope, now: int) -> None:
+    """Raise EnqueueRefusedError if a message has not reached its queue in time, at `now` (s)."""
+    time_to_reach = envelope.time_to_reach_queue
+    if time_to_reach != NEVER and now - envelope.sent_time > time_to_reach:
+        raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)
+
+
 class Quotas:
     """Admission of messages."""
 
@@ -39,6 +48,7 @@ class Quotas:
         self._store = store
         self._queue_manager = queue_manager
         self.lost_copies = LostCopiesOfQueues(clock, store.metrics)
+        self.levels = QuotaLevels(queue_manager)
 
     def admit(self, queue: Queue, size: int) -> None:
         """Raise EnqueueRefusedError when a message of `size` bytes has no room.
@@ -52,13 +62,46 @@ class Quotas:
         of_all = EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if queue_manager.throttled:
             raise EnqueueRefusedError(of_all, "the disk is nearly full")
-        if self._store.total.bytes + size > queue_manager.queue_manager_quota * KILOBYTE:
-            quota = queue_manager.queue_manager_quota
+        taken, quota = self._store.total.bytes + size, queue_manager.queue_manager_quota
+        if taken > quota * KILOBYTE:
             raise EnqueueRefusedError(of_all, f"the queue manager is at its quota of {quota:,} KB")
+        self._look(None, taken, quota * KILOBYTE)
         main = queue.parent or queue
-        if main.quota != INFINITE and used.bytes + size > main.quota * KILOBYTE:
-            detail = f"`{short_name(main.pathname)}` is at its quota of {main.quota:,} KB"
-            raise EnqueueRefusedError(EnqueueStatus.QUEUE_QUOTA_EXCEEDED, detail)
+        if main.quota != INFINITE:
+            taken = used.bytes + size
+            if taken > main.quota * KILOBYTE:
+                detail = f"`{short_name(main.pathname)}` is at its quota of {main.quota:,} KB"
+                raise EnqueueRefusedError(EnqueueStatus.QUEUE_QUOTA_EXCEEDED, detail)
+            self._look(main, taken, main.quota * KILOBYTE)
+
+    def _look(self, queue: Queue | None, taken: int, quota: int) -> None:
+        """Notice that a quota gets nearly full, at the cost of a comparison while it is not."""
+        if taken * 100 >= LEVELS[-1] * quota or self.levels.some:
+            self.levels.note(queue, taken, quota)
+
+    def restore_levels(self) -> None:
+        """Note what was nearly full before this start."""
+        machine = self._queue_manager
+        for queue in machine.queue_collection.values():
+            if (quota := self.quota_bytes(queue)) is not None and self.is_of_its_own(queue):
+                self.levels.restore(queue, self.used(queue), quota)
+        self.levels.restore(None, self._store.total.bytes, machine.queue_manager_quota * KILOBYTE)
+
+    def is_of_its_own(self, queue: Queue) -> bool:
+        """Whether a queue has a quota of its own: a subqueue is part of its queue."""
+        return queue.parent is None or queue.is_journal
+
+    def quota_bytes(self, queue: Queue) -> int | None:
+        """The quota of a queue, a journal or a dead-letter queue; None for no bound."""
+        quota = self.keeping_quota(queue)
+        return None if quota == INFINITE else quota * KILOBYTE
+
+    def percent(self, queue: Queue | None) -> int | None:
+        """How much of its quota a queue has used, a subqueue of its queue's; None without one."""
+        if queue is None:
+            return None
+        main = queue if self.is_of_its_own(queue) else queue.main
+        return percent_of(self.used(main), self.quota_bytes(main))
 
     def has_room(self, queue: Queue, quota: int, size: int) -> bool:
         """Whether `size` more bytes fit into a quota of KB."""
@@ -74,6 +117,8 @@ class Quotas:
         """Whether a journal or dead-letter queue has room for a copy; one without is noted."""
         quota = self.keeping_quota(queue)
         if self.has_room(queue, quota, size):
+            if quota != INFINITE:
+                self._look(queue, self.used(queue) + size, quota * KILOBYTE)
             return True
         self.lost_copies.note(queue, quota)
         return False

@@ -6,15 +6,17 @@ told when they have changed (G641, G642). Rules and how far they have come are r
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.log import get_logger
+from rpcqm.codec.names.written import short_name
 from rpcqm.codec.trigger_report import (
     Answer,
     NumberedRule,
@@ -24,7 +26,7 @@ from rpcqm.codec.trigger_report import (
     encode_position,
     read_position,
 )
-from rpcqm.codec.trigger_rule import TriggerRule, encode_rule, rule_of
+from rpcqm.codec.trigger_rule import DEAD_LETTER, TriggerRule, encode_rule, rule_of
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -101,8 +103,10 @@ class TriggerStates:
 class TriggerRules:
     """The rules of one queue manager; names are compared without regard to case."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, key_of: Callable[[str], str]) -> None:
+        """`key_of` gives what all names of a queue here have in common."""
         self._store = store
+        self._key_of = key_of
         self._clock = clock
         self._triggers: dict[str, Trigger] = {}
         self._holder: Holder | None = None
@@ -203,6 +207,29 @@ class TriggerRules:
             self._generation += 1
             change.call_when_undone(lambda: self._put_back(key, trigger))
         return change.committed
+
+    def queue_renamed(
+        self, change: StoreTransaction, queue: Queue, before: str, after: str
+    ) -> None:
+        """Let rules that name a queue name it anew, in the same commit (G653)."""
+        old = self._key_of(before)
+        for trigger in self.list():
+            rule, new = trigger.rule, short_name(after)
+            changed = {
+                member: new + getattr(rule, member)[len(main) :]
+                for member in ("queue", "send_to", "poison_queue")
+                if (main := getattr(rule, member).partition(";")[0])
+                and main != DEAD_LETTER
+                and self._names(main, old)
+            }
+            if changed:
+                self._put(change, replace(trigger, rule=replace(rule, **changed)), trigger)
+
+    def _names(self, text: str, key: str) -> bool:
+        try:
+            return self._key_of(text) == key
+        except MQError:
+            return False
 
     # The service
 

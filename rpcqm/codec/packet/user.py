@@ -55,7 +55,6 @@ WireQueueName = None | int | UUID | PrivateQueueFormatName | str
 
 DESTINATION_TYPES = frozenset({0, 3, 5, 7})
 ADMIN_TYPES = frozenset({0, 2, 3, 5, 6, 7})
-RESPONSE_TYPES = frozenset(range(8))
 
 # Bytes of a name by its type; -1: a counted string. A response queue of type 1 takes none (G19).
 NAME_SIZES = (0, 0, 4, 4, 4, 16, 20, -1)

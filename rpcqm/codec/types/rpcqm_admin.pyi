@@ -359,6 +359,13 @@ class R_ListScheduledMessagesResponse(Value):
 class R_CancelScheduledMessageRequest(OperationRequest[Result]):
     pwszIdentifier: str
 
+class R_GetQuotaUsesRequest(OperationRequest[R_GetQuotaUsesResponse]):
+    pass
+
+class R_GetQuotaUsesResponse(Value):
+    ppwszUses: str | None = ...
+    result: int
+
 class R_ListOpenedRequest(OperationRequest[R_ListOpenedResponse]):
     pQueueFormat: QUEUE_FORMAT | None = ...
     pwszAfter: str

@@ -9,6 +9,7 @@ from rpcqm.console.asked import Asked, Page, Shown
 from rpcqm.console.charts import line
 from rpcqm.console.forms import link
 from rpcqm.console.pages.outgoing import state_in_words
+from rpcqm.console.rendering import octets
 from rpcqm.console.texts import text
 from rpcqm.operations.attention import Attention
 from rpcqm.operations.codes import CLASSES
@@ -42,6 +43,7 @@ async def show(asked: Asked) -> Shown:
             "machine": found,
             "attention": [(each, _page_of(each, found, letters)) for each in found.attention],
             "reasons": _reasons(found),
+            "of_quota": _of_quota(found),
             "dead_queues": letters,
             "began": found.history[0].time if found.history else 0,
             "ended": found.history[-1].time if found.history else 0,
@@ -54,6 +56,13 @@ async def show(asked: Asked) -> Shown:
             "now": asked.now,
         }
     )
+
+
+def _of_quota(found: Overview) -> str:
+    """How much of the quota of all messages is used, and what holds most."""
+    largest = ", ".join(f"{each.queue} ({octets(each.bytes)})" for each in found.largest)
+    key = "overview.part_most" if largest else "overview.part"
+    return text(key, percent=found.quota_percent, largest=largest)
 
 
 def _state(name: str) -> str:

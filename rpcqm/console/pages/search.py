@@ -7,7 +7,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.filters.body_text import beginning
 from rpcqm.codec.filters.written import CONDITIONS
-from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.console.asked import Asked, Page, Shown, whole_number
 from rpcqm.console.fields import Field
 from rpcqm.console.forms import link
@@ -62,7 +61,7 @@ async def show(asked: Asked) -> Shown:
             "rows": [] if page is None else list(map(_row, page.messages)),
             "unread": [] if page is None else list(map(_row, page.unread_first)),
             "may": rights,
-            "is_dead_letters": queue in DEAD_LETTER_QUEUES,
+            "conditions": conditions,
             "next": "" if page is None else _next(queue, conditions, page),
             "now": asked.now,
         }

@@ -1,6 +1,7 @@
 """What operators did, and what has happened lately."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from rpcqm.codec.names.written import shown_name
 from rpcqm.console.asked import Asked, Page, Shown
@@ -16,6 +17,7 @@ KINDS = (
     EventKind.DEAD_LETTER,
     EventKind.SESSION_STATE,
     EventKind.MACHINE_STATE,
+    EventKind.QUOTA,
 )
 
 
@@ -63,12 +65,24 @@ def in_words(event: Event) -> str:
     if event.kind is EventKind.MACHINE_STATE:
         connected = text("yes") if told["connected"] else text("no")
         refusing = text("yes") if told["refusing"] else text("no")
-        return text("trail.machine", connected=connected, refusing=refusing)
+        maintenance = text("yes") if told["maintenance"] else text("no")
+        return text(
+            "trail.machine", connected=connected, refusing=refusing, maintenance=maintenance
+        )
+    if event.kind is EventKind.QUOTA:
+        return _quota(told)
     connection = told.get("connection")
     what = text(f"connection.{str(connection).lower()}") if connection else ""
     state = state_in_words(str(told["state"]))
     key = "trail.connection" if what else "trail.session"
     return text(key, about=event.about, state=state, what=what)
+
+
+def _quota(told: Mapping[str, Any]) -> str:
+    """How full something is, and what holds most."""
+    largest = ", ".join(told["largest"])
+    key = "trail.used_most" if largest else "trail.used"
+    return text(key, what=told["what"], percent=told["percent"], largest=largest)
 
 
 def _more(told: object) -> str:

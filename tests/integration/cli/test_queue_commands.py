@@ -20,13 +20,31 @@ def test_a_queue_is_created_listed_shown_and_deleted(
 ) -> None:
     assert run("queue", "create", name).text == f".\\private$\\{name}\n"
     table = run("queue", "list").lines
-    headings = ["QUEUE", "KIND", "MESSAGES", "SIZE", "JOURNAL", "TRANSACTIONAL"]
+    headings = ["QUEUE", "KIND", "MESSAGES", "SIZE", "JOURNAL", "QUOTA", "TRANSACTIONAL"]
     assert table[0].split() == headings
     (row,) = [line for line in table if line.split()[0].endswith(f"\\{name}")]
-    assert row.split()[1:] == ["private", "0", "0", "B", "0", "no"]
+    assert row.split()[1:] == ["private", "0", "0", "B", "0", "0", "%", "no"]
     assert run("queue", "show", name).lines[0].startswith("Path name")
     run("queue", "delete", name)
     assert "(MQ_ERROR_QUEUE_NOT_FOUND)" in refused("queue", "show", name).errors
+
+
+def test_a_queue_and_its_journal_show_how_much_of_their_quotas_is_used(
+    run: Command, name: str
+) -> None:
+    """By commands and, for whoever may count, by the same numbers elsewhere."""
+    run("queue", "create", name, "--journal", "--quota", "4", "--journal-quota", "2")
+    for _ in range(2):
+        run("send", name, "--body", "x" * 300)
+    run("receive", name)
+    (row,) = [line for line in run("queue", "list", name).lines if name in line]
+    told = json.loads(run("queue", "list", name, "--json").output)[0]
+    used, journal = told["quota_percent"], told["journal_quota_percent"]
+    assert 10 < used < 30
+    assert journal in (2 * used, 2 * used + 1)
+    assert f" {used} %, journal {journal} % " in row
+    assert shown(run, name)["quota_percent"] == used
+    assert f"{used} %, journal {journal} %" in run("queue", "show", name).text
 
 
 def test_a_queue_exists_once(refused: Command, queue: str) -> None:

@@ -111,6 +111,26 @@ def test_each_mistake_is_one_sentence(
     assert outcome.errors.count("\n") == 1
 
 
+def test_a_rule_is_tried_without_doing_anything(run: Command, attempt: Command, queue: str) -> None:
+    for label in ("a;b", "-rf", "c"):
+        run("send", queue, f"--label={label}", "--body", '{"total": 5}')
+    words = ["--json-path", "$.total", "--label", "[a-]*", "--run", "/bin/echo", "{label}"]
+    run("trigger", "add", "tried", queue, *words)
+    lines = run("trigger", "test", "tried").lines
+    assert [line.split()[2] for line in lines[1:]] == ["yes", "yes", "no"]
+    assert lines[1].endswith("/bin/echo 'a;b'")
+    assert "fail: {label} begins with `-`" in lines[2]
+    (first, *_) = json.loads(run("trigger", "test", "tried", "--json").text)
+    assert (first["holds"], first["label"]) == (True, "a;b")
+    one = ["trigger", "test", "tried", "--lookup-id", first["lookup_id"], "--json"]
+    assert json.loads(run(*one).text) == [first]
+    assert len(run("peek", queue, "--all", "--json").lines) == 3
+    run("trigger", "set", "tried", "--json-path", "$[")
+    assert "is no JSONPath" in run("trigger", "test", "tried").lines[1]
+    run("trigger", "remove", "tried")
+    assert "no trigger `tried`" in attempt("trigger", "test", "tried").errors
+
+
 def test_a_file_of_ten_megabytes_is_refused(attempt: Command, tmp_path: Path) -> None:
     path = tmp_path / "rule.json"
     path.write_text(json.dumps({"name": "x", "queue": "q", "xpath": "/" * 10_000_000}))

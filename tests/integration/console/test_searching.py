@@ -48,14 +48,29 @@ def test_a_queue_is_searched_from_its_page(boss: Browser) -> None:
     assert "2 messages were looked at." in told.words
     assert "for Müller" in told.words
     assert "Search on" not in told.words
-    assert 'formaction="/console/queue/remove"' in told.text
+    assert 'name="then" value="remove"' in told.text
 
 
 def test_all_queues_are_searched_that_somebody_may_look_at(boss: Browser) -> None:
     told = boss.get(f"/console/search?body={quote('Müller')}")
     assert found(told.text) == ["order 1", "bill 1"]
     assert 'href="/console/queue?queue=bills"' in told.text
-    assert "formaction" not in told.text, "nothing can be chosen from several queues"
+    assert 'name="then"' not in told.text, "nothing can be chosen from several queues"
+
+
+def test_all_that_match_can_be_chosen(running: PrivateQueueManager, boss: Browser) -> None:
+    running.run("queue", "create", "chosen")
+    running.run("queue", "acl", "grant", "chosen", "boss", "full")
+    for label in ("a 1", "b 1", "a 2"):
+        running.run("send", "chosen", "--label", label, "--body", "x")
+    told = boss.get("/console/search?queue=chosen&label=a*")
+    (key, _) = re.findall('name="key" value="([0-9]+)"', told.text)
+    all_of_them = {"queue": "chosen", "then": "all", "match-label": "a*"}
+    chosen = boss.submit("/console/queue/choose", all_of_them)
+    assert "2 chosen, also on other pages" in chosen.words
+    one = {"queue": "chosen", "then": "move", "key": key, "shown": key}
+    asked = boss.submit("/console/queue/choose", one)
+    assert "a 1" in asked.words
 
 
 def test_what_messages_say_is_shown_as_it_is(boss: Browser) -> None:

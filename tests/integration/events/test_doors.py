@@ -33,9 +33,8 @@ from tests.support.qm.event_hands import (
     DONE,
     HANDS,
     REFUSED,
-    after_a_deletion,
-    peeking_purges,
 )
+from tests.support.qm.event_refusals import after_a_deletion, peeking_purges
 from tests.support.qm.event_world import (
     AWAY,
     OPEN,

@@ -19,18 +19,19 @@ from rpcqm.codec.types import qmcomm, remoteread
 from tests.support.rpc.scripted import Scripted
 
 REPEATABLE = """
-    R_ExplainAccess
-    R_GetInFlight R_GetMaxDeliveries R_GetOverview R_GetRenamedQueue R_GetServerPort R_GetWay
-    R_ListAccounts R_ListConnections R_ListOpened R_ListScheduledMessages R_ListTokens
-    R_ListTriggers R_OpenQueue
-    R_OpenQueueForMove
+    R_BulkList R_BulkRead R_ExplainAccess
+    R_GetInFlight R_GetMaxDeliveries R_GetOverview R_GetQuotaUses R_GetRenamedQueue
+    R_GetServerPort R_GetWay R_ListAccounts R_ListConnections R_ListOpened
+    R_ListScheduledMessages R_ListTokens R_ListTriggers
+    R_OpenQueue R_OpenQueueForMove
     R_QMGetObjectProperties
     R_QMGetObjectSecurityInternal R_QMGetRTQMServerPort R_QMMgmtGetInfo
     R_QMObjectPathToObjectFormat R_QMOpenRemoteQueue R_QMQueryQMRegistryInternal
     R_SearchMessages RemoteQMGetQMQMServerPort RemoteQmGetVersion
 """
 HARMLESS = """
-    R_CancelReceive R_CloseCursor R_CloseQueue R_CreateCursor R_SetDeadLetterQueue R_StartReceive
+    R_BulkOpen R_CancelReceive R_CloseCursor R_CloseQueue R_CreateCursor R_SetDeadLetterQueue
+    R_StartReceive
     RemoteQMCancelReceive RemoteQMCloseCursor RemoteQMCloseQueue RemoteQMOpenQueue
     RemoteQMStartReceive RemoteQMStartReceive2 RemoteQMStartReceiveByLookupId rpc_ACCloseCursor
     rpc_ACCloseHandle rpc_ACCreateCursorEx rpc_ACHandleToFormatName rpc_QMOpenQueueInternal

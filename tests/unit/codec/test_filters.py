@@ -1,6 +1,8 @@
 """Filters of messages: how they are written, and which messages match."""
 
 import builtins
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -306,6 +308,14 @@ def test_without_the_library_expressions_are_refused_and_nothing_else(
     assert verdict({"body": "two", "label": "*17"}) is Verdict.YES
     with pytest.raises(MQError, match=r"need google-re2, .*`pip install 'rpcqm\[search\]'`"):
         Matcher(read({"regex": "x"}))
+
+
+def test_nothing_loads_the_library_before_there_is_an_expression() -> None:
+    program = (
+        "import sys, rpcqm.operations.operations, rpcqm.api.routes, rpcqm.console.pages, "
+        "rpcqm.cli.find; sys.exit('re2' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_what_cannot_be_read_does_not_match() -> None:

@@ -142,6 +142,7 @@ def test_what_accounts_refuse_is_told(
         ("R_ListTriggers", {}),
         ("R_ReportTriggers", {"pwszReport": "{}"}),
         ("R_GetOverview", {}),
+        ("R_GetQuotaUses", {}),
         ("R_GetInFlight", {}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
         ("R_Compact", {}),

@@ -117,7 +117,24 @@ def test_sessions_and_the_queue_manager_are_told_of(
     assert told[0][1]["state"] == "ONHOLD"
     assert (told[2][1]["connection"], told[2][1]["addresses"]) == ("CONNECTION_REFUSED", ["a"])
     assert told[3][1] == {"connected": False, "refusing": False, "maintenance": False}
-    assert told[5][1] == {"connected": False, "refusing": True}
+    assert told[5][1] == {"connected": False, "refusing": True, "maintenance": False}
+
+
+def test_quotas_that_get_nearly_full_are_told_of_with_what_holds_most(
+    qm: RunningQueueManager, operations: Operations, loop: asyncio.AbstractEventLoop
+) -> None:
+    qm.create(quota=5)
+    qm.engine.queue_manager.queue_manager_quota = 5
+    listener = operations.events.subscribe(ADMINISTRATOR)
+    for _ in range(4):
+        qm.send(qm.find(), bytes(1024 - len(qm.compose(qm.find(), b"").packet)))
+    quotas = [each for each in taken(loop, listener) if each.kind is EventKind.QUOTA]
+    assert [(each.about.rpartition("\\")[2], each.told["percent"]) for each in quotas] == [
+        ("WORKSTATION", 80),
+        ("orders", 80),
+    ]
+    assert quotas[0].told["largest"] == ["orders (3 KB)"]
+    assert quotas[1].queue is qm.find()
 
 
 def test_others_than_administrators_hear_of_queues_that_they_may_peek_at(

@@ -96,6 +96,24 @@ def test_nothing_is_on_its_way_before(
     assert queue.message_count == 1
 
 
+def test_nothing_more_is_held_back_during_maintenance(
+    qm: RunningQueueManager, operations: Operations, boss: Identity
+) -> None:
+    """What was before waits for the end of it (G631)."""
+    qm.create()
+    hold(qm, operations, boss)
+    operations.machine.maintain(boss, True, "a new disk")
+    with pytest.raises(MQError, match="a new disk"):
+        hold(qm, operations, boss)
+    qm.advance(HOUR)
+    assert qm.bodies(qm.find(r"private$\orders")) == []
+    (waiting,) = operations.scheduling.list(boss)
+    assert "a new disk" in waiting.trouble
+    operations.machine.maintain(boss, False)
+    qm.advance(RETRY)
+    assert qm.bodies(qm.find(r"private$\orders")) == [b"later"]
+
+
 def test_what_is_held_back_can_be_cancelled(
     qm: RunningQueueManager, operations: Operations, boss: Identity, tmp_path: Path
 ) -> None:

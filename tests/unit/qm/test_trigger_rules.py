@@ -129,3 +129,26 @@ def test_another_queue_is_looked_at_from_its_beginning(qm: RunningQueueManager) 
     qm.restart()
     assert qm.engine.triggers.find("t").told.position == Position()
     assert qm.engine.triggers.find("t").identifier != identifier
+
+
+def test_rules_follow_a_queue_that_is_renamed(qm: RunningQueueManager) -> None:
+    queue = qm.create(r"private$\orders")
+    sending = TriggerRule("u", r".\private$\ORDERS", send_to="orders", poison_queue="orders;late")
+    for rule in (
+        RULE,
+        sending,
+        replace(RULE, name="v", queue="ordersx", poison_queue="dead-letter"),
+    ):
+        add(qm, rule)
+    identifier = qm.engine.triggers.find("t").identifier
+    qm.done(qm.engine.renaming.rename(queue, r".\private$\bills"))
+    qm.restart()
+    found = {each.name: each for each in rules(qm)}
+    assert (found["t"].queue, found["t"].poison_queue) == ("bills", ";poison")
+    assert qm.engine.triggers.find("t").identifier == identifier
+    assert (found["u"].queue, found["u"].send_to, found["u"].poison_queue) == (
+        "bills",
+        "bills",
+        "bills;late",
+    )
+    assert found["v"].queue == "ordersx"

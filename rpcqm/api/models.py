@@ -289,6 +289,20 @@ class FoundMessages:
 
 
 @dataclass(frozen=True)
+class PeekedMessages:
+    """Messages in order, with what a search tells besides if there were conditions.
+
+    `next` is the lookup identifier to go on after, null at the end.
+    """
+
+    messages: list[FoundMessage]
+    next: str | None
+    looked_at: int | None = None
+    unread: int | None = None
+    unread_first: list[UnreadMessage] | None = None
+
+
+@dataclass(frozen=True)
 class DeadLetter(Message):
     """A message that is dead, and why in words."""
 

@@ -71,7 +71,7 @@ _MESSAGE = f"{_MESSAGES}/{{lookup_id}}"
 _OUTGOING = "/outgoing-queues/{name}"
 _ONE = {200: models.Message}
 _PAGE = {200: models.Messages}
-_PAGE_OR_FOUND = {200: (models.Messages, models.FoundMessages)}
+_PEEKED = {200: models.PeekedMessages}
 _BODY = {200: (OCTETS, models.Body)}
 
 ROUTES = (
@@ -224,7 +224,7 @@ ROUTES = (
         models.MessagesDraft,
         keyed=True,
     ),
-    Route("GET", _MESSAGES, messages.peek_messages, _PAGE_OR_FOUND, parameters.PageOfMessages),
+    Route("GET", _MESSAGES, messages.peek_messages, _PEEKED, parameters.PageOfMessages),
     Route("DELETE", _MESSAGES, messages.purge_queue, {200: models.Affected}, parameters.Named),
     Route("GET", _MESSAGE, messages.peek_message, _ONE, parameters.Peek),
     Route("DELETE", _MESSAGE, messages.remove_message, _ONE, parameters.Named),

@@ -57,7 +57,7 @@ def _pieces(text: str) -> list[str]:
 def _characters(text: str) -> str:
     if not text:
         raise ValueError("there is a [ without its ]; write [[] for the character")
-    return re.sub(r"([\\\]\[^&~|])", r"\\\1", text)
+    return re.sub(r"([\\\]\[^&~|])", r"\\\1", text).replace("--", r"-\-")
 
 
 def compiled_expression(text: str, ignore_case: bool = False) -> Expression:

@@ -87,6 +87,7 @@ def test_conditions_are_read_and_written(
     [
         ({"colour": "red"}, "colour is no condition; there are label, body"),
         ({"label": "a[b"}, "label: there is a [ without its ]; write [[] for the character"),
+        ({"label": "[a--b]"}, "label: a set in brackets is wrong: write it like [a-z] or [!0-9]"),
         ({"label": "[z-a]"}, "label: a set in brackets is wrong: write it like [a-z] or [!0-9]"),
         ({"body": ""}, "body: a text is wanted"),
         ({"correlation_id": "7"}, "correlation_id: `7` is neither a message identifier"),
@@ -147,6 +148,8 @@ def test_a_condition_has_a_greatest_length(name: str) -> None:
         ("[no]rder ??", "order 17", True),
         ("[!o]*", "order 17", False),
         ("a[[]b[]]c[\\]", "a[b]c\\", True),
+        ("a[+--]b", "a,b", True),
+        ("a[!a&&b]", "a&", False),
         ("", "", True),
         ("", "x", False),
         ("a.c", "abc", False),

@@ -25,6 +25,7 @@ from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
 from rpcqm.console.texts import text
 from rpcqm.operations.message_orders import Doing, Order, Wanted
+from rpcqm.operations.messages import Message
 from rpcqm.operations.sent_again import UNCHANGED, edits_of
 
 SHOWN = 20
@@ -34,7 +35,7 @@ AT_ONCE = 1_000_000_000
 PARTS_AT_ONCE = 5
 """Parts of an order that one request takes at most: so many thousand messages."""
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
-_QUEUE, _ORDER = "/console/queue", "/console/queue/order"
+_QUEUE, _ORDER, _SEARCH = "/console/queue", "/console/queue/order", "/console/search"
 _REASONS_SHOWN = 5
 _ORDERS = frozenset(each.value for each in Doing)
 _PLACES = frozenset({"after", "before", "last"})
@@ -48,6 +49,17 @@ def keys_of(fields: Fields, name: str = "key") -> list[int]:
 
 
 # Choosing
+
+
+def choice_of(asked: Asked, rows: Sequence[Message]) -> dict[str, object]:
+    """What is chosen, on this page and in all; nothing if that is not known any more."""
+    try:
+        identifier = asked.query.text("choice")
+        order = asked.operations.message_orders.find(asked.identity, identifier)
+    except MQError:
+        return {"choice": "", "chosen": 0, "ticked": frozenset()}
+    ticked = {each.lookup_identifier for each in rows}.intersection(order.keys)
+    return {"choice": identifier, "chosen": order.chosen, "ticked": ticked}
 
 
 async def show_choice(asked: Asked) -> Redirect:
@@ -68,12 +80,13 @@ async def choose(asked: Asked) -> Redirect:
 
 
 def _page_of(form: Fields, then: str, queue: str, chosen: str) -> str:
-    """The page of messages that a button leads to, with what is looked for there."""
+    """The page of messages that a button leads to: of the queue, or of what was found in it."""
     kept: dict[str, object] = {each: form.text(f"{MATCH}{each}") for each in CONDITIONS}
     where, _, key = then.partition(":")
     if where in _PLACES:
         kept[where] = whole_number(where, key)
-    return link(_QUEUE, queue=queue, choice=chosen, new=form.text("new"), **kept)
+    path = _SEARCH if any(kept[each] for each in CONDITIONS) else _QUEUE
+    return link(path, queue=queue, choice=chosen, new=form.text("new"), **kept)
 
 
 async def _rechosen(asked: Asked, then: str) -> Order | None:

@@ -15,6 +15,7 @@ from rpcqm.codec.security.permissions import permissions
 from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
+from rpcqm.console.pages.orders import choice_of
 from rpcqm.console.pages.permissions import in_words
 from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
@@ -75,8 +76,7 @@ async def show(asked: Asked) -> Shown:
             "messages": messages.rows,
             "held": asked.operations.queues.held(queue) if may_peek else 0,
             "links": messages.links,
-            **_choice(asked, messages.rows),
-            "conditions": {},
+            **choice_of(asked, messages.rows),
             "first_new": asked.query.text("new"),
             "reasons": [_reason(each) for each in messages.rows] if is_dead_letters else [],
             "new": _new(asked, messages.rows) if is_dead_letters else (),
@@ -166,17 +166,6 @@ def _page(asked: Asked, name: FormatName, called: Named) -> Messages:
         around.append(("next", f"after:{rows[-1].lookup_identifier}", text("paging.after")))
         around.append(("last", "last:1", text("paging.last")))
     return Messages(rows, around)
-
-
-def _choice(asked: Asked, rows: Sequence[Message]) -> dict[str, object]:
-    """What is chosen, on this page and in all; nothing if that is not known any more."""
-    try:
-        identifier = asked.query.text("choice")
-        order = asked.operations.message_orders.find(asked.identity, identifier)
-    except MQError:
-        return {"choice": "", "chosen": 0, "ticked": frozenset()}
-    ticked = {each.lookup_identifier for each in rows}.intersection(order.keys)
-    return {"choice": identifier, "chosen": order.chosen, "ticked": ticked}
 
 
 def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | None:

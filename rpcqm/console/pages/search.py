@@ -11,6 +11,7 @@ from rpcqm.console.asked import Asked, Page, Shown, whole_number
 from rpcqm.console.fields import Field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import queue_in
+from rpcqm.console.pages.orders import choice_of
 from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
 from rpcqm.operations.messages import Message
@@ -63,6 +64,8 @@ async def show(asked: Asked) -> Shown:
             "may": rights,
             "conditions": conditions,
             "next": "" if page is None else _next(queue, conditions, page),
+            "behind": None if page is None or page.next is None else page.next.key,
+            **choice_of(asked, [] if page is None else page.messages),
             "now": asked.now,
         }
     )

@@ -86,8 +86,15 @@ def test_a_search_goes_on_at_the_next_page(running: PrivateQueueManager, boss: B
     first = boss.get("/console/search?queue=many&label=one*")
     assert len(found(first.text)) == 50
     assert "The search is not over." in first.words
-    (to,) = re.findall(r'rel="next" href="([^"]*)"', first.text)
-    assert len(found(boss.get(to.replace("&amp;", "&")).text)) == 10
+    (then,) = re.findall(r'value="(after:[0-9]+)" data-rel="next"', first.text)
+    key = re.findall('name="key" value="([0-9]+)"', first.text)[0]
+    form = {"queue": "many", "match-label": "one*", "shown": key, "key": key}
+    second = boss.submit("/console/queue/choose", form | {"then": then})
+    assert len(found(second.text)) == 10
+    assert "1 chosen, also on other pages" in second.words, "what was ticked stays so"
+    (choice,) = re.findall('name="choice" value="([^"]+)"', second.text)
+    of_all = {"queue": "many", "match-label": "one*", "choice": choice, "then": "all"}
+    assert "60 chosen" in boss.submit("/console/queue/choose", of_all).words
     everywhere = boss.get("/console/search?label=one*")
     (to,) = re.findall(r'rel="next" href="([^"]*)"', everywhere.text)
     assert len(found(boss.get(to.replace("&amp;", "&")).text)) == 10

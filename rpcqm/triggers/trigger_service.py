@@ -5,7 +5,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from rpcqm.base.clock import Clock
@@ -33,6 +33,7 @@ GRACE = 10.0
 _log = get_logger("triggers")
 
 Connect = Callable[[], QueueManagerClient]
+OpenAt = Callable[[QueueManagerClient, TriggerRule], AbstractAsyncContextManager[TriggerQueue]]
 
 
 @dataclass(slots=True)
@@ -47,9 +48,16 @@ class TriggerService:
     """Runs the rules of one queue manager until `stop`; `connect` makes a client of it."""
 
     def __init__(
-        self, connect: Connect, actions: Acts, evaluator: Evaluates, clock: Clock, sleep: Sleep
+        self,
+        connect: Connect,
+        actions: Acts,
+        evaluator: Evaluates,
+        clock: Clock,
+        sleep: Sleep,
+        open_at: OpenAt = open_queue,
     ) -> None:
         self._connect = connect
+        self._open_at = open_at
         self._evaluator = evaluator
         self._clock = clock
         self._sleep = sleep
@@ -124,7 +132,7 @@ class TriggerService:
 
     @asynccontextmanager
     async def _opened(self, rule: TriggerRule) -> AsyncIterator[TriggerQueue]:
-        async with open_queue(self._client_here(), rule) as queue:
+        async with self._open_at(self._client_here(), rule) as queue:
             yield queue
 
     async def _disconnect(self) -> None:

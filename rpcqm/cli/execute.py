@@ -4,11 +4,11 @@ import argparse
 import asyncio
 import itertools
 import os
-import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import MQError
+from rpcqm.base.programs import ending_of
 from rpcqm.base.text import whole
 from rpcqm.cli.errors import CommandError, reason
 
@@ -86,7 +86,7 @@ def running(arguments: argparse.Namespace) -> "Handle":
         status = await _run(command, environment, octets_of(message))
         if status:
             raise CommandError(
-                f"`{command}` {_outcome(status)}; nothing was received from `{queue}`."
+                f"`{command}` {ending_of(status)}; nothing was received from `{queue}`."
             )
 
     return run
@@ -123,12 +123,3 @@ def _variables(message: "ReceivedMessage", queue: str, transaction: str) -> dict
         "RPCQM_RESPONSE_QUEUE": message.response_queue or "",
     }
     return {name: whole(str(value)).replace("\0", "") for name, value in values.items()}
-
-
-def _outcome(status: int) -> str:
-    if status > 0:
-        return f"ended with exit status {status}"
-    try:
-        return f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was ended by signal {-status}"

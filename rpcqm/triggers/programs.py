@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from rpcqm.base.programs import ending_of
 from rpcqm.base.text import visible
 from rpcqm.triggers.outcome import Outcome, done, failed, trouble
 
@@ -161,16 +162,7 @@ def _outcome(order: Order, status: int | None, output: bytes) -> Outcome:
         return done(f"{name} went well{after}")
     if status is None:
         return failed(f"{name} was ended after {order.seconds:g} s{after}")
-    return failed(f"{name} {_ended(status)}{after}")
-
-
-def _ended(status: int) -> str:
-    if status > 0:
-        return f"ended with exit status {status}"
-    try:
-        return f"was ended by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"was ended by signal {-status}"
+    return failed(f"{name} {ending_of(status)}{after}")
 
 
 def _reason(error: OSError) -> str:

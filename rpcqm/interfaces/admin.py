@@ -15,12 +15,6 @@ from rpcqm.codec.trigger_report import encode_answer
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.codec.types.rpcqm_admin import (
-    ACCOUNT,
-    PLACE,
-    PUBLIC_QUEUE,
-    QUEUE_STATUS,
-    TOKEN,
-    TRAIL_EVENT,
     R_AddAccountRequest,
     R_AddAccountResponse,
     R_AddTriggerRequest,
@@ -104,9 +98,16 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetMaxDeliveriesRequest,
     R_SetTriggerRequest,
 )
+from rpcqm.interfaces._admin_records import (
+    account_record,
+    event_record,
+    place_record,
+    public_queue_record,
+    status_record,
+    token_record,
+)
 from rpcqm.interfaces._queue_properties import attributes_of, security_in
 from rpcqm.interfaces._searching import answer_search
-from rpcqm.operations.accounts import AccountView
 from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
@@ -114,15 +115,10 @@ from rpcqm.operations.message_orders import Order
 from rpcqm.operations.opened import described_connection
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.permission_words import described_explanation
-from rpcqm.operations.queues import DirectoryPublicQueue
 from rpcqm.operations.scheduling import described as held_message
 from rpcqm.operations.scheduling import draft_in
-from rpcqm.operations.tokens import TokenView
 from rpcqm.operations.triggers import rule_in
 from rpcqm.qm.access import require_administrator
-from rpcqm.qm.message_lookup import MessageLocation
-from rpcqm.qm.queue_status import QueueStatus
-from rpcqm.qm.trail import TrailEvent
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 
@@ -173,7 +169,7 @@ class Admin:
 
     def R_ListAccounts(self, call: Call, request: R_ListAccountsRequest) -> R_ListAccountsResponse:
         """All accounts, by name (Opnum 3)."""
-        accounts = [_structure(account) for account in self._accounts.list(call.identity)]
+        accounts = [account_record(account) for account in self._accounts.list(call.identity)]
         return R_ListAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
 
     async def R_MakeBackup(self, call: Call, request: R_MakeBackupRequest) -> R_MakeBackupResponse:
@@ -248,7 +244,7 @@ class Admin:
         """What happened to a message, in order (Opnum 8)."""
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         events = [
-            _event(event)
+            event_record(event)
             for event in islice(self._traces.trail(call.identity, wanted), MOST_EVENTS)
         ]
         return R_GetEventTrailResponse(pcEvents=len(events), ppEvents=events, result=0)
@@ -266,14 +262,14 @@ class Admin:
     ) -> R_FindMessageResponse:
         """Where a message and its copies are (Opnum 10)."""
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
-        places = [_place(place) for place in await self._traces.find(call.identity, wanted)]
+        places = [place_record(place) for place in await self._traces.find(call.identity, wanted)]
         return R_FindMessageResponse(pcPlaces=len(places), ppPlaces=places, result=0)
 
     def R_ListPublicQueues(
         self, call: Call, request: R_ListPublicQueuesRequest
     ) -> R_ListPublicQueuesResponse:
         """The public queues that are known, of all machines (Opnum 11)."""
-        found = [_public_queue(queue) for queue in self._queues.public(call.identity)]
+        found = [public_queue_record(queue) for queue in self._queues.public(call.identity)]
         return R_ListPublicQueuesResponse(pcQueues=len(found), ppQueues=found, result=0)
 
     async def R_CreatePublicQueue(self, call: Call, request: R_CreatePublicQueueRequest) -> HResult:
@@ -309,7 +305,7 @@ class Admin:
         self, call: Call, request: R_GetQueueStatusRequest
     ) -> R_GetQueueStatusResponse:
         """What all queues do (Opnum 17)."""
-        found = [_status(status) for status in self._machine.queue_statuses(call.identity)]
+        found = [status_record(status) for status in self._machine.queue_statuses(call.identity)]
         return R_GetQueueStatusResponse(
             pNow=self._machine.now(),
             pStarted=self._machine.started,
@@ -349,7 +345,7 @@ class Admin:
 
     def R_ListTokens(self, call: Call, request: R_ListTokensRequest) -> R_ListTokensResponse:
         """All tokens, without their texts (Opnum 22)."""
-        tokens = [_token(token) for token in self._tokens.list(call.identity)]
+        tokens = [token_record(token) for token in self._tokens.list(call.identity)]
         return R_ListTokensResponse(pcTokens=len(tokens), ppTokens=tokens, result=0)
 
     def R_DeleteToken(self, call: Call, request: R_DeleteTokenRequest) -> Completion[None]:
@@ -546,72 +542,6 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _token(token: TokenView) -> TOKEN:
-    queues: list[str | None] = list(token.queues or ())
-    return TOKEN(
-        pwszName=token.name,
-        pwszAccount=token.account,
-        Rights=sum(right.bit for right in token.rights),
-        fAllQueues=token.queues is None,
-        Queues=CALPWSTR(cElems=len(queues), pElems=queues),
-        Created=token.created,
-        Expires=token.expires,
-    )
-
-
-def _place(place: MessageLocation) -> PLACE:
-    return PLACE(
-        LookupId=place.lookup_identifier,
-        Arrived=place.arrived,
-        State=place.whereabouts,
-        pwszQueue=place.queue,
-        pwszLabel=place.label,
-    )
-
-
-def _public_queue(queue: DirectoryPublicQueue) -> PUBLIC_QUEUE:
-    return PUBLIC_QUEUE(
-        pwszPathName=queue.path_name,
-        pwszFormatName=queue.format_name,
-        pwszLabel=queue.label,
-        fHere=queue.here,
-        fFixed=queue.fixed,
-    )
-
-
-def _event(event: TrailEvent) -> TRAIL_EVENT:
-    return TRAIL_EVENT(
-        Time=event.time,
-        LookupId=event.lookup_identifier,
-        Happening=event.happening,
-        pwszQueue=event.queue,
-        pwszDetail=event.detail,
-    )
-
-
 def _texts(array: CALPWSTR) -> list[str]:
     """The texts of an array that may have null pointers in it."""
     return [text for text in array.pElems or () if text is not None]
-
-
-def _structure(account: AccountView) -> ACCOUNT:
-    groups: list[str | None] = list(account.groups)
-    return ACCOUNT(
-        pwszName=account.name,
-        pwszSid=account.sid,
-        Groups=CALPWSTR(cElems=len(groups), pElems=groups),
-    )
-
-
-def _status(status: QueueStatus) -> QUEUE_STATUS:
-    return QUEUE_STATUS(
-        pwszName=status.name,
-        Messages=status.messages,
-        Bytes=status.bytes,
-        Entered=status.entered,
-        Left=status.left,
-        Oldest=status.oldest,
-        OpenHandles=status.open_handles,
-        WaitingReaders=status.waiting_readers,
-        fOpenToAll=status.open_to_all,
-    )

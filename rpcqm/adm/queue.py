@@ -158,7 +158,8 @@ class Queue(DirectoryObject):
 
     # Ours: its identifier in the store, its main queue, the readers that wait for messages, and
     # after how many failed deliveries (0: never) a message goes to which subqueue, and the names
-    # that it had before it was renamed, the last one at the end
+    # that it had before it was renamed, the last one at the end; how old copies in its journal may
+    # become, in seconds, and how many there may be (0: no bound)
     queue_id: int = 0
     parent: "Queue | None" = None
     subqueue_name: str = ""
@@ -172,6 +173,8 @@ class Queue(DirectoryObject):
     max_deliveries: int = 0
     poison_subqueue: str = "poison"
     former_names: tuple[str, ...] = ()
+    journal_max_age: int = 0
+    journal_max_messages: int = 0
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pathname}>"

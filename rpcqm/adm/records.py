@@ -95,6 +95,9 @@ def encode_queue(queue: Queue) -> bytes:
     if queue.max_deliveries:
         record["max_deliveries"] = queue.max_deliveries
         record["poison_subqueue"] = queue.poison_subqueue
+    for name in ("journal_max_age", "journal_max_messages"):
+        if bound := getattr(queue, name):
+            record[name] = bound
     if queue.former_names:
         record["former_names"] = list(queue.former_names)
     if queue.parent is not None:
@@ -116,6 +119,8 @@ def decode_queue(queue_id: int, data: bytes) -> QueueRecord:
             queue.origin = str(record.get("origin", ""))
         queue.max_deliveries = _number(record, "max_deliveries")
         queue.poison_subqueue = str(record.get("poison_subqueue", queue.poison_subqueue))
+        queue.journal_max_age = _number(record, "journal_max_age")
+        queue.journal_max_messages = _number(record, "journal_max_messages")
         queue.former_names = tuple(map(str, record.get("former_names", ())))
         return QueueRecord(
             queue,

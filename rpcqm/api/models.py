@@ -50,7 +50,11 @@ class QueueDraft(Strict):
 
 @dataclass(frozen=True)
 class QueueChanges(Strict):
-    """What is to change of a queue; members that are missing stay. A quota of -1 is none."""
+    """What is to change of a queue; members that are missing stay. A quota of -1 is none.
+
+    Copies in its journal go when they are older than so many seconds, and the oldest ones when
+    there are more than so many; 0 is no bound.
+    """
 
     label: Annotated[str, Field(max_length=124)] | None = None
     journal: bool | None = None
@@ -62,6 +66,8 @@ class QueueChanges(Strict):
     max_deliveries: Number | None = None
     poison: Annotated[str, Field(min_length=1, max_length=31)] | None = None
     trail: bool | None = None
+    journal_max_age: Number | None = None
+    journal_max_messages: Number | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,8 @@ class QueueInformation:
     max_deliveries: int
     poison: str
     trail: bool
+    journal_max_age: int
+    journal_max_messages: int
     created: str | None
     modified: str | None
     subqueues: list[str]

@@ -99,6 +99,11 @@ async def change_queue(asked: Asked) -> Reply:
         limit = given.get("max_deliveries", queue.max_deliveries)
         subqueue = given.get("poison", queue.poison_subqueue)
         await settled(operations.set_max_deliveries(identity, name, limit, subqueue))
+    if "journal_max_age" in given or "journal_max_messages" in given:
+        queue = operations.find(name).main
+        age = given.get("journal_max_age", queue.journal_max_age)
+        messages = given.get("journal_max_messages", queue.journal_max_messages)
+        await settled(operations.set_journal_bounds(identity, name, age, messages))
     if "trail" in given:
         await settled(operations.switch_trail(identity, name, given["trail"]))
     return Reply(

@@ -61,6 +61,8 @@ SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     "privacy": (lambda value: value in ("none", "optional", "body"), "none, optional or body"),
     "base_priority": (_whole(-32768, 32767), "a number from -32768 to 32767"),
     "trail": (_one, "true or false"),
+    "journal_max_age": (_whole(0, 0xFFFF_FFFF), "a number of seconds, 0 for any"),
+    "journal_max_messages": (_whole(0, 0xFFFF_FFFF), "a number, 0 for any"),
     "max_deliveries": (_whole(0, 0xFFFF_FFFF), "a number, 0 for any"),
     "poison": (_text(31), "the name of a subqueue"),
 }

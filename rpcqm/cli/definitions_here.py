@@ -116,6 +116,8 @@ async def _settings(
     if told.base_priority:
         settings["base_priority"] = told.base_priority
     settings["trail"] = await client.maintenance.has_trail(name)
+    age, messages = await client.maintenance.journal_bounds(name)
+    settings |= {"journal_max_age": age, "journal_max_messages": messages}
     settings["max_deliveries"] = limit
     return settings | ({"poison": poison} if limit else {})
 

@@ -200,6 +200,9 @@ async def _set_ours(
     queue = format_name(name)
     if "trail" in keys:
         await client.maintenance.switch_trail(queue, settings["trail"])
+    if {"journal_max_age", "journal_max_messages"}.intersection(keys):
+        bounds = settings.get("journal_max_age", 0), settings.get("journal_max_messages", 0)
+        await client.maintenance.set_journal_bounds(queue, *bounds)
     if {"max_deliveries", "poison"}.intersection(keys):
         limit, poison = settings.get("max_deliveries", 0), settings.get("poison", POISON)
         await client.maintenance.set_max_deliveries(queue, limit, poison)

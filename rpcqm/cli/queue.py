@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import MQError
 from rpcqm.base.text import iso_time, visible
-from rpcqm.cli import acl, deliveries, outgoing, queue_delete, queue_rename, transfer
+from rpcqm.cli import acl, deliveries, journals, outgoing, queue_delete, queue_rename, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_fields, print_json, size_text, time_text
@@ -95,6 +95,7 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="write down what happens to its messages for `rpcqm explain`",
     )
     deliveries.add_options(parser)
+    journals.add_options(parser)
     _add_settings(parser)
 
 
@@ -355,17 +356,19 @@ def run_show(arguments: argparse.Namespace) -> int:
         sddl = None if descriptor is None else _sddl(descriptor)
         trail = await if_told(client.maintenance.has_trail(name))
         limit = await if_told(client.maintenance.max_deliveries(name))
+        bounds = await if_told(client.maintenance.journal_bounds(name))
         uses = await _uses(client, arguments)
         told = (properties, descriptor, trail, limit)
         hidden = [part for part, each in zip(_PARTS, told, strict=True) if each is None]
         if arguments.json:
             shown = _listed(information, uses) | _shown_to_programs(properties, sddl)
-            shown |= deliveries.for_programs(limit) | {"not_shown": hidden}
+            shown |= deliveries.for_programs(limit) | journals.for_programs(bounds)
+            shown |= {"not_shown": hidden}
             print_json(shown if trail is None else shown | {"trail": trail})
         else:
             shown = _shown_to_people(information, properties, sddl)
             shown["Quota used"] = _used_text(*_used(information, uses))
-            shown |= deliveries.for_people(limit)
+            shown |= deliveries.for_people(limit) | journals.for_people(bounds)
             shown |= _not_shown(hidden)
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
@@ -479,6 +482,7 @@ def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
                 "rpcqm queue set orders --max-deliveries 5",
                 "what fails the fifth time goes to `orders;poison`",
             ),
+            ("rpcqm queue set orders --journal-max-age 30d", "copies go after a month"),
             ("rpcqm queue set orders --trail", "`rpcqm explain` can tell what became of messages"),
         ],
         run_set,
@@ -500,6 +504,7 @@ def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="write down what happens to its messages for `rpcqm explain`, or no longer",
     )
     deliveries.add_options(parser)
+    journals.add_options(parser)
     _add_settings(parser)
 
 
@@ -509,7 +514,8 @@ def run_set(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     deliveries.check(arguments)
     others = arguments.sddl, arguments.trail, arguments.max_deliveries
-    if not dict(settings.given()) and others == (None, None, None):
+    ours = others != (None, None, None) or journals.given(arguments)
+    if not dict(settings.given()) and not ours:
         raise UsageMistake("Nothing to set was given; see `rpcqm queue set --help`.")
 
     async def work(client: "QueueManagerClient") -> None:
@@ -531,3 +537,4 @@ async def _set_what_is_ours(
     if arguments.max_deliveries is not None:
         limit, poison = arguments.max_deliveries, arguments.poison or deliveries.POISON
         await client.maintenance.set_max_deliveries(name, limit, poison)
+    await journals.set_bounds(client, name, arguments)

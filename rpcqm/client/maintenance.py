@@ -189,6 +189,19 @@ class MaintenanceClient:
         response = await self._connections.call(request)
         return response.pMaxDeliveries, response.ppwszSubqueue or ""
 
+    async def set_journal_bounds(self, name: FormatName, max_age: int, max_messages: int) -> None:
+        """Let a queue's journal keep copies so many seconds, and so many of them; 0 is no bound."""
+        request = rpcqm_admin.R_SetJournalBoundsRequest(
+            pQueueFormat=queue_format_of(name), MaxAge=max_age, MaxMessages=max_messages
+        )
+        await self._connections.call(request)
+
+    async def journal_bounds(self, name: FormatName) -> tuple[int, int]:
+        """How long a queue's journal keeps copies (seconds), and how many; 0 is no bound."""
+        request = rpcqm_admin.R_GetJournalBoundsRequest(pQueueFormat=queue_format_of(name))
+        response = await self._connections.call(request)
+        return response.pMaxAge, response.pMaxMessages
+
     async def trail(self, identifier: MessageIdentifier) -> list[RecordedEvent]:
         """What happened to a message in queues that have an event trail."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)

@@ -41,6 +41,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetEventTrailStateResponse,
     R_GetInFlightRequest,
     R_GetInFlightResponse,
+    R_GetJournalBoundsRequest,
+    R_GetJournalBoundsResponse,
     R_GetMachineSecurityRequest,
     R_GetMachineSecurityResponse,
     R_GetMaxDeliveriesRequest,
@@ -93,6 +95,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SearchMessagesResponse,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
+    R_SetJournalBoundsRequest,
     R_SetMachineSecurityRequest,
     R_SetMaintenanceRequest,
     R_SetMaxDeliveriesRequest,
@@ -515,6 +518,23 @@ class Admin:
     ) -> Completion[None]:
         """Never send a message that is held back (Opnum 44)."""
         return self._scheduling.cancel(call.identity, request.pwszIdentifier)
+
+    def R_SetJournalBounds(
+        self, call: Call, request: R_SetJournalBoundsRequest
+    ) -> Completion[None]:
+        """Bound a queue's journal by age and by number (Opnum 46)."""
+        name = format_name_of(request.pQueueFormat)
+        return self._queues.set_journal_bounds(
+            call.identity, name, request.MaxAge, request.MaxMessages
+        )
+
+    def R_GetJournalBounds(
+        self, call: Call, request: R_GetJournalBoundsRequest
+    ) -> R_GetJournalBoundsResponse:
+        """Tell these bounds (Opnum 47)."""
+        name = format_name_of(request.pQueueFormat)
+        age, messages = self._queues.journal_bounds(call.identity, name)
+        return R_GetJournalBoundsResponse(pMaxAge=age, pMaxMessages=messages, result=0)
 
 
 def _object(text: str) -> dict[str, object]:

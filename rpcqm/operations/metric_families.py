@@ -87,6 +87,11 @@ SIMPLE = (
         COUNTER,
         "Copies for which a journal or a dead-letter queue had no room",
     ),
+    Family(
+        "rpcqm_copies_removed",
+        COUNTER,
+        "Copies that were too old for their journal, or too many",
+    ),
     Family("rpcqm_journal_messages", GAUGE, "Messages in the queue manager's own journal"),
     Family("rpcqm_messages_arrived", COUNTER, "Messages that came, those to be sent too"),
     Family("rpcqm_messages_received", COUNTER, "Messages that were received"),

@@ -18,6 +18,7 @@ from rpcqm.operations.shapes import short_name
 from rpcqm.qm.access import require_metrics_reader
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.identity_conflicts import COUNTED as CONFLICTS
+from rpcqm.qm.journal_bounds import COUNTED as COPIES_REMOVED
 from rpcqm.qm.lost_copies import COUNTED as COPIES_LOST
 from rpcqm.qm.message_counts import DEAD_LETTERS
 from rpcqm.qm.unsent import unsent
@@ -149,6 +150,7 @@ class MetricsOperations:
             "rpcqm_messages_quota_bytes": told.quota_bytes,
             "rpcqm_queues_nearly_full": told.queues_nearly_full,
             "rpcqm_copies_lost": counts[COPIES_LOST],
+            "rpcqm_copies_removed": counts[COPIES_REMOVED],
             "rpcqm_journal_messages": journal.message_count if journal is not None else 0,
             **_message_counts(counts),
             "rpcqm_dead_letters_unread": told.dead_letters_unread,

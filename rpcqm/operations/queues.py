@@ -305,6 +305,21 @@ class QueueOperations:
         with ordered(identity, "set the limit of deliveries", queue.full_name, limit=limit):
             return self._engine.failed_deliveries.set_limit(queue, limit, subqueue, identity)
 
+    def journal_bounds(self, identity: Identity, name: FormatName) -> tuple[int, int]:
+        """How old copies in a queue's journal may become (seconds), and how many; 0 is no bound."""
+        require_observer(identity)
+        queue = self.find(name).main
+        return queue.journal_max_age, queue.journal_max_messages
+
+    def set_journal_bounds(
+        self, identity: Identity, name: FormatName, max_age: int, max_messages: int
+    ) -> Completion[None]:
+        """Change that, with the right to set properties."""
+        queue = self.find(name)
+        bounds = {"max_age": max_age, "max_messages": max_messages}
+        with ordered(identity, "bound the journal", queue.full_name, **bounds):
+            return self._engine.journal_bounds.set(queue, max_age, max_messages, identity)
+
     # Trails
 
     def has_trail(self, identity: Identity, name: FormatName) -> bool:

@@ -22,6 +22,7 @@ from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.identity_conflicts import IdentityConflicts
 from rpcqm.qm.initialization import Initialization
+from rpcqm.qm.journal_bounds import JournalBounds
 from rpcqm.qm.leases import Leases
 from rpcqm.qm.management import Management
 from rpcqm.qm.message_trace import MessageTrace
@@ -140,6 +141,9 @@ class QueueManagerEngine:
             self.access,
             self.directory,
             self.positions,
+        )
+        self.journal_bounds = JournalBounds(
+            store, clock, self.timers, self.registry, self.access, self.positions
         )
         self.renaming = Renaming(store, clock, self.names, self.registry, self.access)
         self.opening = Opening(
@@ -317,6 +321,7 @@ class QueueManagerEngine:
         self.acknowledgement_queues.start()
         self.expiry.look()
         self.quotas.restore_levels()
+        self.journal_bounds.start()
         self.store.space.watch(self.control_flow)
         self.standing_orders.restore()
         self.queue_manager.connection_active = self.queue_manager.disconnected is None
@@ -329,6 +334,7 @@ class QueueManagerEngine:
         """
         self.queue_manager.queue_manager_state = QueueManagerState.STOPPING
         self.expiry.stop()
+        self.journal_bounds.stop()
         self.directory.stop()
         self.trail.stop()
         self.acknowledgement_queues.stop()

@@ -130,6 +130,8 @@ class Positions:
         """The consequences of arrivals and removals; the acknowledgements set this."""
         self._expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
+        self.journal_grew: Callable[[Queue], None] = lambda _: None
+        """Told of a journal that has got one more copy, where the number of these is bounded."""
         self.left_together: dict[DeletedHook, LeftTogether] = {}
         """By hook: what takes many messages that have left an outgoing queue in one call, in the
         place of that one of the `deleted_hooks`."""
@@ -289,6 +291,17 @@ class Positions:
             moves=moves,
         )
         transaction.call_after(partial(self.message_position_available, target, new_key))
+        if target.parent is not None and target.parent.journal_max_messages:
+            transaction.call_after(partial(self.journal_grew, target))
+
+    def copy_removed(self, transaction: StoreTransaction, journal: Queue, key: int) -> None:
+        """Remove a copy that a journal keeps no longer; nothing follows from that (G657)."""
+        if journal.parent is not None and journal.parent.trail:
+            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            self._trail.removed(transaction, journal, key, reason)
+        transaction.remove(journal.queue_id, key)
+        for hook in self.deleted_hooks:
+            hook(transaction, journal, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
     def became_dead_letter(self, target: Queue, reason: MessageClass) -> None:
         """Tell the `dead_letter_hooks` of a message that is kept in `target` from now on."""

@@ -384,3 +384,16 @@ class R_ListConnectionsResponse(Value):
 
 class R_EndOpenedRequest(OperationRequest[Result]):
     pwszIdentifier: str
+
+class R_SetJournalBoundsRequest(OperationRequest[Result]):
+    pQueueFormat: QUEUE_FORMAT
+    MaxAge: int
+    MaxMessages: int
+
+class R_GetJournalBoundsRequest(OperationRequest[R_GetJournalBoundsResponse]):
+    pQueueFormat: QUEUE_FORMAT
+
+class R_GetJournalBoundsResponse(Value):
+    pMaxAge: int
+    pMaxMessages: int
+    result: int

@@ -161,6 +161,7 @@ COMMANDS = (
     (("queue", "set", "ordered", "--label", "x"), "set properties"),
     (("queue", "set", "ordered", "--sddl", "D:(A;;0xf003f;;;WD)"), "set permissions"),
     (("queue", "set", "ordered", "--trail"), "begin trail"),
+    (("queue", "set", "ordered", "--journal-max-messages", "5"), "bound the journal"),
     (("queue", "set", "ordered", "--max-deliveries", "5"), "set the limit of deliveries"),
     (("move", "ordered", "ordered;late"), "move messages"),
     (("move", "ordered;late", "ordered", "--all"), "move messages"),

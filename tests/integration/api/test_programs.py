@@ -270,6 +270,7 @@ def test_queues_are_made_changed_and_deleted(boss: Program) -> None:
     again = boss.ask("POST", "/queues", wanted)
     assert (again.status, again.code) == (409, "MQ_ERROR_QUEUE_EXISTS")
     changes = {"label": "Paid", "quota": -1, "journal": True, "max_deliveries": 5, "trail": True}
+    changes |= {"journal_max_age": 60, "journal_max_messages": 7}
     changed = boss.ask("PATCH", "/queues/bills", changes).value
     assert {name: changed[name] for name in changes} == changes | {"quota": None}
     assert changed == boss.ask("GET", "/queues/bills").value

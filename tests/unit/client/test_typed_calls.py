@@ -19,11 +19,10 @@ from rpcqm.codec.types import qmcomm, remoteread
 from tests.support.rpc.scripted import Scripted
 
 REPEATABLE = """
-    R_BulkList R_BulkRead R_ExplainAccess
-    R_GetInFlight R_GetMaxDeliveries R_GetOverview R_GetQuotaUses R_GetRenamedQueue
-    R_GetServerPort R_GetWay R_ListAccounts R_ListConnections R_ListOpened
-    R_ListScheduledMessages R_ListTokens R_ListTriggers
-    R_OpenQueue R_OpenQueueForMove
+    R_BulkList R_BulkRead R_ExplainAccess R_GetInFlight R_GetJournalBounds R_GetMaxDeliveries
+    R_GetOverview R_GetQuotaUses R_GetRenamedQueue R_GetServerPort R_GetWay R_ListAccounts
+    R_ListConnections R_ListOpened R_ListScheduledMessages R_ListTokens R_ListTriggers R_OpenQueue
+    R_OpenQueueForMove
     R_QMGetObjectProperties
     R_QMGetObjectSecurityInternal R_QMGetRTQMServerPort R_QMMgmtGetInfo
     R_QMObjectPathToObjectFormat R_QMOpenRemoteQueue R_QMQueryQMRegistryInternal

@@ -10,6 +10,7 @@ from typing import Protocol
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import hex_lines, visible
 from rpcqm.cli.message_bodies import kind_and_text, octets_of, without_repetition
+from rpcqm.cli.message_lines import CsvWriter
 from rpcqm.cli.output import (
     cut,
     display_width,
@@ -21,7 +22,7 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.codec.bodies.described import Place, class_name, described, described_body
 from rpcqm.codec.packet.enums import MessageClass
 
-FORMATS = ("table", "json", "body", "hex")
+FORMATS = ("table", "json", "csv", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
 
 _LINES = "\n\t"
@@ -166,6 +167,8 @@ def writer_for(
         return DirectoryWriter(output, file_format or "body")
     if file_format == "json":
         return JsonWriter()
+    if file_format == "csv":
+        return CsvWriter()
     if file_format == "body":
         return BodyWriter(separator)
     return HexWriter() if file_format == "hex" else MessageTableWriter(whole)

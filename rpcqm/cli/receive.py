@@ -39,7 +39,7 @@ PREVIEW = 512
 """Bytes of a body that one line of a table can show."""
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
-FORMATS = {name: name for name in ("table", "json", "body", "hex")}
+FORMATS = {name: name for name in ("table", "json", "csv", "body", "hex")}
 DETAILS = """\
 Without --count, --all and --lookup-id it is the first message. With --output each message goes
 to a file, D/LOOKUP-ID.FORMAT, and its path is printed; the format is then body unless another
@@ -127,7 +127,7 @@ def _add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--format",
-        metavar="table|json|body|hex",
+        metavar="table|json|csv|body|hex",
         type=one_of(FORMATS, "format"),
         help="how to print it (default table)",
     )
@@ -205,8 +205,14 @@ def _timeout(text: str) -> int:
     return amount_in("ms", 0, INFINITE, "a number of milliseconds")(text)
 
 
+def _check_format(arguments: argparse.Namespace) -> None:
+    if arguments.format == "csv" and arguments.output:
+        raise UsageMistake("--format csv is one table: it goes without --output.")
+
+
 def run_receive(arguments: argparse.Namespace) -> int:
     """Receive; each message is acknowledged once it has been written, or its command is done."""
+    _check_format(arguments)
     if arguments.exec is not None and (arguments.format or arguments.output):
         raise UsageMistake("--exec prints no message: it goes without --format and --output.")
     others = arguments.count or arguments.all or arguments.lookup_id

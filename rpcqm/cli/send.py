@@ -3,17 +3,19 @@
 import argparse
 import asyncio
 import contextlib
+import itertools
 import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.cli import scheduled
+from rpcqm.cli import message_lines, scheduled
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.full import why_full
@@ -109,6 +111,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm send orders --body 42 --type xml:int", "for an XmlMessageFormatter of .NET"),
             ("rpcqm send orders --file order.json --type json", "a document, checked before"),
             ("rpcqm send reminders --body 'call Ann' --not-before 2h", "sent in two hours"),
+            ("rpcqm send orders --lines orders.txt --transactional", "a line each, all or none"),
             ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
             (
                 "rpcqm send orders --body x --ack full-receive --admin-queue acks",
@@ -138,6 +141,19 @@ def _add_body(parser: Parser) -> None:
         nargs="?",
         choices=[STANDARD_INPUT],
         help="the body is on standard input, whatever that is",
+    )
+    parser.add_argument(
+        "--lines",
+        metavar="F",
+        help="a file of which each line is a message of its own; - is standard input",
+    )
+    parser.add_argument(
+        "--lines-as",
+        metavar="text|json|csv",
+        type=one_of({kind: kind for kind in message_lines.KINDS}, "kind of lines"),
+        default="text",
+        help="what the lines are: bodies (the default), or messages as `peek --format json` and "
+        "`csv` print them",
     )
     parser.add_argument(
         "--type",
@@ -289,13 +305,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.not_before is not None:
         return scheduled.send(arguments, names, message)
 
+    total, messages = _all_of(arguments, message)
+
     async def send(client: "QueueManagerClient") -> None:
         async with client.open_sender(*names) as sender:
             if arguments.transactional:
-                identifiers = await _in_transaction(client, sender, message, arguments.count)
+                identifiers = await _in_transaction(client, sender, messages, total)
                 print("\n".join(map(str, identifiers)))
             else:
-                await _send_many(sender.send, message, arguments.count, print)
+                await _send_many(sender.send, messages, total, print)
 
     async def work(client: "QueueManagerClient") -> None:
         try:
@@ -309,8 +327,48 @@ def run(arguments: argparse.Namespace) -> int:
     return with_server(arguments, f"send to `{arguments.queue}`", work)
 
 
+def _all_of(
+    arguments: argparse.Namespace, message: OutgoingMessage
+) -> tuple[int | None, Iterable[OutgoingMessage]]:
+    """The messages, and how many they are if that is known.
+
+    A file's lines are read once before anything is sent, so that nothing of a wrong one is.
+    """
+    file = arguments.lines
+    if file is None:
+        return arguments.count, itertools.repeat(message, arguments.count)
+    if arguments.body is not None or arguments.file or arguments.standard_input:
+        raise UsageMistake("--lines says what the bodies are: leave --body, --file and - out.")
+    if arguments.count != 1 or arguments.not_before is not None:
+        raise UsageMistake("--lines does not go together with --count and --not-before.")
+    if arguments.lines_as != "text" and arguments.type is not None:
+        raise UsageMistake(
+            "--type is for lines of text; JSON and CSV say themselves what they are."
+        )
+    typed = partial(_typed_line, arguments)
+    total = message_lines.check(file, arguments.lines_as, message, typed)
+    return total, message_lines.messages_of(file, arguments.lines_as, message, typed)
+
+
+def _typed_line(arguments: argparse.Namespace, octets: bytes) -> tuple[bytes, int]:
+    """The body of a line: text, unless --type says otherwise, or it is no UTF-8."""
+    from rpcqm.codec.bodies.kinds import body_of  # only now, as above
+
+    if arguments.type is not None:
+        try:
+            return body_of(arguments.type, octets)
+        except ValueError as error:
+            raise UsageMistake(f"--type {arguments.type}: {error}.") from None
+    with contextlib.suppress(ValueError):
+        return octets.decode().encode("utf-16-le"), BodyType.VT_BSTR
+    return octets, BodyType.VT_EMPTY
+
+
 async def _in_transaction(
-    client: "QueueManagerClient", sender: "QueueSender", message: OutgoingMessage, count: int
+    client: "QueueManagerClient",
+    sender: "QueueSender",
+    messages: Iterable[OutgoingMessage],
+    count: int | None,
 ) -> list[MessageIdentifier]:
     """Send in one transaction; the identifiers count once it is committed.
 
@@ -319,7 +377,7 @@ async def _in_transaction(
     identifiers: list[MessageIdentifier] = []
     async with client.begin_transaction(_joined()) as transaction:
         await _send_many(
-            lambda one: sender.send(one, transaction), message, count, identifiers.append
+            lambda one: sender.send(one, transaction), messages, count, identifiers.append
         )
     return identifiers
 
@@ -334,13 +392,16 @@ def _joined() -> UUID | None:
 
 
 async def _send_many(
-    send: Send, message: OutgoingMessage, count: int, tell: Callable[[MessageIdentifier], object]
+    send: Send,
+    messages: Iterable[OutgoingMessage],
+    count: int | None,
+    tell: Callable[[MessageIdentifier], object],
 ) -> None:
     """Keep several on their way, and tell the identifiers in the order of sending."""
     on_the_way: deque[asyncio.Task[MessageIdentifier]] = deque()
     try:
         with ProgressDisplay("Sent", count, scrolls=sys.stdout.isatty()) as progress:
-            for _ in range(count):
+            for message in messages:
                 on_the_way.append(asyncio.ensure_future(send(message)))
                 if len(on_the_way) >= IN_FLIGHT:
                     tell(await on_the_way.popleft())
@@ -358,7 +419,8 @@ def _message(arguments: argparse.Namespace) -> OutgoingMessage:
     acknowledgements = AcknowledgementsRequested.NONE
     for wanted in arguments.ack:
         acknowledgements |= wanted
-    body, body_type = _typed(arguments, _body(arguments))
+    octets = _body(arguments)
+    body, body_type = (b"", 0) if arguments.lines is not None else _typed(arguments, octets)
     return OutgoingMessage(
         body=body,
         body_type=body_type,
@@ -403,6 +465,8 @@ def _typed(arguments: argparse.Namespace, octets: bytes) -> tuple[bytes, int]:
 
 
 def _body(arguments: argparse.Namespace) -> bytes:
+    if arguments.lines is not None:
+        return b""
     if STANDARD_INPUT in (arguments.standard_input, arguments.file):
         return _standard_input(arguments)
     if arguments.body is not None:

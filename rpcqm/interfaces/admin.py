@@ -522,7 +522,7 @@ class Admin:
     def R_SetJournalBounds(
         self, call: Call, request: R_SetJournalBoundsRequest
     ) -> Completion[None]:
-        """Bound a queue's journal by age and by number (Opnum 46)."""
+        """Bound a queue's journal by age and by number (Opnum 49)."""
         name = format_name_of(request.pQueueFormat)
         return self._queues.set_journal_bounds(
             call.identity, name, request.MaxAge, request.MaxMessages
@@ -531,7 +531,7 @@ class Admin:
     def R_GetJournalBounds(
         self, call: Call, request: R_GetJournalBoundsRequest
     ) -> R_GetJournalBoundsResponse:
-        """Tell these bounds (Opnum 47)."""
+        """Tell these bounds (Opnum 50)."""
         name = format_name_of(request.pQueueFormat)
         age, messages = self._queues.journal_bounds(call.identity, name)
         return R_GetJournalBoundsResponse(pMaxAge=age, pMaxMessages=messages, result=0)

@@ -8,6 +8,7 @@ from rpcqm.base.text import hex_lines
 from rpcqm.codec.bodies.described import LONGEST_DECODED, UNDECODED, UTF_16, described_body
 from rpcqm.codec.bodies.guessed_text import guessed_text
 from rpcqm.codec.bodies.kinds import BYTES, kind_of_type
+from rpcqm.console.laid_out import laid_out
 
 LONGEST_BODY = LONGEST_DECODED
 """Octets of a body that a page reads as XML, JSON or .NET, and characters that it shows.
@@ -24,7 +25,8 @@ class ShownBody(NamedTuple):
     """`kind` is as what it was read; `cut` tells whether only its beginning is shown.
 
     `reason` says why it is not read as what it says, if it is not; `note` is what else there is to
-    say about it, and the encoding of octets that look like text.
+    say about it, and the encoding of octets that look like text. `original` is the text as it was
+    sent, where `text` has it in more lines; else "".
     """
 
     text: str
@@ -32,6 +34,7 @@ class ShownBody(NamedTuple):
     cut: bool
     reason: str = ""
     note: str = ""
+    original: str = ""
 
 
 def shown_body(body: bytes, body_type: int, decode: bool = False) -> ShownBody:
@@ -47,6 +50,9 @@ def shown_body(body: bytes, body_type: int, decode: bool = False) -> ShownBody:
         text, note = guess.text, note or guess.encoding
     text = text if text is not None else _octets(body)
     cut, reason = len(text) > LONGEST_BODY, str(told.get("undecoded", ""))
+    in_lines = None if cut else laid_out(text, LONGEST_BODY)
+    if in_lines is not None:
+        return ShownBody(in_lines, kind, cut, reason, note, text)
     return ShownBody(text[:LONGEST_BODY], kind, cut, reason, note)
 
 

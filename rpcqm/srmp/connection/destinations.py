@@ -79,7 +79,11 @@ class Destinations:
         if self.is_here(name):
             return self._kept(to, Destination(name, True))
         if redirected is None and not settings.transparent_store_and_forward:
-            raise BadRequestError("the host is another one")
+            place = (
+                f"{name.direct_name.host}:{name.direct_name.port}" if _is_web(name) else str(name)
+            )
+            detail = "is another host or port; if it leads here, list it in `aliases`"
+            raise BadRequestError(f"{place:.200} {detail}")
         if not _is_web(name):
             raise BadRequestError("no URL to forward to")
         return Destination(name, False)

@@ -66,6 +66,18 @@ def test_another_host_or_port_is_refused(door: Door, to: str) -> None:
     assert door.outgoing == []
 
 
+def test_the_log_says_which_port_a_refused_message_was_for(
+    door: Door, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever maps ports sees what to write into `aliases`, and that it helps (G634)."""
+    to = "http://workstation:9090/msmq/private$/orders"
+    assert door.send(to) == 400
+    assert "workstation:9090 is another host or port" in capsys.readouterr().err
+    door.engine.use_aliases(["workstation:9090"])
+    assert door.send(to) == 200
+    assert door.contents() == [b"content"]
+
+
 @pytest.mark.parametrize(
     "host",
     ["queues.example.com", f"queues.example.com:{PORT}", "public.example:9090", "10.9.9.9:80"],

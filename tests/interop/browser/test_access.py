@@ -29,6 +29,7 @@ PAGES = (
     f"/console/queue/delete{ORDERS}",
     f"/console/search{ORDERS}&label=*&body=apples&priority=0-7",
     "/console/search?label=*",
+    "/console/triggers/edit",
     "/console/queue?queue=none",
     "/console/queue?queue=kept",
     "/console/nowhere",

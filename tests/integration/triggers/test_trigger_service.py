@@ -239,7 +239,9 @@ while not pathlib.Path({str(gate)!r}).exists():
             until(path.exists)
             machine.restart()
             gate.touch()
-            until(lambda: bodies(machine, "orders") == [])
+            until(lambda: path.read_text().split()[-1] == "c")
+            rules.until("slow", running=0)
+            assert bodies(machine, "orders") == []
             assert service.process.poll() is None
             told = path.read_text().split()
             assert told in (["a", "b", "c"], ["a", "a", "b", "c"])

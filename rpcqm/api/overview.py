@@ -1,11 +1,14 @@
 """The queue manager at a glance."""
 
+from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.derived import model_of
 from rpcqm.base.told import told
 from rpcqm.operations import attention, history
 from rpcqm.operations import overview as totals
 
+Standing = models.Standing
+"""A standing order, of which an overview tells: its model has to be there first."""
 HistoryPoint = model_of(
     history.Point, "HistoryPoint", "A moment, and the messages a second since the point before."
 )

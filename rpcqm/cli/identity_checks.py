@@ -14,6 +14,8 @@ _SHOWN = {
     "quota_full": Level.PROBLEM,
     "quota_low": Level.WARNING,
     "copies_lost": Level.WARNING,
+    "certificate_expired": Level.PROBLEM,
+    "certificate_expires": Level.WARNING,
     "maintenance": Level.WARNING,
     "disconnected": Level.WARNING,
     "trigger_failing": Level.WARNING,

@@ -1,6 +1,6 @@
 """What needs somebody's attention, what is worst first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import Queue
-from rpcqm.base.text import visible
+from rpcqm.base.text import iso_time, visible
 from rpcqm.base.units import duration_text
 from rpcqm.codec.names.written import short_name
 from rpcqm.qm.identity_conflicts import IdentityConflict
@@ -43,6 +43,9 @@ MOST_LISTED = 20
 Bound `overview.most_listed` [rows]: the others are counted by the metric, or named in the log.
 """
 
+CERTIFICATE_SOON = 30 * 86_400_000
+"""Milliseconds before the end of a certificate: time to get another one."""
+
 LOW_DISK = 4
 """So many times the reserve, below which no message is taken, should be free."""
 
@@ -70,12 +73,14 @@ def attention_of(
     uses: QuotaUses | None = None,
     lost: Iterable[LostCopies] = (),
     triggers: TriggerStates | None = None,
+    certificates: Mapping[str, int] | None = None,
 ) -> tuple[Attention, ...]:
     """What an overview calls for; `stuck` are outgoing queues that have messages and no session.
 
     `com_names` are names by which clients call COM objects that do not have them, `unusable` those
     of queues that are left alone, `conflicts` what has been seen of identities, `uses` how full
-    queues are, `lost` what journals had no room for, `triggers` how these do.
+    queues are, `lost` what journals had no room for, `triggers` how these do,
+    `certificates` when these end.
     """
     uses = uses or QuotaUses()
     found = [
@@ -84,6 +89,7 @@ def attention_of(
         *map(_quota, uses.fullest),
         *_standing(overview),
         *(_stuck(queue, overview.now) for queue in stuck if _is_stuck(queue, overview.now)),
+        *_certificates(certificates or {}, overview.now),
         *_unusable(unusable),
         *map(_shared, islice(conflicts, MOST_LISTED)),
         *map(_lost_copies, islice(lost, MOST_LISTED)),
@@ -94,6 +100,18 @@ def attention_of(
         *map(_com_name, com_names),
     ]
     return tuple(sorted(found, key=lambda each: not each.urgent))
+
+
+def _certificates(ends: Mapping[str, int], now: int) -> Iterator[Attention]:
+    """Certificates that have ended, or will within a month: programs refuse them then (G659)."""
+    for setting, end in sorted(ends.items(), key=lambda each: each[1]):
+        day = (iso_time(end / 1000) or "")[:10]
+        if end <= now:
+            text = f"The certificate of {setting} was valid until {day}: others refuse it."
+            yield Attention("certificate_expired", text, "/queue-manager", urgent=True)
+        elif end - now < CERTIFICATE_SOON:
+            text = f"The certificate of {setting} is valid until {day} only."
+            yield Attention("certificate_expires", text, "/queue-manager")
 
 
 def _disk(overview: "Overview") -> Iterator[Attention]:

@@ -150,6 +150,12 @@ DEAD_LETTERS_SINCE = Family(
     "rpcqm_dead_letters_arrived", COUNTER, "Messages that became dead letters", ("reason",)
 )
 SESSIONS = Family("rpcqm_sessions", GAUGE, "Queues to other queue managers by state", ("state",))
+CERTIFICATES = Family(
+    "rpcqm_certificate_end_seconds",
+    GAUGE,
+    "When the certificate of a setting ends, in seconds since 1970",
+    ("setting",),
+)
 BUILD = Family("rpcqm_build_info", GAUGE, "Always 1, with the version", ("version",))
 
 CALLS = Family(
@@ -176,6 +182,6 @@ LAG = Family(
     "rpcqm_loop_lag_seconds", HISTOGRAM, "How late a timer came, which is asked for each second"
 )
 
-LABELLED = (BUILD, *TRIGGERS, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS)
+LABELLED = (BUILD, *TRIGGERS, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS, CERTIFICATES)
 HISTOGRAMS = (CALLS, COM_CALLS, REQUESTS, SYNCS, SYNC_MESSAGES, LAG)
 FAMILIES = (*SIMPLE, *LABELLED, *HISTOGRAMS, *QUEUES, *DESTINATIONS, *WINDOWS)

@@ -192,6 +192,7 @@ class MetricsOperations:
             (families.DEAD_LETTERS, told.dead_letters_by_reason),
             (families.DEAD_LETTERS_SINCE, died),
             (families.SESSIONS, told.sessions),
+            (families.CERTIFICATES, {k: v / 1000 for k, v in self._overview.certificates.items()}),
         ):
             places = [labels(family, value) for value in values]
             yield from writer.series(family, places, values.values())

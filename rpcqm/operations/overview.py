@@ -93,6 +93,8 @@ class OverviewOperations:
         self.history = History(engine)
         self.com_names: Callable[[], Sequence[str]] = lambda: ()
         """Names by which clients of COM objects call this computer, and which the objects lack."""
+        self.certificates: Mapping[str, int] = {}
+        """When the certificates of settings end, in milliseconds since 1970."""
         self._totals: tuple[int, QueueTotals] | None = None
 
     def overview(self, identity: Identity) -> Completion[Overview]:
@@ -116,6 +118,7 @@ class OverviewOperations:
             totals.uses,
             lost,
             self._engine.triggers.states(),
+            self.certificates,
         )
         return replace(told, attention=attention)
 

@@ -51,6 +51,7 @@ from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.backups import Backups
+from rpcqm.service.certificate_ends import certificate_ends
 from rpcqm.service.connection_limits import admission_of, rpc_limits
 from rpcqm.service.console import (
     CONSOLE_PORT,
@@ -179,6 +180,7 @@ class QueueManagerService:
         if self._dcom is not None:
             self._dcom.adjust(configuration)
         self._console.adjust(configuration, context)
+        self._operations.overview.certificates = certificate_ends(self._configuration)
         return taken, [*differing(self._configuration, configuration), *self._doors_to_change()]
 
     def _changed_files(self) -> list[str]:
@@ -247,6 +249,7 @@ class QueueManagerService:
         tokens = tokens_of(engine, accounts)
         accounts.ended_hooks.append(engine.ended.tell)
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
+        self._operations.overview.certificates = certificate_ends(self._configuration)
         self._operations.machine.backup_directory = lambda: (
             self._configuration.storage.backup_directory
         )

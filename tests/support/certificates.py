@@ -47,7 +47,10 @@ def _builder(public_key: CertificatePublicKeyTypes) -> x509.CertificateBuilder:
 
 
 def write_tls_files(
-    directory: Path, name: str = "tls", start: datetime = _START
+    directory: Path,
+    name: str = "tls",
+    start: datetime = _START,
+    end: datetime = _START + timedelta(days=36_500),
 ) -> tuple[Path, Path]:
     """A new certificate for localhost, and its key, as PEM files."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -59,7 +62,7 @@ def write_tls_files(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(start)
-        .not_valid_after(_START + timedelta(days=36_500))
+        .not_valid_after(end)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

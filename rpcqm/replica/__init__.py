@@ -1,1 +1,1 @@
-"""Each turn's write goes to a replicated log of an existing engine first; others take over."""
+"""A replicated log of an existing engine: appending, following, taking over; not wired yet."""

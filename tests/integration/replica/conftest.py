@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.replica.nats_servers import NatsServer, nats_servers
+from tests.support.replica.postgresql_servers import PostgresqlServer, postgresql_servers
 
 Servers = Callable[[int], list[NatsServer]]
 
@@ -23,3 +24,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
             return running[count]
 
         yield of
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[list[PostgresqlServer]]:
+    """A server and its synchronous standby."""
+    with postgresql_servers() as servers:
+        yield servers

@@ -27,7 +27,13 @@ from rpcqm.store.replication import (
     Trimmed,
     Unknown,
 )
-from tests.support.replica.engines import Engines, MemoryEngines, NatsEngines, outcome
+from tests.support.replica.engines import (
+    Engines,
+    MemoryEngines,
+    NatsEngines,
+    PostgresqlEngines,
+    outcome,
+)
 from tests.support.replica.nats_servers import NatsServer
 from tests.support.waiting import PATIENCE
 
@@ -35,10 +41,13 @@ Servers = Callable[[int], list[NatsServer]]
 Check = Callable[[Engines], Awaitable[None]]
 
 
-@pytest.fixture(params=["memory", "one server", "three servers"])
+@pytest.fixture(params=["memory", "one server", "three servers", "postgresql"])
 def engines(request: pytest.FixtureRequest) -> Callable[[], Engines]:
     if request.param == "memory":
         return MemoryEngines
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("postgresql")[0].url
+        return lambda: PostgresqlEngines(url)
     servers = request.getfixturevalue("servers")(1 if request.param == "one server" else 3)
     return lambda: NatsEngines([server.url for server in servers])
 
@@ -81,6 +90,7 @@ class Reader:
     async def until(self, seen: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
             while not seen():
+                assert not self.errors
                 await self._came.wait()
                 self._came.clear()
 
@@ -172,6 +182,7 @@ def test_what_is_trimmed_is_told_as_that(checked: Callable[[Check], None]) -> No
         await behind.until(lambda: bool(behind.errors or behind.records))
         assert behind.records == []
         await appended(log, 6, b"6")
+        await reader.until(lambda: len(reader.records) == 4)
         await outcome(log.trim(8))
         assert await outcome(log.look(7)) == Trimmed()
         await appended(log, 7, b"7")

@@ -6,6 +6,8 @@ from typing import Protocol, TypeVar
 
 from rpcqm.base.completion import Completion
 from rpcqm.replica.nats import NatsLog, NatsSettings, open_log
+from rpcqm.replica.postgresql import PostgresqlLog, PostgresqlSettings
+from rpcqm.replica.postgresql import open_log as open_tables
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import ReplicatedLog
 from tests.support.replica.memory_log import MemoryEngine, MemoryLog
@@ -50,6 +52,23 @@ class NatsEngines:
         replicas = min(len(self._urls), 3)
         settings = NatsSettings(self._urls, name, replicas, maximum_bytes)
         log = await eventually(lambda: open_log(settings))
+        self._opened.append(log)
+        return log
+
+    async def close(self) -> None:
+        for log in self._opened:
+            await log.close()
+
+
+class PostgresqlEngines:
+    """Tables of a server that runs already."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opened: list[PostgresqlLog] = []
+
+    async def open(self, name: str) -> PostgresqlLog:
+        log = await eventually(lambda: open_tables(PostgresqlSettings(self._url, name)))
         self._opened.append(log)
         return log
 

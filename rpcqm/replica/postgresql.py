@@ -1,0 +1,312 @@
+"""The replicated log in PostgreSQL with synchronous replication, whoever moves its primary.
+
+A record is a row, whose key is the record's number. An append moves the end of the log from the
+number that it expects, and adds the row, in one statement.
+
+What PostgreSQL shows may be on one machine only: a commit whose wait for the standby was cancelled
+succeeds with a warning, and after a crash of the server everything is seen that it had written. So
+whatever is read counts once a later commit has been replicated: then all before it has been, too.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import asyncpg
+from asyncpg.exceptions import InsufficientResourcesError
+
+from rpcqm.base.completion import Completion
+from rpcqm.store.errors import ReplicationError
+from rpcqm.store.replication import (
+    Absent,
+    Appended,
+    LogBounds,
+    Present,
+    Refused,
+    Trimmed,
+    Unknown,
+)
+
+ANSWER_SECONDS = 2.0
+"""For one answer; then the outcome is unknown."""
+POLL_SECONDS = 0.05
+RECORDS = 64
+"""Of one look for new ones."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,50}")
+_WARNING = "WARNING"
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.IncompleteReadError)
+
+T = TypeVar("T")
+
+
+class _NotReplicated(Exception):
+    """A commit succeeded on one machine, and nobody knows whether on another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlSettings:
+    """Where the log is. `log` is its name; `alone` lets a server without a standby be one, for
+    tests."""
+
+    address: str
+    log: str
+    alone: bool = False
+
+
+class _Connection:
+    """One connection, made anew when it is lost; one statement at a time."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._turn = asyncio.Lock()
+        self._connection: Any = None
+        self._warned = False
+
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do some work that ends with a commit; raises one of `_ERRORS`, or _NotReplicated."""
+        async with self._turn, asyncio.timeout(ANSWER_SECONDS):
+            try:
+                if self._connection is None or self._connection.is_closed():
+                    self._connection = await self._connect()
+                self._warned = False
+                value = await work(self._connection)
+            except BaseException:
+                self.end()  # whatever it still does, its answer belongs to nobody
+                raise
+            if self._warned:
+                raise _NotReplicated("the commit was not replicated")
+            return value
+
+    async def _connect(self) -> Any:
+        connection = await asyncpg.connect(
+            self._address,
+            target_session_attrs="read-write",
+            server_settings={"synchronous_commit": "on", "client_min_messages": "warning"},
+        )
+        connection.add_log_listener(self._told)
+        return connection
+
+    def _told(self, connection: Any, message: Any) -> None:
+        self._warned = self._warned or message.severity_en == _WARNING
+
+    def end(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+
+class PostgresqlReading:
+    """Records from one number on, by looking again and again."""
+
+    def __init__(
+        self,
+        log: "PostgresqlLog",
+        after: int,
+        deliver: Callable[[bytes], None],
+        failed: Callable[[ReplicationError], None],
+    ) -> None:
+        self._opened = log
+        self._next = after + 1
+        self._deliver = deliver
+        self._failed = failed
+        self._connection = _Connection(log.settings.address)
+        self._task = log.begin(self._run())
+
+    def stop(self) -> None:
+        self._task.cancel()
+        self._connection.end()
+
+    async def _run(self) -> None:
+        while True:
+            found: list[bytes] | None = []
+            with suppress(*_ERRORS, _NotReplicated):
+                found = await self._connection.run(self._look)
+            if found is None:
+                self._connection.end()
+                self._failed(
+                    ReplicationError("The log was trimmed behind what is here: join anew.")
+                )
+                return
+            for record in found:
+                self._next += 1
+                self._deliver(record)
+            if len(found) < RECORDS:
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _look(self, connection: Any) -> list[bytes] | None:
+        """The next records, all of them replicated; None if they were trimmed."""
+        log = self._opened
+        async with connection.transaction():
+            rows = await connection.fetch(log.statements.read, self._next, self._next + RECORDS)
+            if await connection.fetchval(log.statements.first) > self._next:
+                return None
+            if rows:
+                await connection.execute(log.statements.replicate)
+        return [row["record"] for row in rows]
+
+
+class _Statements:
+    """Those of one log, whose name needs no quoting."""
+
+    def __init__(self, log: str) -> None:
+        self.make = f"""
+            create table if not exists "{log}" (number bigint primary key, record bytea not null);
+            alter table "{log}" alter column record set storage external;
+            create table if not exists "{log} ends" (
+                one boolean primary key, first bigint not null, last bigint not null,
+                replicated bigint not null);
+            insert into "{log} ends" values (true, 1, 0, 0) on conflict do nothing;
+        """
+        self.append = f"""
+            with moved as (
+                update "{log} ends" set last = $1 + 1 where last = $1 returning last)
+            insert into "{log}" select last, $2 from moved returning number
+        """
+        self.read = f'select record from "{log}" where number >= $1 and number < $2 order by number'
+        self.first = f'select first from "{log} ends"'
+        self.replicate = f'update "{log} ends" set replicated = replicated + 1'
+        self.bounds = f"""
+            select first, last, pg_total_relation_size('"{log}"') as size from "{log} ends"
+        """
+        self.trim = f"""
+            with moved as (update "{log} ends" set first = greatest(first, least($1, last + 1)))
+            delete from "{log}" where number < $1
+        """
+
+
+class PostgresqlLog:
+    """A log that was opened by `open_log`; a `ReplicatedLog`."""
+
+    def __init__(self, settings: PostgresqlSettings) -> None:
+        self.settings = settings
+        self.statements = _Statements(settings.log)
+        self.connection = _Connection(settings.address)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Run something as long as the log is open."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _completion(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
+        outcome: Completion[T] = Completion()
+        self.begin(_settle(coroutine, outcome))
+        return outcome
+
+    async def close(self) -> None:
+        """End what is going on, without an outcome, and the connections."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.connection.end()
+
+    def append(self, after: int, record: bytes) -> Completion[Appended | Unknown | Refused]:
+        return self._completion(self._append(after, record))
+
+    async def _append(self, after: int, record: bytes) -> Appended | Unknown | Refused:
+        async def insert(connection: Any) -> int | None:
+            number: int | None = await connection.fetchval(self.statements.append, after, record)
+            return number
+
+        try:
+            number = await self.connection.run(insert)
+        except InsufficientResourcesError as error:
+            return Refused(str(error))
+        except (*_ERRORS, _NotReplicated) as error:
+            return Unknown(str(error) or type(error).__name__)
+        return Unknown("the log ends elsewhere") if number is None else Appended()
+
+    def look(self, number: int) -> Completion[Present | Absent | Trimmed]:
+        return self._completion(self._look(number))
+
+    async def _look(self, number: int) -> Present | Absent | Trimmed:
+        async def look(connection: Any) -> Present | Absent | Trimmed:
+            async with connection.transaction():
+                rows = await connection.fetch(self.statements.read, number, number + 1)
+                if rows:
+                    await connection.execute(self.statements.replicate)
+                    return Present(rows[0]["record"])
+                first = await connection.fetchval(self.statements.first)
+            return Trimmed() if number < first else Absent()
+
+        with suppress(*_ERRORS, _NotReplicated):
+            return await self.connection.run(look)
+        return Absent()
+
+    def read(
+        self,
+        after: int,
+        deliver: Callable[[bytes], None],
+        failed: Callable[[ReplicationError], None],
+    ) -> PostgresqlReading:
+        return PostgresqlReading(self, after, deliver, failed)
+
+    def bounds(self) -> Completion[LogBounds]:
+        async def look(connection: Any) -> LogBounds:
+            row = await connection.fetchrow(self.statements.bounds)
+            return LogBounds(row["first"], row["last"], row["size"])
+
+        return self._completion(self.told(look))
+
+    def trim(self, before: int) -> Completion[None]:
+        async def trim(connection: Any) -> None:
+            await connection.execute(self.statements.trim, before)
+
+        return self._completion(self.told(trim))
+
+    async def told(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Raises ReplicationError for whatever goes wrong."""
+        try:
+            return await self.connection.run(work)
+        except (*_ERRORS, _NotReplicated) as error:
+            reason = str(error) or type(error).__name__
+            raise ReplicationError(
+                f"The log's database does not answer as it should: {reason}."
+            ) from error
+
+
+async def _settle(coroutine: Coroutine[Any, Any, T], outcome: Completion[T]) -> None:
+    try:
+        value = await coroutine
+    except ReplicationError as error:
+        outcome.fail(error)
+    else:
+        outcome.succeed(value)
+
+
+async def open_log(settings: PostgresqlSettings) -> PostgresqlLog:
+    """Make the log's tables if there are none, and see that commits are replicated.
+
+    Raises ReplicationError, with a sentence for the operator.
+    """
+    if not _NAME.fullmatch(settings.log):
+        raise ReplicationError(f"{settings.log} is no name of a log: use letters and digits.")
+    log = PostgresqlLog(settings)
+    try:
+        if not settings.alone and not await log.told(_standbys):
+            raise ReplicationError(
+                "The log's database replicates nothing before it answers: set "
+                "synchronous_standby_names, and start the standby."
+            )
+        await log.told(lambda connection: connection.execute(log.statements.make))
+    except BaseException:
+        await log.close()
+        raise
+    return log
+
+
+async def _standbys(connection: Any) -> int:
+    """How many standbys a commit may wait for; 0 if it waits for none."""
+    if not await connection.fetchval("show synchronous_standby_names"):
+        return 0
+    count: int = await connection.fetchval(
+        "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')"
+    )
+    return count

@@ -28,6 +28,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
+from rpcqm.replica.tasks import EngineTasks
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import (
     Absent,
@@ -82,16 +83,18 @@ class NatsReading:
         self._next = after + 1
         self._deliver = deliver
         self._failed = failed
-        self._task = log.begin(self._run())
+        self._stopped = False
+        self._task = log.tasks.begin(self._run())
 
     def stop(self) -> None:
+        self._stopped = True
         self._task.cancel()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopped:
             with suppress(NatsError, OSError):
                 await self._follow()
-                if await self._is_trimmed():
+                if not self._stopped and await self._is_trimmed():
                     self._failed(
                         ReplicationError("The log was trimmed behind what is here: join anew.")
                     )
@@ -127,6 +130,8 @@ class NatsReading:
 
     async def _take(self, message: Any) -> bool:
         """Deliver a message if it is the next record; False if another one came."""
+        if self._stopped:
+            return False
         if message.headers and "Status" in message.headers:
             return True
         if message.metadata.sequence.stream != self._next:
@@ -143,30 +148,17 @@ class NatsLog:
         self.client = client
         self.settings = settings
         self.context = client.jetstream(timeout=ANSWER_SECONDS)
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    def begin(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Run something as long as the log is open."""
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def _completion(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
-        outcome: Completion[T] = Completion()
-        self.begin(_settle(coroutine, outcome))
-        return outcome
+        self.tasks = EngineTasks()
 
     async def close(self) -> None:
         """End what is going on, without an outcome, and the connection."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.client.close()
+        await self.tasks.end()
+        with suppress(TimeoutError, NatsError, OSError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self.client.close()
 
     def append(self, after: int, record: bytes) -> Completion[Appended | Unknown | Refused]:
-        return self._completion(self._append(after, record))
+        return self.tasks.completion(self._append(after, record))
 
     async def _append(self, after: int, record: bytes) -> Appended | Unknown | Refused:
         stream = self.settings.stream
@@ -184,7 +176,7 @@ class NatsLog:
         return Appended()
 
     def look(self, number: int) -> Completion[Present | Absent | Trimmed]:
-        return self._completion(self._look(number))
+        return self.tasks.completion(self._look(number))
 
     async def _look(self, number: int) -> Present | Absent | Trimmed:
         """The leader gives what it has applied, which a majority has."""
@@ -210,22 +202,13 @@ class NatsLog:
         return LogBounds(max(state.first_seq, 1), state.last_seq, state.bytes)
 
     def bounds(self) -> Completion[LogBounds]:
-        return self._completion(_told(self.state()))
+        return self.tasks.completion(_told(self.state()))
 
     def trim(self, before: int) -> Completion[None]:
-        return self._completion(_told(self._trim(before)))
+        return self.tasks.completion(_told(self._trim(before)))
 
     async def _trim(self, before: int) -> None:
         await self.context.purge_stream(self.settings.stream, seq=before)
-
-
-async def _settle(coroutine: Coroutine[Any, Any, T], outcome: Completion[T]) -> None:
-    try:
-        value = await coroutine
-    except ReplicationError as error:
-        outcome.fail(error)
-    else:
-        outcome.succeed(value)
 
 
 async def _told(coroutine: Coroutine[Any, Any, T]) -> T:

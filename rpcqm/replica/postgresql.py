@@ -10,7 +10,7 @@ whatever is read counts once a later commit has been replicated: then all before
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ import asyncpg
 from asyncpg.exceptions import InsufficientResourcesError
 
 from rpcqm.base.completion import Completion
+from rpcqm.replica.tasks import EngineTasks
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import (
     Absent,
@@ -113,15 +114,17 @@ class PostgresqlReading:
         self._next = after + 1
         self._deliver = deliver
         self._failed = failed
+        self._stopped = False
         self._connection = _Connection(log.settings.address)
-        self._task = log.begin(self._run())
+        self._task = log.tasks.begin(self._run())
 
     def stop(self) -> None:
+        self._stopped = True
         self._task.cancel()
         self._connection.end()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopped:
             found: list[bytes] | None = []
             with suppress(*_ERRORS, _NotReplicated):
                 found = await self._connection.run(self._look)
@@ -131,7 +134,7 @@ class PostgresqlReading:
                     ReplicationError("The log was trimmed behind what is here: join anew.")
                 )
                 return
-            for record in found:
+            for record in () if self._stopped else found:
                 self._next += 1
                 self._deliver(record)
             if len(found) < RECORDS:
@@ -185,30 +188,15 @@ class PostgresqlLog:
         self.settings = settings
         self.statements = _Statements(settings.log)
         self.connection = _Connection(settings.address)
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    def begin(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Run something as long as the log is open."""
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def _completion(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
-        outcome: Completion[T] = Completion()
-        self.begin(_settle(coroutine, outcome))
-        return outcome
+        self.tasks = EngineTasks()
 
     async def close(self) -> None:
         """End what is going on, without an outcome, and the connections."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.tasks.end()
         self.connection.end()
 
     def append(self, after: int, record: bytes) -> Completion[Appended | Unknown | Refused]:
-        return self._completion(self._append(after, record))
+        return self.tasks.completion(self._append(after, record))
 
     async def _append(self, after: int, record: bytes) -> Appended | Unknown | Refused:
         async def insert(connection: Any) -> int | None:
@@ -224,7 +212,7 @@ class PostgresqlLog:
         return Unknown("the log ends elsewhere") if number is None else Appended()
 
     def look(self, number: int) -> Completion[Present | Absent | Trimmed]:
-        return self._completion(self._look(number))
+        return self.tasks.completion(self._look(number))
 
     async def _look(self, number: int) -> Present | Absent | Trimmed:
         async def look(connection: Any) -> Present | Absent | Trimmed:
@@ -253,13 +241,13 @@ class PostgresqlLog:
             row = await connection.fetchrow(self.statements.bounds)
             return LogBounds(row["first"], row["last"], row["size"])
 
-        return self._completion(self.told(look))
+        return self.tasks.completion(self.told(look))
 
     def trim(self, before: int) -> Completion[None]:
         async def trim(connection: Any) -> None:
             await connection.execute(self.statements.trim, before)
 
-        return self._completion(self.told(trim))
+        return self.tasks.completion(self.told(trim))
 
     async def told(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Raises ReplicationError for whatever goes wrong."""
@@ -270,15 +258,6 @@ class PostgresqlLog:
             raise ReplicationError(
                 f"The log's database does not answer as it should: {reason}."
             ) from error
-
-
-async def _settle(coroutine: Coroutine[Any, Any, T], outcome: Completion[T]) -> None:
-    try:
-        value = await coroutine
-    except ReplicationError as error:
-        outcome.fail(error)
-    else:
-        outcome.succeed(value)
 
 
 async def open_log(settings: PostgresqlSettings) -> PostgresqlLog:

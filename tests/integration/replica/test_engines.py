@@ -263,6 +263,27 @@ def test_a_stream_that_forgets_is_refused(servers: Servers, changes: dict[str, o
     asyncio.run(run())
 
 
+def test_a_reading_that_was_stopped_delivers_nothing(servers: Servers) -> None:
+    """Even if its task goes on because it has missed its cancellation."""
+
+    async def run() -> None:
+        engines = NatsEngines([servers(1)[0].url])
+        log = await engines.open(new_name())
+        reader = Reader(log, 0)
+        await appended(log, 0, b"first")
+        await reader.until(lambda: len(reader.records) == 1)
+        reader.reading._task = log.tasks.begin(asyncio.sleep(0))  # type: ignore[attr-defined]
+        reader.reading.stop()
+        other = Reader(log, 1)
+        await appended(log, 1, b"second")
+        await other.until(lambda: len(other.records) == 1)
+        await asyncio.sleep(0.1)
+        assert reader.records == [b"first"]
+        await engines.close()
+
+    asyncio.run(run())
+
+
 def test_a_stream_with_fewer_replicas_is_refused(servers: Servers) -> None:
     async def run() -> None:
         settings = NatsSettings(tuple(server.url for server in servers(3)), new_name(), 1)

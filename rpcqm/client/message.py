@@ -1,5 +1,6 @@
 """Messages that were read from a queue manager."""
 
+from functools import lru_cache
 from uuid import UUID
 from xml.etree.ElementTree import Element
 
@@ -163,6 +164,11 @@ def from_sections(
     return from_packet(b"".join(parts), sequential_identifier, arrival_time, withheld)
 
 
+@lru_cache(maxsize=256)  # most messages of a queue have come from few hosts
+def _extension_of(octets: bytes) -> MessagePacketExtension:
+    return MessagePacketExtension.decode(octets)
+
+
 def from_packet(
     packet: bytes, sequential_identifier: int, arrival_time: int, withheld: int = 0
 ) -> ReceivedMessage:
@@ -171,7 +177,7 @@ def from_packet(
     Raises DecodeError if it is not a message.
     """
     size = PacketMessage(packet).size
-    extensions = MessagePacketExtension.decode(packet, size)
+    extensions = _extension_of(packet[size:])
     message = ReceivedMessage(
         packet[:size], extensions, sequential_identifier, arrival_time, withheld
     )

@@ -64,11 +64,17 @@ class StandingOrders:
         machine.disconnected = self._kept(OFFLINE_KEY)
         machine.maintenance = self._kept(MAINTENANCE_KEY)
         if (order := machine.disconnected) is not None:
-            text = "still off the network, as somebody has ordered before this start"
-            _log.warning(text, by=order.by, reason=order.reason)
+            _log.warning(
+                "still off the network, as somebody has ordered before this start",
+                by=order.by,
+                reason=order.reason,
+            )
         if (order := machine.maintenance) is not None:
-            text = "still in maintenance, as somebody has ordered before this start"
-            _log.warning(text, by=order.by, reason=order.reason)
+            _log.warning(
+                "still in maintenance, as somebody has ordered before this start",
+                by=order.by,
+                reason=order.reason,
+            )
 
     def disconnect(self, by: str, reason: str) -> Completion[None]:
         """Note that the network is not used; done when that is durable."""

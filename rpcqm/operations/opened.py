@@ -21,7 +21,7 @@ from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.accounts import AccountOperations
 from rpcqm.operations.audit import ordered
 from rpcqm.operations.queues import QueueOperations
-from rpcqm.qm.access import require_administrator
+from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import Lease
 
@@ -65,7 +65,7 @@ class OpenPage:
 
 
 class OpenedOperations:
-    """For administrators: what an account has open, and from where, is for nobody else."""
+    """What an account has open, and from where, is for those who may look at all; they end none."""
 
     def __init__(
         self, engine: QueueManagerEngine, queues: QueueOperations, accounts: AccountOperations
@@ -85,7 +85,7 @@ class OpenedOperations:
 
         Raises MQ_ERROR_INVALID_PARAMETER for an `after` that no page has told.
         """
-        require_administrator(identity)
+        require_observer(identity)
         queue = None if name is None else self._queues.find(name).main
         behind = _key_of(after) if after else (-1, 0, "")
         names = self._accounts.names(identity)
@@ -103,7 +103,7 @@ class OpenedOperations:
 
     def connections(self, identity: Identity) -> list[ConnectionView]:
         """The connections of all doors, the oldest first."""
-        require_administrator(identity)
+        require_observer(identity)
         found = [each for source in self.sources for each in source.open_connections()]
         return sorted(found, key=lambda each: each.number)
 

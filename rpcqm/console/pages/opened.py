@@ -27,6 +27,7 @@ async def show(asked: Asked) -> Shown:
             "title": title,
             "queue": queue,
             "rows": page.rows,
+            "may_end": asked.identity.is_administrator,
             "next": link(PATH, queue=queue, after=page.after) if page.after else "",
             "first": link(PATH, queue=queue) if after else "",
         }
@@ -37,7 +38,8 @@ async def show_connections(asked: Asked) -> Shown:
     """Connections of all doors; for administrators."""
     found = asked.operations.opened.connections(asked.identity)
     shown = [described_connection(each) for each in found[:ROWS]]
-    return Shown({"rows": shown, "total": len(found)})
+    may_end = asked.identity.is_administrator
+    return Shown({"rows": shown, "total": len(found), "may_end": may_end})
 
 
 async def ask_end(asked: Asked) -> Shown:

@@ -73,7 +73,7 @@ def _shown(asked: Asked, name: FormatName) -> ShownPermissions:
 
 def _known(asked: Asked) -> list[str]:
     """Names that may be written, as far as the caller may know them."""
-    if not asked.identity.is_administrator:
+    if not asked.identity.may_look:
         return [*WELL_KNOWN, asked.identity.name]
     return [*WELL_KNOWN, *(each.name for each in asked.operations.accounts.list(asked.identity))]
 

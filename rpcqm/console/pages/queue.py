@@ -70,7 +70,7 @@ async def show(asked: Asked) -> Shown:
             "made": queue.create_time * 1000,
             "name": called,
             "owner_and_rights": _permissions(asked, name),
-            "is_administrator": asked.identity.is_administrator,
+            "may_look": asked.identity.may_look,
             "may_permit": asked.operations.permissions.may_change(asked.identity, name),
             "may": rights,
             "denied": _denied(rights),

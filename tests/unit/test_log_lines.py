@@ -12,6 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LEVELS = {"exception": "error"}
 VARIABLE = {
+    ("rpcqm/qm/standing_orders.py", "text"): {
+        "still off the network, as somebody has ordered before this start",
+        "still in maintenance, as somebody has ordered before this start",
+    },
     ("rpcqm/qm/acknowledgement_queues.py", "event"): {
         "a message names a URL that srmp.receipts_to does not list",
         "too much waits in outgoing queues to strangers",

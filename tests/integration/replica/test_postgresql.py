@@ -78,7 +78,7 @@ def test_a_database_that_waits_for_nobody_is_refused(postgresql: list[Postgresql
         return ""
 
     async def run() -> None:
-        for _ in range(200):
+        for _ in range(40):
             try:
                 await refused()
             except ReplicationError as error:

@@ -29,12 +29,15 @@ def run(tmp_path: Path) -> Run:
         pidl: bool = True,
         registry: bool = True,
         central: bool = True,
+        server: str = "2.15.3",
+        modules: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         for name in NEEDED:
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         command("id", f"echo {user}")
         command("javac", "exit 0")
-        command("go", "exit 0")
+        command("go", f'echo "$GOBIN $@" >> {tmp_path}/go.log; exit {0 if modules else 1}')
+        command("nats-server", f"echo nats-server: v{server}")
         command("npm", f'echo "$@" >> {tmp_path}/npm.log; exit {0 if registry else 1}')
         command("mvn", f'echo "$@" >> {tmp_path}/mvn.log; exit {0 if central else 1}')
         if pidl:
@@ -69,6 +72,22 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
     assert update.split()[0] == "update"
     assert install.split()[0] == "install"
     assert install.split()[-2:] == ["tshark", "wine"]
+
+
+def test_the_server_of_the_log_is_built_if_there_is_no_such_version(
+    run: Run, tmp_path: Path
+) -> None:
+    result = run(server="2.9.10")
+    assert result.returncode == 0
+    assert "building nats-server 2.15.3" in result.stdout
+    (words,) = lines(tmp_path / "go.log")
+    assert words == ["/usr/local/bin", "install", "github.com/nats-io/nats-server/v2@v2.15.3"]
+
+
+def test_that_the_server_of_the_log_cannot_be_built_is_said(run: Run) -> None:
+    result = run(server="2.9.10", modules=False)
+    assert result.returncode == 0
+    assert "could not build nats-server 2.15.3" in result.stderr
 
 
 def test_nodes_clients_are_those_of_the_lock_file(run: Run, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ async def _is_answered(durable: bool) -> bool:
     ordered: Completion[None] = Completion()
     machine = SimpleNamespace(connect=lambda *order: ordered, state=lambda identity: None)
     operations = SimpleNamespace(machine=machine)
-    content = SimpleNamespace(connected=False)
+    content = SimpleNamespace(connected=False, maintenance=None, reason="")
     asked = SimpleNamespace(operations=operations, identity=ADMINISTRATOR, content=content)
     answer = asyncio.ensure_future(change_machine(cast(Asked, asked)))
     for _ in range(10):

@@ -31,7 +31,7 @@ class Here:
     """The definitions of a queue manager, the SIDs of names, and queues that do not tell theirs."""
 
     definitions: Definitions
-    sids: dict[str, Sid]
+    sid_of: dict[str, Sid]
     untold: list[str] = field(default_factory=list)
     descriptors: dict[str, SecurityDescriptor] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Here:
     @property
     def names(self) -> dict[Sid, str]:
         """The names of SIDs."""
-        return {sid: name for name, sid in self.sids.items()}
+        return {sid: name for name, sid in self.sid_of.items()}
 
 
 async def look(client: "QueueManagerClient") -> Here:
@@ -50,7 +50,7 @@ async def look(client: "QueueManagerClient") -> Here:
     for account in await client.accounts.list():
         found = account.name, tuple(sorted(account.groups))
         here.definitions.accounts[account.name.casefold()] = found
-    for sid in list(here.sids.values()):
+    for sid in list(here.sid_of.values()):
         know_machine(here, sid)
     machine = await client.maintenance.security()
     know_administrator(here, machine)
@@ -130,7 +130,7 @@ def know_machine(here: Here, account: Sid) -> None:
     """Learn the same from the SID of an account here, which differs in the last number."""
     if account.sub_authorities[:1] == (21,):
         own = Sid(account.authority, (*account.sub_authorities[:-1], 500))
-        here.sids.setdefault(ADMINISTRATOR, own)
+        here.sid_of.setdefault(ADMINISTRATOR, own)
 
 
 def know_administrator(here: Here, descriptor: SecurityDescriptor) -> None:
@@ -141,7 +141,7 @@ def know_administrator(here: Here, descriptor: SecurityDescriptor) -> None:
     ]
     for sid in sids:
         if sid is not None and sid.sub_authorities[:1] == (21,) and sid.sub_authorities[-1] == 500:
-            here.sids.setdefault(ADMINISTRATOR, sid)
+            here.sid_of.setdefault(ADMINISTRATOR, sid)
 
 
 def rights_of(

@@ -81,8 +81,8 @@ async def _add_account(
 ) -> None:
     """Nobody knows the password of the account, and so nobody logs on by it."""
     sid = await client.accounts.add(name, secrets.token_bytes(16), groups)
-    here.sids[name] = Sid.parse(sid)
-    know_machine(here, here.sids[name])
+    here.sid_of[name] = Sid.parse(sid)
+    know_machine(here, here.sid_of[name])
 
 
 # Queues
@@ -164,7 +164,7 @@ async def _create(
     Where the SID of the queue manager's own user is not known yet, the owner of the new queue is
     that, and its entries follow.
     """
-    late = ADMINISTRATOR not in here.sids
+    late = ADMINISTRATOR not in here.sid_of
     descriptor = _descriptor(here, _without_administrator(rights) if late else rights, QUEUE)
     given = QueueSettings(**{key: _value(key, settings[key]) for key in OF_MSMQ if key in settings})
     await client.queues.create(path_name(name, HERE), given, descriptor)
@@ -261,7 +261,7 @@ def _sid(here: Here, who: str) -> Sid:
     folded = who.casefold()
     if folded in WELL_KNOWN:
         return WELL_KNOWN[folded]
-    for name, sid in here.sids.items():
+    for name, sid in here.sid_of.items():
         if name.casefold() == folded:
             return sid
     try:

@@ -33,7 +33,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["recieve"], "There is no command `recieve`; did you mean `receive`?"),
         (
             ["frobnicate"],
-            "There is no command `frobnicate`; there are serve, queue, machine, user,",
+            "There is no command `frobnicate`; there are serve, queue, machine, acl, open, user,",
         ),
         (["queue"], "COMMAND is missing; see `rpcqm queue --help`."),
         (["queue", "lst"], "There is no command `lst`; did you mean `list`?"),
@@ -248,7 +248,10 @@ def test_a_mistake_of_ours_is_no_traceback(
     ("line", "words"),
     [
         ("rpcqm qu", ["queue"]),
-        ("rpcqm queue ", ["create", "list", "show", "set", "delete", "export", "import", "acl"]),
+        (
+            "rpcqm queue ",
+            ["create", "list", "show", "set", "rename", "delete", "export", "import", "acl"],
+        ),
         ("rpcqm receive q --fo", ["--format"]),
     ],
 )

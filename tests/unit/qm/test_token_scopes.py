@@ -200,6 +200,8 @@ SIDS_READ_IN = {
     ("qm/access.py", "_check_auditing"): 1,  # which asks for a whole token
     ("qm/access.py", "_check_new_owner"): 1,  # after check_queue
     ("qm/access.py", "is_exposed"): 1,  # of everybody who has not logged on
+    ("qm/access_explained.py", "explained"): 1,  # which tells of the scope beside it
+    ("operations/permissions.py", "_rules"): 1,  # a warning to whoever may change them
     ("dcom/access.py", None): 1,  # DCOM knows no tokens
 }
 

@@ -38,7 +38,7 @@ exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue mana
 
 COMMANDS = {
     "serve": ("serve", "run a queue manager"),
-    "queue": ("queue", "create, list, show, set and delete queues"),
+    "queue": ("queue", "create, list, show, set, rename and delete queues"),
     "machine": ("machine", "show and change who may do what with the queue manager itself"),
     "acl": ("acl_explain", "tell what an account may do with a queue, and by which entry"),
     "open": ("opened", "show who has queues open, and end that"),

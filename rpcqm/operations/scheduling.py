@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
-from rpcqm.base.identity import Identity, TokenRight, TokenScope
+from rpcqm.base.identity import EVERYONE, Identity, TokenRight, TokenScope
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import iso_time
 from rpcqm.codec.names.format_name import FormatName
@@ -36,7 +36,7 @@ Each takes about 500 octets of memory, without its body.
 Bound `program.scheduled` [messages]: the call is refused.
 """
 MOST_OCTETS = 1 << 30
-"""Octets that the bodies of those take on the disk.
+"""Octets that those take on the disk, with all that their senders have said of them.
 
 Bound `program.scheduled_octets` [octets]: the call is refused.
 """
@@ -58,7 +58,7 @@ class AccountsBySid(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A message that is held back; times are milliseconds since 1970.
+    """A message that is held back; times are milliseconds since 1970, `octets` those of its record.
 
     `trouble` is why it could not be sent at its time; "" before that.
     """
@@ -73,6 +73,12 @@ class Scheduled:
     label: str
     size: int
     trouble: str = ""
+    octets: int = 0
+
+    def is_of(self, identity: Identity) -> bool:
+        """Whether it is the caller's; users of the machine without an account share one SID."""
+        shared = identity.sid == EVERYONE
+        return self.sid == identity.sid and (not shared or self.account == identity.name)
 
 
 class Scheduling:
@@ -134,7 +140,9 @@ class Scheduling:
             draft.label,
             len(draft.body),
         )
-        if len(self._kept) >= MOST_SCHEDULED or self._octets + new.size > MOST_OCTETS:
+        record = _encoded(new, draft)
+        new = replace(new, octets=len(record))
+        if len(self._kept) >= MOST_SCHEDULED or self._octets + new.octets > MOST_OCTETS:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many are held back")
         outcome: Completion[str] = Completion()
         self._know(new)
@@ -142,7 +150,7 @@ class Scheduling:
             partial(self._drop, new.identifier),
             partial(self._is_durable, new, outcome),
         )
-        self._records.put(new.identifier, _encoded(new, draft), undone, durable)
+        self._records.put(new.identifier, record, undone, durable)
         return outcome
 
     def _is_durable(self, new: Scheduled, outcome: Completion[str]) -> None:
@@ -154,7 +162,7 @@ class Scheduling:
     def list(self, identity: Identity) -> list[Scheduled]:
         """Those of the caller, or all for who may see everything, by their time."""
         found = self._kept.values()
-        seen = [each for each in found if identity.may_look or each.sid == identity.sid]
+        seen = [each for each in found if identity.may_look or each.is_of(identity)]
         return sorted(seen, key=lambda each: (each.due, each.identifier))
 
     def cancel(self, identity: Identity, identifier: str) -> Completion[None]:
@@ -163,11 +171,11 @@ class Scheduling:
         Raises MQError(STATUS_OBJECT_NAME_NOT_FOUND), also for one that is being sent.
         """
         kept = self._kept.get(identifier)
-        visible = kept is not None and (identity.may_look or kept.sid == identity.sid)
+        visible = kept is not None and (identity.may_look or kept.is_of(identity))
         if kept is None or not visible or identifier in self._sending:
             raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, identifier[:64])
         with ordered(identity, "cancel held message", identifier, queue=", ".join(kept.queues)):
-            if kept.sid != identity.sid and not identity.is_administrator:
+            if not kept.is_of(identity) and not identity.is_administrator:
                 raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
             self._drop(identifier)
             return self._records.remove(identifier, partial(self._take_up, kept))
@@ -175,7 +183,7 @@ class Scheduling:
     # Sending
 
     def _know(self, kept: Scheduled) -> None:
-        self._octets += kept.size
+        self._octets += kept.octets
         self._kept[kept.identifier] = kept
 
     def _take_up(self, kept: Scheduled) -> None:
@@ -184,7 +192,7 @@ class Scheduling:
 
     def _drop(self, identifier: str) -> None:
         kept = self._kept.pop(identifier, None)
-        self._octets -= 0 if kept is None else kept.size
+        self._octets -= 0 if kept is None else kept.octets
 
     def _watch(self) -> None:
         """Look again at the next time, and not much later where somebody sets the clock."""
@@ -296,6 +304,7 @@ def _decoded(value: bytes) -> tuple[Scheduled, Draft]:
         members["queues"] = tuple(map(str, members["queues"]))
         for name in ("due", "made", "size"):
             members[name] = int(members[name])
+        members["octets"] = len(value)
         kept = Scheduled(**members, scope=scope)
         body = base64.b64decode(described.pop("body"), validate=True)
         draft = draft_in(described, body)

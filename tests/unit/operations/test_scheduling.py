@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.errors import MQError
-from rpcqm.base.identity import Identity
+from rpcqm.base.identity import EVERYONE, Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.operations.drafts import Draft
@@ -166,7 +166,7 @@ def test_rights_count_when_it_is_held_back_and_when_it_is_sent(
 
 @pytest.mark.bound("program.scheduled")
 @pytest.mark.bound("program.scheduled_octets")
-@pytest.mark.parametrize(("name", "most"), [("MOST_SCHEDULED", 2), ("MOST_OCTETS", 10)])
+@pytest.mark.parametrize(("name", "most"), [("MOST_SCHEDULED", 2), ("MOST_OCTETS", 2_000)])
 def test_so_many_are_held_back(
     qm: RunningQueueManager,
     operations: Operations,
@@ -183,3 +183,50 @@ def test_so_many_are_held_back(
         hold(qm, operations, boss)
     qm.done(operations.scheduling.cancel(boss, first))
     hold(qm, operations, boss)
+
+
+@pytest.mark.bound("program.scheduled_octets")
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Draft(extension_base64="QUFB" * 1_000),
+        Draft(traceparent="x" * 4_000),
+        Draft(acknowledgements=("arrival",) * 500, admin_queue="orders"),
+    ],
+    ids=["extension", "trace", "acknowledgements"],
+)
+def test_what_is_held_beside_a_body_counts_too(
+    qm: RunningQueueManager,
+    operations: Operations,
+    boss: Identity,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    draft: Draft,
+) -> None:
+    """And does so after a restart: the disk would be full without a body (G716)."""
+    qm.create()
+    monkeypatch.setattr("rpcqm.operations.scheduling.MOST_OCTETS", 10_000)
+    scheduling, due = operations.scheduling, qm.clock.now() + HOUR
+    qm.done(scheduling.schedule(boss, ORDERS, draft, due))
+    with pytest.raises(MQError, match="MQ_ERROR_INSUFFICIENT_RESOURCES"):
+        for _ in range(2):
+            qm.done(scheduling.schedule(boss, ORDERS, draft, due))
+    qm.restart()
+    scheduling = operations_of(qm, tmp_path).scheduling
+    with pytest.raises(MQError, match="MQ_ERROR_INSUFFICIENT_RESOURCES"):
+        for _ in range(2):
+            qm.done(scheduling.schedule(boss, ORDERS, draft, due))
+
+
+def test_users_of_the_machine_without_an_account_have_their_own(
+    qm: RunningQueueManager, operations: Operations, boss: Identity
+) -> None:
+    """They share the SID of everybody (G717)."""
+    qm.create()
+    one, other = Identity("one", EVERYONE), Identity("other", EVERYONE)
+    held = hold(qm, operations, one)
+    assert operations.scheduling.list(other) == []
+    with pytest.raises(MQError, match="STATUS_OBJECT_NAME_NOT_FOUND"):
+        operations.scheduling.cancel(other, held)
+    assert [each.identifier for each in operations.scheduling.list(one)] == [held]
+    qm.done(operations.scheduling.cancel(one, held))

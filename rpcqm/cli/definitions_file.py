@@ -31,7 +31,8 @@ version = {VERSION}
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w-]+)\s*\]?\]")
-_KEY = re.compile(r"""\s*(?:"([^"\\]+)"|'([^']+)'|([\w-]+))\s*(?:\.\s*[^=]+?)?\s*=""")
+_KEY = re.compile(r"""\s*(?:"([^"\\]+)"|'([^']+)'|([\w-]+))\s*(?:\.[^=]*)?=""")
+"""Each part begins with what the one before cannot have: a line takes time linear in its length."""
 _MOST_QUOTA = (1 << 32) - 2
 
 

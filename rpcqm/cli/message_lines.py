@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 KINDS = ("text", "json", "csv")
 LONGEST_LINE = 16 << 20
-"""Octets of a line: a body of 4 MiB in Base64, and some."""
+"""Octets of a line, or of a row: a body of 4 MiB in Base64, and some."""
 COLUMNS = (
     *("id", "lookup_id", "label", "class", "priority", "sent", "arrived", "correlation_id"),
     *("body_type", "body_size", "body", "body_base64"),
 )
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
-"""Beginnings of what a spreadsheet takes for a formula, before which an apostrophe is written."""
+_FORMULAS = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")
+"""Beginnings of what a spreadsheet takes for a formula, before which an apostrophe is written.
+
+The last four are the first four as wide as characters of Chinese or Japanese.
+"""
 _LINES = frozenset("\n\r\t")
 
 Typed = Callable[[bytes], tuple[bytes, int]]
@@ -99,15 +102,35 @@ def _object(file: str, number: int, octets: bytes) -> Mapping[str, Any]:
 def _of_table(file: str, lines: BinaryIO, base: OutgoingMessage) -> Iterator[OutgoingMessage]:
     csv.field_size_limit(LONGEST_LINE)
     text = io.TextIOWrapper(lines, encoding="utf-8-sig", newline="")
-    rows = csv.DictReader(text, strict=True)
+    parts = _Rows(file, text)
+    rows = csv.DictReader(parts, strict=True)
     try:
         if rows.fieldnames is None or not {"body", "body_base64"}.intersection(rows.fieldnames):
             raise UsageMistake(f"{file}:1: the first row names no column `body` or `body_base64`.")
         for row in rows:
+            parts.characters = 0
             cells = {key: _plain(value) for key, value in row.items() if key and value}
             yield _of_members(file, rows.line_num, cells, base)
     except (csv.Error, UnicodeDecodeError) as error:
         raise UsageMistake(f"{file}:{rows.line_num}: it is no CSV in UTF-8: {error}.") from error
+
+
+class _Rows:
+    """The lines of a table, of which a row may have many; it ends with a row without an end."""
+
+    def __init__(self, file: str, text: TextIO) -> None:
+        self._file, self._text = file, text
+        self.characters = 0
+        """Those of the row that is being read."""
+
+    def __iter__(self) -> Iterator[str]:
+        lines = iter(lambda: self._text.readline(LONGEST_LINE + 1), "")
+        for number, line in enumerate(lines, 1):
+            self.characters += len(line)
+            if self.characters > LONGEST_LINE:
+                told = f"the row is longer than {LONGEST_LINE:,} octets"
+                raise UsageMistake(f"{self._file}:{number}: {told}.")
+            yield line
 
 
 def _of_members(

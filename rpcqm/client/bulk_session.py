@@ -64,7 +64,10 @@ class BulkSession:
             response = await self._connections.call(
                 rpcqm_bulk.R_BulkListRequest(phContext=self._handle, After=after, cMost=0)
             )
-            for each in response.ppRanges or ():
+            ranges = response.ppRanges or ()
+            if sum(each.Count for each in ranges) > rpcqm_bulk.MOST_BULK_MESSAGES:
+                raise DecodeError("an answer lists more messages than there is room for")
+            for each in ranges:
                 for key in range(each.First, each.First + each.Count):
                     yield key
             if not response.pNext:

@@ -284,7 +284,7 @@ def _check_program(words: tuple[str, ...]) -> None:
         raise DecodeError(f"`program` has {len(words)} arguments, and may have {MOST_ARGUMENTS}")
     if not words[0].startswith("/"):
         raise DecodeError("`program` begins with the whole path of a program, as /usr/bin/mail")
-    shell = _SHELLS.fullmatch(words[0].rpartition("/")[2]) is not None
+    shell = _is_shell(words[0])
     for before, word in pairwise(words):
         if _BRACED.fullmatch(word) and word not in PLACEHOLDERS:
             raise DecodeError(f"there is no value {word}; there are {', '.join(PLACEHOLDERS)}")
@@ -292,6 +292,26 @@ def _check_program(words: tuple[str, ...]) -> None:
             raise DecodeError(f"a value of a message is a whole argument, not a part of {word!r}")
         if word in PLACEHOLDERS and shell and before.startswith("-") and before != END_OF_OPTIONS:
             raise DecodeError(f"{word} behind {before} would be a program for {words[0]}")
+
+
+def check_what_runs(rule: TriggerRule) -> None:
+    """Refuse a rule by which a shell would run what a message names; raises DecodeError.
+
+    Other programs run shells, such as `timeout`, and shells run shells. It is asked when a rule is
+    made or changed (G721): those that are kept can be read.
+    """
+    shell, named = "", False
+    for word in rule.program:
+        if shell and not named and word in PLACEHOLDERS:
+            raise DecodeError(f"{word} would be a program for {shell}: name what it runs before it")
+        if _is_shell(word):
+            shell = word
+        elif shell and not word.startswith("-") and not (shell.endswith("env") and "=" in word):
+            named = True
+
+
+def _is_shell(word: str) -> bool:
+    return _SHELLS.fullmatch(word.rpartition("/")[2]) is not None
 
 
 def _check_url(url: str) -> None:

@@ -239,7 +239,10 @@ class SearchOperations:
     async def _look_everywhere(
         self, identity: Identity, page: "_Page", after: Behind | None
     ) -> None:
-        """Look through queue after queue until the page ends; dead letters count as unseen."""
+        """Look through queue after queue until the page ends; dead letters count as unseen.
+
+        Whoever looks through a queue opens it to peek, which its descriptor may want audited.
+        """
         queues, told = self._engine.queue_manager.queue_collection, page.told
         first = 0 if after is None else after.queue
         for number in sorted(each for each in queues if each >= first):
@@ -250,7 +253,8 @@ class SearchOperations:
             if page.passed % PASSED_AT_ONCE == 0:
                 await self.pace.work(_nothing)
             queue = queues.get(number)
-            if queue is not None and queue.message_count:
+            if queue is not None and queue.message_count and self._may_peek(identity, queue):
+                self._engine.access.check_open(queue, identity, QueueAccessType.PEEK_ACCESS)
                 key = after.key if after is not None and number == after.queue else None
                 await self._look(identity, queue, page, key)
 

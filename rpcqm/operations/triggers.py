@@ -7,7 +7,7 @@ from rpcqm.base.errors import DecodeError, MQError, NtStatus
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.text import iso_time
 from rpcqm.codec.trigger_report import Answer, read_report
-from rpcqm.codec.trigger_rule import TriggerRule, encode_rule, read_rule
+from rpcqm.codec.trigger_rule import TriggerRule, check_what_runs, encode_rule, read_rule
 from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
@@ -56,12 +56,14 @@ class TriggerOperations:
         """
         with ordered(identity, "add trigger", rule.name, queue=rule.queue, does=rule.action):
             require_administrator(identity)
+            _check_what_runs(rule)
             return self._triggers.add(rule, identity)
 
     def set(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
         """Change the rule of that name; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
         with refusals(identity, "set trigger", rule.name):
             require_administrator(identity)
+            _check_what_runs(rule)
         changed = _changed(self._triggers.find(rule.name).rule, rule)
         done = self._triggers.set(rule, identity)
         note(identity, "set trigger", rule.name, queue=rule.queue, changed=changed)
@@ -87,6 +89,15 @@ class TriggerOperations:
         except DecodeError as error:
             raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
         return self._triggers.report(report, identity)
+
+
+def _check_what_runs(rule: TriggerRule) -> None:
+    """Refuse what no rule may run; one of before can be disabled."""
+    try:
+        if rule.enabled:
+            check_what_runs(rule)
+    except DecodeError as error:
+        raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
 
 
 def rule_in(text: str) -> TriggerRule:

@@ -28,6 +28,7 @@ HEADERS: Headers = (("Content-Type", MEDIA_TYPE), ("SOAPAction", '"MSMQMessage"'
 _SIZES = struct.Struct("<II")
 _STATUS = struct.Struct("<H")
 _LONGEST_HEAD = 1 << 12
+_LOWEST_STATUS, _HIGHEST_STATUS = 100, 599
 
 
 def write_bunch(requests: Sequence[tuple[Headers, bytes]]) -> tuple[Headers, bytes]:
@@ -106,10 +107,13 @@ def write_statuses(statuses: Sequence[int]) -> bytes:
 
 
 def read_statuses(content: bytes, count: int) -> list[int]:
-    """The statuses of so many messages; raises DecodeError."""
+    """The statuses of so many messages; raises DecodeError, also for what is no status of HTTP."""
     if len(content) != count * _STATUS.size:
         raise DecodeError(f"an answer of {len(content)} octets to {count} messages")
-    return [status for (status,) in _STATUS.iter_unpack(content)]
+    statuses = [status for (status,) in _STATUS.iter_unpack(content)]
+    if not all(_LOWEST_STATUS <= status <= _HIGHEST_STATUS for status in statuses):
+        raise DecodeError("an answer to messages by what is no status")
+    return statuses
 
 
 def offered(value: str | None) -> int:

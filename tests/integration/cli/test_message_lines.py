@@ -10,7 +10,8 @@ import pytest
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.cli.conftest import Command
 
-HOSTILE = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "'quoted", '=HYPERLINK("http://x","y")')
+HOSTILE = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "'quoted", '=HYPERLINK("http://x","y")', "\n=1")
+WIDE = ("\uff1d1", "\uff0b1", "\uff0d1", "\uff20x")
 
 
 def bodies(run: Command, queue: str) -> list[str]:
@@ -34,8 +35,8 @@ def test_each_line_of_a_file_is_a_message(
 def test_messages_come_back_as_they_went_out(
     run: Command, queue: str, tmp_path: Path, kind: str
 ) -> None:
-    for number, text in enumerate(HOSTILE):
-        run("send", queue, f"--body={text}", f"--label={text}", "--priority", str(number))
+    for number, text in enumerate((*HOSTILE, *WIDE)):
+        run("send", queue, f"--body={text}", f"--label={text}", "--priority", str(number % 8))
     (tmp_path / "octets").write_bytes(bytes(range(256)))
     run("send", queue, "--file", str(tmp_path / "octets"), "--label", "octets")
     before = [json.loads(line) for line in run("peek", queue, "--all", "--json").lines]
@@ -50,14 +51,18 @@ def test_messages_come_back_as_they_went_out(
 
 
 def test_no_cell_of_a_table_is_a_formula(run: Command, queue: str) -> None:
-    for text in (*HOSTILE, "plain", "two\nlines", "esc\x1b[31m"):
+    for text in (*HOSTILE, *WIDE, "plain", "two\nlines", "esc\x1b[31m"):
         run("send", queue, f"--body={text}", f"--label={text}")
     told = run("receive", queue, "--all", "--format", "csv").output.decode()
     assert "\x1b" not in told
     rows = list(csv.DictReader(io.StringIO(told, newline="")))
-    assert len(rows) == len(HOSTILE) + 3
+    assert len(rows) == len(HOSTILE) + len(WIDE) + 3
     cells = [cell for row in rows for cell in row.values()]
-    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert not [
+        cell
+        for cell in cells
+        if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", *"\uff1d\uff0b\uff0d\uff20"))
+    ]
     assert [row["body"] for row in rows][-3:] == ["plain", "two\nlines", ""]
 
 

@@ -26,6 +26,7 @@ from rpcqm.codec.trigger_rule import (
     MOST_ARGUMENTS,
     MOST_AT_ONCE,
     TriggerRule,
+    check_what_runs,
     encode_rule,
     read_rule,
     rule_of,
@@ -111,6 +112,37 @@ def test_a_value_of_a_message_is_a_whole_argument_and_no_program(
     program: list[str], said: str
 ) -> None:
     assert said in mistake(program=program)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["/bin/sh", "{label}"],
+        ["/bin/sh", "--", "{label}"],
+        ["/usr/bin/timeout", "5", "sh", "-c", "{text}"],
+        ["/usr/bin/env", "A=b", "{label}"],
+        ["/usr/bin/awk", "{text}"],
+        ["/bin/busybox", "sh", "--", "{label}"],
+    ],
+)
+def test_no_shell_runs_what_a_message_names(program: list[str]) -> None:
+    with pytest.raises(DecodeError, match="would be a program"):
+        check_what_runs(rule(program=program))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["/bin/sh", "-c", 'a=1; echo "$1"', "sh", "{label}"],
+        ["/bin/sh", "-c", 'echo "$1"', "--", "{label}"],
+        ["/usr/bin/python3", "/x.py", "{label}"],
+        ["/usr/bin/env", "A=b", "/bin/echo", "{label}"],
+        ["/bin/echo", "{label}", "sh"],
+        ["/usr/bin/mail", "-s", "{label}", "root"],
+    ],
+)
+def test_values_are_arguments_of_what_a_shell_runs(program: list[str]) -> None:
+    check_what_runs(rule(program=program))
 
 
 def test_arguments_with_braces_that_are_no_values_are_left_alone() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
@@ -287,6 +288,20 @@ def test_only_what_the_caller_may_peek_is_searched(
     with pytest.raises(MQError) as refused:
         find(operations, label="order*")
     assert refused.value.status is HResult.MQ_ERROR_ACCESS_DENIED
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_whoever_searches_a_queue_that_is_audited_is_written_down(
+    qm: RunningQueueManager, operations: Operations, everywhere: bool
+) -> None:
+    """Once for each page, whether the queue is named or not (G719)."""
+    send(qm, "order 1")
+    _permit(qm, qm.find(), "O:BAG:BAD:(A;;0x2003f;;;WD)S:(AU;SAFA;0x7;;;WD)")
+    with capture_logs() as logs:
+        page = (find_all if everywhere else find)(operations, who=ALICE, label="order*")
+    assert labels(page) == ["order 1"]
+    granted = [(line["event"], line["who"], line["audited"]) for line in logs if "audited" in line]
+    assert granted == [("access granted", ALICE.name, True)]
 
 
 def _permit(qm: RunningQueueManager, queue: Queue, sddl: str) -> None:

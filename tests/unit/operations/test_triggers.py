@@ -57,6 +57,19 @@ def test_the_account_of_the_service_runs_rules_and_makes_none(
             refused()
 
 
+def test_a_rule_by_which_a_shell_runs_what_a_message_names_is_not_made(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    """One that was kept before can be disabled (G721)."""
+    hostile = replace(RULE, program=("/bin/sh", "--", "{label}"))
+    with pytest.raises(MQError, match="would be a program"):
+        operations.triggers.add(ADMINISTRATOR, hostile)
+    add(qm, operations)
+    with pytest.raises(MQError, match="would be a program"):
+        operations.triggers.set(ADMINISTRATOR, hostile)
+    qm.done(operations.triggers.set(ADMINISTRATOR, replace(hostile, enabled=False)))
+
+
 def test_what_is_no_report_is_refused(operations: Operations) -> None:
     with pytest.raises(MQError, match="STATUS_INVALID_PARAMETER"):
         operations.triggers.report(ADMINISTRATOR, "{}")

@@ -82,7 +82,7 @@ def test_an_offer_is_a_number_within_what_is_sent_at_most(value: str | None, cou
     assert bunch.offered(value) == count
 
 
-@pytest.mark.parametrize("octets", [b"", b"\xc8", b"\xc8\0" * 3])
+@pytest.mark.parametrize("octets", [b"", b"\xc8", b"\xc8\0" * 3, b"\xc8\0\0\0", b"\xc8\0\xff\xff"])
 def test_an_answer_to_other_messages_is_refused(octets: bytes) -> None:
     with pytest.raises(DecodeError):
         bunch.read_statuses(octets, 2)
@@ -197,7 +197,8 @@ def test_a_receiver_that_says_nothing_gets_one_message_in_a_request(sending: Sen
 
 
 @pytest.mark.parametrize(
-    ("status", "content"), [(400, b""), (413, b""), (404, b"?"), (200, b""), (200, b"\xc8\0" * 8)]
+    ("status", "content"),
+    [(400, b""), (413, b""), (404, b"?"), (200, b""), (200, b"\xc8\0" * 8), (200, b"\0\0" * 9)],
 )
 def test_where_a_bunch_is_not_understood_its_messages_go_alone(
     sending: Sending, status: int, content: bytes

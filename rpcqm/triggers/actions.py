@@ -10,6 +10,7 @@ from urllib.parse import quote
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.message import ReceivedMessage
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE
 from rpcqm.codec.trigger_rule import TriggerRule
 from rpcqm.triggers.outcome import Outcome, done, failed, trouble
 from rpcqm.triggers.programs import Order, run_program
@@ -26,6 +27,8 @@ _AWAY = frozenset({408, 425, 429, 502, 503, 504})
 """Statuses of a server that could not take any request now."""
 _OF_THIS_MESSAGE = frozenset({HResult.MQ_ERROR_INVALID_PARAMETER})
 """Why a queue refuses one message, and takes others."""
+_NEARLY_TOO_LARGE = MAXIMUM_PACKET_SIZE - 4_096
+"""Octets of a message that may have no room for the headers that it gets when it is sent on."""
 
 
 class Actions:
@@ -100,13 +103,20 @@ class Actions:
             await send(rule.send_to, outgoing_of(message))
         except MQError as error:
             told = f"{rule.send_to} does not take it: {error}"
-            return failed(told) if error.status in _OF_THIS_MESSAGE else trouble(told)
+            return failed(told) if _is_of(message, error) else trouble(told)
         return done(f"it was sent to {rule.send_to}")
 
     async def stop(self) -> None:
         """Close what is kept open."""
         if self._has_connected:
             await self._http.stop()
+
+
+def _is_of(message: ReceivedMessage, error: MQError) -> bool:
+    """Whether a queue refuses one message only, for example as too large with headers of ours."""
+    if error.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES:
+        return message.size > _NEARLY_TOO_LARGE
+    return error.status in _OF_THIS_MESSAGE
 
 
 def headers_of(rule: TriggerRule, message: ReceivedMessage) -> list[tuple[str, str]]:

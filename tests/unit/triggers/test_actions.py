@@ -11,6 +11,7 @@ import pytest
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE
 from rpcqm.codec.trigger_rule import TriggerRule
 from rpcqm.triggers.actions import Actions
 from rpcqm.triggers.outcome import Outcome, Result
@@ -113,3 +114,15 @@ def test_a_queue_that_does_not_take_a_message(error: HResult | None, result: Res
     outcome = asyncio.run(Actions(SystemClock()).act(rule, received(), send))
     assert outcome.result is result
     assert sent == ([("bills", b"forty-two", "one")] if result is Result.DONE else [])
+
+
+def test_a_message_that_no_queue_has_room_for_does_not_hold_up_its_rule() -> None:
+    """It has room for the headers that it came with, and a stranger has chosen its size (G724)."""
+
+    async def send(queue: str, message: OutgoingMessage) -> None:
+        raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+
+    rule = TriggerRule("t", "orders", send_to="bills")
+    whole = MAXIMUM_PACKET_SIZE - received(body=b"").size
+    outcome = asyncio.run(Actions(SystemClock()).act(rule, received(body=bytes(whole)), send))
+    assert outcome.result is Result.FAILED

@@ -24,6 +24,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.operations.audit import ordered
 from rpcqm.operations.drafts import Draft, attributes_of
 from rpcqm.operations.messages import MessageOperations
+from rpcqm.operations.tokens import TokenView
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.held_records import HeldRecords
 from rpcqm.qm.program_work import Also
@@ -56,6 +57,12 @@ class AccountsBySid(Protocol):
     def identity_of_sid(self, sid: str) -> Identity: ...
 
 
+class TokensByName(Protocol):
+    """Which tokens there are."""
+
+    def find(self, name: str) -> TokenView | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Scheduled:
     """A message that is held back; times are milliseconds since 1970, `octets` those of its record.
@@ -85,12 +92,17 @@ class Scheduling:
     """Holds messages back, and sends them. Accounts see and cancel their own ones."""
 
     def __init__(
-        self, engine: QueueManagerEngine, messages: MessageOperations, accounts: AccountsBySid
+        self,
+        engine: QueueManagerEngine,
+        messages: MessageOperations,
+        accounts: AccountsBySid,
+        tokens: TokensByName,
     ) -> None:
         self._engine = engine
         self._records = HeldRecords(engine.store)
         self._messages = messages
         self._accounts = accounts
+        self._tokens = tokens
         self._kept: dict[str, Scheduled] = {}
         self._due: list[tuple[int, str]] = []
         self._octets = 0
@@ -236,7 +248,13 @@ class Scheduling:
         identity = self._accounts.identity_of_sid(kept.sid)
         if identity.sid != kept.sid:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"the account {kept.account} has gone")
-        return identity if kept.scope is None else identity.narrowed(kept.scope)
+        if kept.scope is None:
+            return identity
+        token = self._tokens.find(kept.scope.token)
+        if token is None or token.account != kept.account or token.created > kept.made:
+            told = f"the token {kept.scope.token} has gone"
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, told)
+        return identity.narrowed(kept.scope)
 
     def _put_off(self, kept: Scheduled, error: MQError | DecodeError) -> None:
         """Keep what could not be sent, and say why; it goes when it can, or is cancelled."""

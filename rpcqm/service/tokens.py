@@ -218,6 +218,10 @@ class Tokens:
         """All tokens, by name."""
         return sorted(self._tokens.values(), key=lambda token: folded_name(token.name))
 
+    def find(self, name: str) -> Token | None:
+        """The token of a name, None if there is none."""
+        return self._tokens.get(folded_name(name))
+
     def verify(self, text: str) -> Identity | None:
         """Who shows a token, narrowed to its scope; None for one that is wrong, or has ended.
 

@@ -216,6 +216,33 @@ def test_what_is_held_beside_a_body_counts_too(
         scheduling.schedule(boss, ORDERS, draft, due)
 
 
+@pytest.mark.parametrize("made_again", [False, True])
+def test_what_a_token_has_held_back_is_not_sent_once_it_is_deleted(
+    qm: RunningQueueManager, operations: Operations, boss: Identity, made_again: bool
+) -> None:
+    """Nor by another one of its name, which somebody else has (G718)."""
+    queue = qm.create()
+    account(operations, qm, "ann")
+
+    def token(name: str) -> Identity:
+        text = qm.done(operations.tokens.create(boss, name, "ann", queues=["orders"]))
+        bearer = operations.tokens.verify(text)
+        assert bearer is not None
+        return bearer
+
+    first = hold(qm, operations, token("kept"))
+    stolen = hold(qm, operations, token("stolen"))
+    qm.done(operations.tokens.delete(boss, "stolen"))
+    if made_again:
+        qm.advance(1)
+        token("stolen")
+    qm.advance(HOUR)
+    assert qm.bodies(queue) == [b"later"]
+    (left,) = operations.scheduling.list(boss)
+    assert (left.identifier, "the token stolen has gone" in left.trouble) == (stolen, True)
+    assert first != stolen
+
+
 def test_users_of_the_machine_without_an_account_have_their_own(
     qm: RunningQueueManager, operations: Operations, boss: Identity
 ) -> None:

@@ -9,6 +9,7 @@ import base64
 import heapq
 import json
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -35,6 +36,11 @@ MOST_SCHEDULED = 100_000
 Each takes about 500 octets of memory, without its body.
 
 Bound `program.scheduled` [messages]: the call is refused.
+"""
+MOST_OF_ACCOUNT = 10_000
+"""Those of one account, which are told all at once.
+
+Bound `program.scheduled_of_account` [messages]: the call is refused.
 """
 MOST_OCTETS = 1 << 30
 """Octets that those take on the disk, with all that their senders have said of them.
@@ -106,6 +112,7 @@ class Scheduling:
         self._kept: dict[str, Scheduled] = {}
         self._due: list[tuple[int, str]] = []
         self._octets = 0
+        self._of_account: Counter[str] = Counter()
         self._sending: set[str] = set()
         self._timer: Timer | None = None
         for identifier, value in self._records.all():
@@ -154,8 +161,7 @@ class Scheduling:
         )
         record = _encoded(new, draft)
         new = replace(new, octets=len(record))
-        if len(self._kept) >= MOST_SCHEDULED or self._octets + new.octets > MOST_OCTETS:
-            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many are held back")
+        self._check_room(new)
         outcome: Completion[str] = Completion()
         self._know(new)
         undone, durable = (
@@ -164,6 +170,12 @@ class Scheduling:
         )
         self._records.put(new.identifier, record, undone, durable)
         return outcome
+
+    def _check_room(self, new: Scheduled) -> None:
+        """Raise MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if there is none for another one."""
+        many = len(self._kept) >= MOST_SCHEDULED or self._of_account[new.sid] >= MOST_OF_ACCOUNT
+        if many or self._octets + new.octets > MOST_OCTETS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many are held back")
 
     def _is_durable(self, new: Scheduled, outcome: Completion[str]) -> None:
         """Only now its time may come: before this, its record cannot be read."""
@@ -196,6 +208,7 @@ class Scheduling:
 
     def _know(self, kept: Scheduled) -> None:
         self._octets += kept.octets
+        self._of_account[kept.sid] += 1
         self._kept[kept.identifier] = kept
 
     def _take_up(self, kept: Scheduled) -> None:
@@ -204,7 +217,9 @@ class Scheduling:
 
     def _drop(self, identifier: str) -> None:
         kept = self._kept.pop(identifier, None)
-        self._octets -= 0 if kept is None else kept.octets
+        if kept is not None:
+            self._octets -= kept.octets
+            self._of_account[kept.sid] -= 1
 
     def _watch(self) -> None:
         """Look again at the next time, and not much later where somebody sets the clock."""

@@ -86,6 +86,7 @@ async def _status(process: "subprocess.Popen[bytes]", seconds: float) -> int | N
         finally:  # the group is there as long as the program was not waited for
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+            await ended.wait()  # that of another user, which a program may become, ends by itself
             status = process.wait()
     return status if in_time else None
 

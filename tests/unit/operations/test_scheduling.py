@@ -185,6 +185,32 @@ def test_so_many_are_held_back(
     hold(qm, operations, boss)
 
 
+@pytest.mark.bound("program.scheduled_of_account")
+def test_one_account_holds_back_no_more_than_its_part(
+    qm: RunningQueueManager,
+    operations: Operations,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    qm.create()
+    monkeypatch.setattr("rpcqm.operations.scheduling.MOST_OF_ACCOUNT", 2)
+    ann, bob = (account(operations, qm, name) for name in ("ann", "bob"))
+    first, _ = hold(qm, operations, ann), hold(qm, operations, ann)
+    with pytest.raises(MQError, match="MQ_ERROR_INSUFFICIENT_RESOURCES"):
+        hold(qm, operations, ann)
+    hold(qm, operations, bob)
+    qm.restart()
+    operations = operations_of(qm, tmp_path)
+    with pytest.raises(MQError, match="MQ_ERROR_INSUFFICIENT_RESOURCES"):
+        hold(qm, operations, ann)
+    qm.done(operations.scheduling.cancel(ann, first))
+    hold(qm, operations, ann)
+    qm.advance(HOUR + 1)
+    assert operations.scheduling.list(ann) == []
+    hold(qm, operations, ann)
+    hold(qm, operations, ann)
+
+
 @pytest.mark.bound("program.scheduled_octets")
 @pytest.mark.parametrize(
     "draft",

@@ -84,11 +84,19 @@ async def _status(process: "subprocess.Popen[bytes]", seconds: float) -> int | N
         except TimeoutError:
             in_time = False
         finally:  # the group is there as long as the program was not waited for
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await ended.wait()  # that of another user, which a program may become, ends by itself
-            status = process.wait()
+            status = await _killed(process, ended)
     return status if in_time else None
+
+
+async def _killed(process: "subprocess.Popen[bytes]", ended: "_Exit") -> int:
+    """The exit status of a program whose group is ended.
+
+    One that has become another user's, by its file's mode, cannot be: it ends by itself.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await ended.wait()
+    return process.wait()
 
 
 class _Exit:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import select
+import signal
 import sys
 from pathlib import Path
 
@@ -130,3 +131,26 @@ def has_ended(pid: int) -> bool:
         return bool(select.select([file], [], [], 5.0)[0])
     finally:
         os.close(file)
+
+
+def test_a_program_that_may_not_be_ended_holds_up_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that has become another user's, by its file's mode, cannot be sent a signal."""
+    end, served = os.killpg, list[bool]()
+
+    def serve(group: int) -> None:
+        try:
+            end(group, signal.SIGKILL)
+        except ProcessLookupError:
+            served.append(False)  # the loop has waited for it
+        else:
+            served.append(True)
+
+    def refuse(group: int, number: int) -> None:
+        asyncio.get_running_loop().call_soon(serve, group)
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    outcome = run("/bin/sleep", "3", seconds=0.01)
+    assert (outcome.result, served) == (Result.FAILED, [True])

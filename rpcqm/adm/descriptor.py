@@ -36,6 +36,7 @@ class OpenQueueDescriptor:
         "format_names",
         "handle",
         "multiple",
+        "notices",
         "number",
         "open_queue_descriptor_collection",
         "opened",
@@ -77,6 +78,8 @@ class OpenQueueDescriptor:
         """The SID of who has opened it; "" for the queue manager itself (ours)."""
         self.account = ""
         """The name of that account (ours)."""
+        self.notices = True
+        """Whether reading by it is a look at dead letters; not that of who may only look (ours)."""
         self.origin = HERE
         """From where it was opened (ours)."""
         self.opened = 0

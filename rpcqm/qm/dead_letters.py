@@ -103,7 +103,7 @@ def _number(key: int) -> int:
 
 def _is_open(queue: Queue) -> bool:
     opened = queue.open_queue_descriptor_collection.values()
-    return any(each.access_type in READ_ACCESSES for each in opened)
+    return any(each.access_type in READ_ACCESSES and each.notices for each in opened)
 
 
 def _key(queue: Queue) -> bytes:

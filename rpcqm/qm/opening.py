@@ -103,12 +103,12 @@ class Opening:
         name = names[0]
         self._check_name(name, required_access)
         queue = self._find(name, required_access, identity)
-        if share_mode != _SHARED and identity is not None and identity.is_anonymous:
+        if share_mode != _SHARED and identity is not None and _keeps_nobody_out(identity):
             self._access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
         _check_sharing(queue, required_access, share_mode)
-        if queue.queue_type is _SYSTEM and required_access in READ_ACCESSES:
-            self._looked_at(queue)
-        return self._describe(name, required_access, share_mode, queue, identity)
+        descriptor = self._describe(name, required_access, share_mode, queue, identity)
+        self._notice_look(descriptor, queue)
+        return descriptor
 
     def open_to_send_at_once(
         self, format_name: FormatName | tuple[FormatName, ...], identity: Identity
@@ -135,9 +135,11 @@ class Opening:
         self._check_here(queue, _RECEIVE, identity)
         _check_sharing(queue, _RECEIVE, _SHARED)
 
-    def _looked_at(self, queue: Queue) -> None:
-        for hook in self.look_hooks:
-            hook(queue)
+    def _notice_look(self, descriptor: OpenQueueDescriptor, queue: Queue) -> None:
+        reads = descriptor.access_type in READ_ACCESSES and descriptor.notices
+        if reads and queue.queue_type is _SYSTEM:
+            for hook in self.look_hooks:
+                hook(queue)
 
     def _open_several(
         self,
@@ -216,6 +218,7 @@ class Opening:
         descriptor = OpenQueueDescriptor(handle, context_value, access, share_mode, name, queue)
         if identity is not None:
             descriptor.owner, descriptor.account = identity.sid, identity.name
+            descriptor.notices = not identity.read_only
         descriptor.origin, descriptor.opened = ORIGIN.get(), self._clock.now()
         descriptor.number = next(self._numbers)
         self.descriptors[handle] = descriptor
@@ -380,8 +383,7 @@ class Opening:
         queue = descriptor.queue_reference
         if queue is None:
             return
-        if queue.queue_type is _SYSTEM and descriptor.access_type in READ_ACCESSES:
-            self._looked_at(queue)
+        self._notice_look(descriptor, queue)
         queue.open_queue_descriptor_collection.pop(descriptor.handle, None)
         reads = sorted(descriptor.two_phase_reads)
         descriptor.two_phase_reads.clear()
@@ -402,6 +404,11 @@ class Opening:
 
     def _opened_by(self, sid: str) -> list[OpenQueueDescriptor]:
         return [each for each in self.descriptors.values() if each.owner == sid]
+
+
+def _keeps_nobody_out(identity: Identity) -> bool:
+    """Whether somebody has to have the right to receive for opening a queue exclusively (G725)."""
+    return identity.is_anonymous or identity.read_only
 
 
 def is_name_for(name: FormatName, access: QueueAccessType) -> bool:

@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import authenticated
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
-from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
@@ -176,3 +177,18 @@ def in_outgoing_queue(qm: RunningQueueManager) -> tuple[int, int, int, int]:
     message = qm.engine.positions.message_at(queue, key).attributes
     times = message.time_to_reach_queue, message.time_to_be_received
     return *times, message.privacy_level, message.encryption_algorithm
+
+
+def test_a_look_of_who_may_only_look_leaves_dead_letters_unread(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    """They are for who does something about them; while it looks, they are unread, too (G725)."""
+    looker = authenticated("eve", "S-1-5-21-1-2-3-1002", "S-1-5-32-544", read_only=True)
+    qm.create()
+    purged(qm, operations, 2)
+    unread = qm.engine.dead_letters.unread
+    with operations.messages.opened(looker, DEAD, QueueAccessType.PEEK_ACCESS):
+        assert unread() == 2
+    assert unread() == 2
+    operations.messages.peek(ADMINISTRATOR, DEAD)
+    assert unread() == 0

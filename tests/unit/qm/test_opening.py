@@ -7,6 +7,7 @@ import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState, PositionState, RemoteReadState
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.identity import authenticated
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
 
@@ -20,6 +21,7 @@ RECEIVE, SEND, PEEK, MOVE, RECEIVE_ADMIN, PEEK_ADMIN = (
     QueueAccessType.RECEIVE_ADMIN_ACCESS,
     QueueAccessType.PEEK_ADMIN_ACCESS,
 )
+LOOKER = authenticated("eve", "S-1-5-21-1-2-3-1002", "S-1-5-32-544", read_only=True)
 NONE, DENY = QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE
 
 
@@ -349,3 +351,12 @@ def test_an_outgoing_queue_that_is_empty_and_closed_is_forgotten(qm: RunningQueu
     assert qm.engine.outgoing.list() == []
     qm.restart()
     assert qm.engine.outgoing.list() == []
+
+
+def test_who_may_only_look_keeps_nobody_out(qm: RunningQueueManager) -> None:
+    """Whoever peeks exclusively lets nobody receive (G725)."""
+    queue = qm.create()
+    for access in (PEEK, RECEIVE):
+        assert refusal(qm.open, queue, access, DENY, identity=LOOKER) == "MQ_ERROR_ACCESS_DENIED"
+    qm.open(queue, PEEK, identity=LOOKER)
+    qm.open(queue, RECEIVE)

@@ -8,6 +8,7 @@ from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.queue import MSMQQueue, OpenedQueue
 from rpcqm.mqac.reading import LocalReading, Reading, RemoteReading
+from rpcqm.qm.access import refuse_read_only
 from rpcqm.qm.handles import new_handle
 from rpcqm.qm.opening import READ_ACCESSES, check_modes
 
@@ -75,6 +76,8 @@ async def _open_elsewhere(
         raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, f"{path} at {computer}")
     receiving = access == QueueAccessType.RECEIVE_ACCESS
     exclusive = share_mode == QueueShareMode.DENY_RECEIVE
+    if receiving or exclusive:  # that queue manager knows our account only (G725)
+        refuse_read_only(call.identity)
     asker = call.identity.sid
     reader = await machine.open_elsewhere(computer, name, receiving, exclusive, asker)
     taken = machine.openers.keys() | machine.opening.descriptors.keys()

@@ -89,9 +89,16 @@ class Scheduled:
     octets: int = 0
 
     def is_of(self, identity: Identity) -> bool:
-        """Whether it is the caller's; users of the machine without an account share one SID."""
-        shared = identity.sid == EVERYONE
-        return self.sid == identity.sid and (not shared or self.account == identity.name)
+        """Whether it is the caller's; users of the machine without an account share one SID.
+
+        The bearer of a token that leaves something out has what was held back by that token.
+        """
+        if self.sid != identity.sid or (self.sid == EVERYONE and self.account != identity.name):
+            return False
+        scope = identity.scope
+        if scope is None or scope.is_whole:
+            return True
+        return self.scope is not None and self.scope.token == scope.token
 
 
 class Scheduling:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.errors import MQError
-from rpcqm.base.identity import EVERYONE, Identity
+from rpcqm.base.identity import EVERYONE, Identity, TokenRight, TokenScope
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.operations.drafts import Draft
@@ -267,6 +267,26 @@ def test_what_a_token_has_held_back_is_not_sent_once_it_is_deleted(
     (left,) = operations.scheduling.list(boss)
     assert (left.identifier, "the token stolen has gone" in left.trouble) == (stolen, True)
     assert first != stolen
+
+
+def test_a_narrow_token_has_what_was_held_back_by_it(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    """Others of its account may be for queues that it is not for (G717)."""
+    qm.create()
+    ann = account(operations, qm, "ann")
+    narrow = ann.narrowed(TokenScope("t", queues=frozenset({r"private$\orders"})))
+    other = ann.narrowed(TokenScope("u", frozenset({TokenRight.PEEK})))
+    whole = ann.narrowed(TokenScope("w"))
+    hers, its = hold(qm, operations, ann), hold(qm, operations, narrow)
+    scheduling = operations.scheduling
+    seen = [{each.identifier for each in scheduling.list(who)} for who in (narrow, other, whole)]
+    assert seen == [{its}, set(), {hers, its}]
+    for who, identifier in ((narrow, hers), (other, hers), (other, its)):
+        with pytest.raises(MQError, match="STATUS_OBJECT_NAME_NOT_FOUND"):
+            scheduling.cancel(who, identifier)
+    qm.done(scheduling.cancel(narrow, its))
+    qm.done(scheduling.cancel(whole, hers))
 
 
 def test_users_of_the_machine_without_an_account_have_their_own(

@@ -5,6 +5,7 @@ requests says so in the answer to a request that asks for that, so that no other
 The answer to a bunch has one status for each message, in their order.
 """
 
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -28,6 +29,8 @@ HEADERS: Headers = (("Content-Type", MEDIA_TYPE), ("SOAPAction", '"MSMQMessage"'
 _SIZES = struct.Struct("<II")
 _STATUS = struct.Struct("<H")
 _LONGEST_HEAD = 1 << 12
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""What a header may be called: with a space behind it, Host would be a header of another name."""
 _LOWEST_STATUS, _HIGHEST_STATUS = 100, 599
 
 
@@ -93,7 +96,7 @@ def _headers_of(head: bytes) -> Headers:
     headers = []
     for line in head.decode("latin-1").split("\r\n"):
         name, colon, value = line.partition(":")
-        if not colon or not name.strip() or not line.isprintable():
+        if not colon or _NAME.fullmatch(name) is None or not line.isprintable():
             raise DecodeError(f"{line!r} is no header of a message")
         if name.lower() in ("host", "content-length"):
             raise DecodeError(f"the header {name} of a message in a bunch")

@@ -167,6 +167,12 @@ def the_level_of_the_log_stays() -> Iterator[None]:
     assert after is before
 
 
+@pytest.fixture(scope="module", autouse=True)
+def ctrl_c_is_pythons_own() -> None:
+    """A handler that the tests of an earlier file have left would not let commands end in order."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     switch.take_switch()
     if START_FROM_NOTHING not in os.environ:

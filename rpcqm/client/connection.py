@@ -40,6 +40,9 @@ END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_
 _HARMLESS = frozenset({"harmless", "repeatable"})
 """Marks in the IDL of calls that leave nothing behind when the connection is lost."""
 
+_BESIDE = {"rpcqm_bulk": "remoteread"}
+"""Interfaces of which no endpoint mapper tells, and those at whose port they are served."""
+
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 T = TypeVar("T")
@@ -201,7 +204,7 @@ class Connections:
         if port is None:
             port = 0
             if isinstance(target, RemoteServer):
-                port = await self._port_of(target, load(name))
+                port = await self._port_of(target, load(_BESIDE.get(name, name)))
             self._ports[name] = port
         if port not in self._pools:
             self._pools[port] = Pool(lambda group: _connect(target, port, group))

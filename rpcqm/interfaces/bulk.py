@@ -35,8 +35,11 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-POLICY = InterfacePolicy(check_of=checks())
-"""Who has logged on; what is open is read at PKT_PRIVACY only, whatever the switches say."""
+POLICY = InterfacePolicy(check_of=checks(), advertised=False)
+"""Who has logged on; what is open is read at PKT_PRIVACY only, whatever the switches say.
+
+The endpoint mapper tells others what it has always told: our client looks beside RemoteRead.
+"""
 
 MOST_BULK_MESSAGES = rpcqm_bulk.MOST_BULK_MESSAGES
 """Messages that one call lists, reads or removes.

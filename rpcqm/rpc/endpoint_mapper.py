@@ -142,7 +142,7 @@ class _Map:
         if host == ANY_ADDRESS and reached:
             host = reached
         for interface in endpoint.interfaces:
-            if interface.syntax.uuid != MGMT.uuid:
+            if interface.policy.advertised and interface.syntax.uuid != MGMT.uuid:
                 element = Element(interface, host, endpoint.port)
                 self.elements.append(element)
                 self.by_uuid.setdefault(interface.syntax.uuid, []).append(element)

@@ -102,6 +102,7 @@ class InterfacePolicy:
     transports: where the interface can be bound at all.
     throws: methods whose refusals are faults although they return a status.
     annotation: what the endpoint mapper says of the interface, at most 63 characters.
+    advertised: whether it says anything of it; a client may look where another interface is.
     check: called before a request is decoded.
     check_of: as `check`, for one method of the handlers, by its name; None for no check.
     shortcut: asked once for each operation; None where every call goes the careful path.
@@ -111,6 +112,7 @@ class InterfacePolicy:
     transports: frozenset[str] = frozenset({NCACN_IP_TCP, NCALRPC})
     throws: frozenset[str] = frozenset()
     annotation: str = ""
+    advertised: bool = True
     check: CallCheck | None = None
     check_of: Callable[[object, str], CallCheck | None] | None = None
     shortcut: ShortcutOf | None = None

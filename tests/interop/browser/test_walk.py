@@ -121,12 +121,16 @@ def test_what_happens_takes_nothing_from_who_is_there(
     running.run("send", "busy", "--label", "there before", "--body", "x")
     someone.look(NARROW - 95)
     someone.open("/console/queue", queue="busy")
-    script = "const e = document.querySelector('.scroll'); e.focus(); e.scrollLeft = 60"
-    someone.driver.execute_script(script)
+    script = (
+        "const e = document.querySelector('.scroll'); e.focus(); e.scrollLeft = 60; "
+        "return e.scrollLeft"
+    )
+    moved = someone.driver.execute_script(script)
+    assert moved > 0
     running.run("send", "busy", "--label", "comes meanwhile", "--body", "x")
     until(lambda: "comes meanwhile" in someone.text)
     script = "const e = document.activeElement; return [e.className, e.scrollLeft]"
-    assert someone.driver.execute_script(script) == ["scroll", 60]
+    assert someone.driver.execute_script(script) == ["scroll", moved]
     someone.look()
     script = "document.activeElement.blur(); getSelection().selectAllChildren(arguments[0])"
     someone.driver.execute_script(script, someone.driver.find_element(By.TAG_NAME, "caption"))

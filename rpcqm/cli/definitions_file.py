@@ -17,6 +17,7 @@ from rpcqm.base.files import read_at_most
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.client.names import HERE, path_name
 from rpcqm.codec.security.permissions import MACHINE, QUEUE, Vocabulary
+from rpcqm.codec.trigger_expressions import check_usable
 from rpcqm.codec.trigger_rule import rule_of
 
 VERSION = 1
@@ -201,7 +202,8 @@ class _Reader:
         version = document.get("version")
         if version != VERSION:
             known = f"`version = {VERSION}` is what this version of rpcqm reads"
-            raise self._wrong("", 0, "version", f"{known}, not {version!r}")
+            had = "and the file has no version" if version is None else f"not {version!r}"
+            raise self._wrong("", 0, "version", f"{known}, {had}")
         for key in document:
             if key not in ("version", "account", "machine", "queue", "trigger"):
                 raise self._wrong("" if ("", 0, key) in self._lines else key, 0, key, "is unknown")
@@ -306,7 +308,7 @@ class _Reader:
     def _trigger(self, number: int, table: Mapping[str, Any]) -> dict[str, Any]:
         self._name("trigger", number, table)
         try:
-            rule_of(table)
+            check_usable(rule_of(table))
         except DecodeError as error:
             raise self._wrong("trigger", number, "", str(error.reason).rstrip(".")) from None
         return dict(table)

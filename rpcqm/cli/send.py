@@ -295,6 +295,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.ack and not arguments.admin_queue:
         raise UsageMistake("--ack needs --admin-queue, where the acknowledgements go.")
+    _check_lines(arguments)
     message = _message(arguments)
     try:
         check_size(message)
@@ -327,6 +328,22 @@ def run(arguments: argparse.Namespace) -> int:
     return with_server(arguments, f"send to `{arguments.queue}`", work)
 
 
+def _check_lines(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go together with a file of lines, before anything is sent or kept."""
+    if arguments.lines is None:
+        if arguments.lines_as != "text":
+            raise UsageMistake("--lines-as says how a file is read: name it with --lines.")
+        return
+    if arguments.body is not None or arguments.file or arguments.standard_input:
+        raise UsageMistake("--lines says what the bodies are: leave --body, --file and - out.")
+    if arguments.count != 1 or arguments.not_before is not None:
+        raise UsageMistake("--lines does not go together with --count and --not-before.")
+    if arguments.lines_as != "text" and arguments.type is not None:
+        raise UsageMistake(
+            "--type is for lines of text; JSON and CSV say themselves what they are."
+        )
+
+
 def _all_of(
     arguments: argparse.Namespace, message: OutgoingMessage
 ) -> tuple[int | None, Iterable[OutgoingMessage]]:
@@ -337,14 +354,6 @@ def _all_of(
     file = arguments.lines
     if file is None:
         return arguments.count, itertools.repeat(message, arguments.count)
-    if arguments.body is not None or arguments.file or arguments.standard_input:
-        raise UsageMistake("--lines says what the bodies are: leave --body, --file and - out.")
-    if arguments.count != 1 or arguments.not_before is not None:
-        raise UsageMistake("--lines does not go together with --count and --not-before.")
-    if arguments.lines_as != "text" and arguments.type is not None:
-        raise UsageMistake(
-            "--type is for lines of text; JSON and CSV say themselves what they are."
-        )
     typed = partial(_typed_line, arguments)
     total = message_lines.check(file, arguments.lines_as, message, typed)
     return total, message_lines.messages_of(file, arguments.lines_as, message, typed)

@@ -145,7 +145,7 @@ def _add_rule_options(parser: Parser) -> None:
     running = parser.add_argument_group("how")
     running.add_argument(
         "--mode",
-        choices=tuple(Mode),
+        choices=tuple(map(str, Mode)),
         help="leave the message, remove it, or remove it if that went well (the default)",
     )
     groups = ((conditions, _CONDITIONS), (actions, _ACTIONS), (running, _RUNNING))
@@ -189,6 +189,18 @@ def _rule(members: Mapping[str, Any]) -> TriggerRule:
         raise UsageMistake(f"The rule is wrong: {error}.") from None
 
 
+def _usable(members: Mapping[str, Any]) -> TriggerRule:
+    """The same of a rule that is made or changed, by the checks that the queue manager makes."""
+    from rpcqm.codec.trigger_expressions import check_usable  # only now: few commands need it
+
+    rule = _rule(members)
+    try:
+        check_usable(rule)
+    except DecodeError as error:
+        raise UsageMistake(f"The rule is wrong: {error}.") from None
+    return rule
+
+
 def _add_add(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
@@ -228,7 +240,7 @@ def run_add(arguments: argparse.Namespace) -> int:
         members = {**_members_of_file(arguments.json), **members}
     if arguments.disabled:
         members["enabled"] = False
-    rule = _rule(members)
+    rule = _usable(members)
 
     async def work(client: "QueueManagerClient") -> None:
         await client.triggers.add(rule)
@@ -300,7 +312,7 @@ def run_set(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         found = await _find(client, arguments.name)
-        await client.triggers.set(_rule({**_own(found), **changes, "name": found["name"]}))
+        await client.triggers.set(_usable({**_own(found), **changes, "name": found["name"]}))
 
     return _administer(arguments, f"change the trigger `{arguments.name}`", work)
 

@@ -13,6 +13,7 @@ from rpcqm.base.units import duration_text
 from rpcqm.codec.names.written import short_name
 from rpcqm.qm.identity_conflicts import IdentityConflict
 from rpcqm.qm.lost_copies import LostCopies
+from rpcqm.qm.quota_levels import percent_of
 from rpcqm.qm.quota_use import (
     ALMOST_FULL,
     NEARLY_FULL,
@@ -142,7 +143,7 @@ def _quota(use: QuotaUse) -> Attention:
     """A queue near its quota; where copies only would be lost, nothing is urgent."""
     name, quota = name_for_people(use.queue), _kilobytes(use.quota or 0)
     text = f"{name[:1].upper()}{name[1:]}" if name.startswith("the journal") else name
-    text = f"{text} takes {_kilobytes(use.bytes)} of its quota of {quota}."
+    text = f"{text} takes {percent_of(use.bytes, use.quota)} % of its quota of {quota}."
     if use.part >= ALMOST_FULL and not (
         use.queue.is_journal or use.queue.queue_type is QueueType.SYSTEM
     ):

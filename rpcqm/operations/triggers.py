@@ -6,6 +6,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError, NtStatus
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.text import iso_time
+from rpcqm.codec.trigger_expressions import check_usable
 from rpcqm.codec.trigger_report import Answer, read_report
 from rpcqm.codec.trigger_rule import TriggerRule, check_what_runs, encode_rule, read_rule
 from rpcqm.operations.audit import note, ordered, refusals
@@ -52,18 +53,19 @@ class TriggerOperations:
     def add(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
         """Make a rule.
 
-        Raises MQError: STATUS_OBJECT_NAME_COLLISION, MQ_ERROR_INSUFFICIENT_RESOURCES.
+        Raises MQError: STATUS_OBJECT_NAME_COLLISION, MQ_ERROR_INSUFFICIENT_RESOURCES, and
+        STATUS_INVALID_PARAMETER for what could never work (G727).
         """
         with ordered(identity, "add trigger", rule.name, queue=rule.queue, does=rule.action):
             require_administrator(identity)
-            _check_what_runs(rule)
+            _check(rule)
             return self._triggers.add(rule, identity)
 
     def set(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
-        """Change the rule of that name; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
+        """Change the rule of that name; raises MQError as `add`, STATUS_OBJECT_NAME_NOT_FOUND."""
         with refusals(identity, "set trigger", rule.name):
             require_administrator(identity)
-            _check_what_runs(rule)
+        _check(rule)
         changed = _changed(self._triggers.find(rule.name).rule, rule)
         done = self._triggers.set(rule, identity)
         note(identity, "set trigger", rule.name, queue=rule.queue, changed=changed)
@@ -91,9 +93,10 @@ class TriggerOperations:
         return self._triggers.report(report, identity)
 
 
-def _check_what_runs(rule: TriggerRule) -> None:
-    """Refuse what no rule may run; one of before can be disabled."""
+def _check(rule: TriggerRule) -> None:
+    """Refuse what could never work or no rule may run; a rule of before can be disabled."""
     try:
+        check_usable(rule)
         if rule.enabled:
             check_what_runs(rule)
     except DecodeError as error:

@@ -99,12 +99,17 @@ class StandingOrders:
         return self._keep(MAINTENANCE_KEY, None)
 
     def _order(self, before: StandingOrder | None, by: str, reason: str) -> StandingOrder:
-        """The order that holds now: one that is given again begins when the first one did."""
+        """The order that holds now.
+
+        One that is given again begins when the first one did, and keeps its reason if no other one
+        is given (G726).
+        """
         if len(reason) > LONGEST_REASON:
             detail = f"a reason has at most {LONGEST_REASON:,} characters"
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, detail)
-        since = self._clock.now() if before is None else before.since
-        return StandingOrder(since, by, reason)
+        if before is None:
+            return StandingOrder(self._clock.now(), by, reason)
+        return StandingOrder(before.since, by, reason or before.reason)
 
     def _keep(self, key: bytes, order: StandingOrder | None) -> Completion[None]:
         with self._store.transaction("keep an order") as change:

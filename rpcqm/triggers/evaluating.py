@@ -10,14 +10,11 @@ import resource
 import sys
 from typing import Any, BinaryIO
 
+from rpcqm.codec.trigger_expressions import WrongExpressionError, json_path, xpath
 from rpcqm.triggers.questions import XPATH, Question
 
 MEMORY = 1 << 30
 """Octets of memory that the process may take."""
-
-
-class WrongExpressionError(Exception):
-    """An expression that cannot be used; the text is a clause."""
 
 
 def evaluate(kind: str, expression: str, body: bytes) -> bool:
@@ -28,10 +25,7 @@ def evaluate(kind: str, expression: str, body: bytes) -> bool:
 def _xpath(expression: str, body: bytes) -> bool:
     from lxml import etree  # only now: most rules have no XPath
 
-    try:
-        path = etree.XPath(expression, regexp=False)
-    except etree.XPathError as error:
-        raise WrongExpressionError(f"{expression!r} is no XPath: {error}") from error
+    path = xpath(expression)
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False
     )
@@ -55,17 +49,9 @@ def _truth(value: object) -> bool:
 
 
 def _json_path(expression: str, body: bytes) -> bool:
-    try:
-        import jsonpath  # only now: it is an extra that few rules need
-    except ImportError:
-        raise WrongExpressionError(
-            "JSONPath needs python-jsonpath, which is not installed: pip install 'rpcqm[triggers]'"
-        ) from None
-    try:
-        path = jsonpath.compile(expression)
-    except (jsonpath.JSONPathError, RecursionError) as error:
-        first = (str(error).splitlines() or [""])[0]
-        raise WrongExpressionError(f"{expression!r} is no JSONPath: {first}") from error
+    path = json_path(expression)
+    import jsonpath  # it is there, since the path has been read
+
     try:
         document = json.loads(body)
         return any(True for _ in path.finditer(document))

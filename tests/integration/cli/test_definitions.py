@@ -123,6 +123,11 @@ def test_one_step_that_fails_leaves_the_others_to_be_done(
 
 
 WRONG = {
+    "# nothing\n": (1, "reads, and the file has no version"),
+    'version = 1\n[[trigger]]\nname = "t"\nqueue = "q"\nxpath = "//["\nprogram = ["/bin/true"]\n': (
+        2,
+        "'//[' is no XPath: Invalid expression",
+    ),
     "version = 2\n": (1, "`version = 1` is what this version of rpcqm reads, not 2"),
     "version = 1\nqueue = 3\n": (2, "`queue` is written as [[queue]]"),
     "version = 1\n[[queue\n": (2, ""),

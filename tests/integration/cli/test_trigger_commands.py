@@ -125,8 +125,8 @@ def test_a_rule_is_tried_without_doing_anything(run: Command, attempt: Command, 
     one = ["trigger", "test", "tried", "--lookup-id", first["lookup_id"], "--json"]
     assert json.loads(run(*one).text) == [first]
     assert len(run("peek", queue, "--all", "--json").lines) == 3
-    run("trigger", "set", "tried", "--json-path", "$[")
-    assert "is no JSONPath" in run("trigger", "test", "tried").lines[1]
+    assert "is no JSONPath" in attempt("trigger", "set", "tried", "--json-path", "$[").errors
+    assert "is no XPath" in attempt("trigger", "set", "tried", "--xpath", "//[").errors
     run("trigger", "remove", "tried")
     assert "no trigger `tried`" in attempt("trigger", "test", "tried").errors
 

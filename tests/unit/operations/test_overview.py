@@ -295,7 +295,7 @@ def test_a_queue_that_gets_full_is_told_before_it_is(
     position = qm.engine.messages.position(queue, key)
     assert position is not None
     qm.done(qm.engine.messages.move_message(position, qm.subqueue(queue, "late")))
-    assert texts_of(qm, operations, "quota_low") == ["orders takes 8 KB of its quota of 10 KB."]
+    assert texts_of(qm, operations, "quota_low") == ["orders takes 81 % of its quota of 10 KB."]
     qm.send(queue, bytes(1_200))
     (told,) = look(qm, operations).attention
     assert (told.code, told.urgent, told.target) == ("quota_full", True, "/queues/orders")
@@ -414,3 +414,19 @@ def test_others_are_served_between_slices_of_many_queues(
     assert not outcome.done
     qm.advance(100)
     assert outcome.result().queues == 5
+
+
+def test_an_order_that_is_given_again_keeps_its_beginning_and_its_reason(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    began = qm.clock.now()
+    for reason, kept in (("a new disk", "a new disk"), ("", "a new disk"), ("a fan", "a fan")):
+        qm.done(operations.machine.maintain(ADMINISTRATOR, True, reason))
+        order = qm.engine.queue_manager.maintenance
+        assert order is not None
+        assert (order.since, order.reason) == (began, kept)
+        qm.advance(1_000)
+    qm.done(operations.machine.maintain(ADMINISTRATOR, False))
+    qm.done(operations.machine.maintain(ADMINISTRATOR, True))
+    order = qm.engine.queue_manager.maintenance
+    assert order is not None and order.reason == "" and order.since > began

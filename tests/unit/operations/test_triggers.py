@@ -1,5 +1,6 @@
 """Who may make rules of triggers and run them, and how operators learn how they do."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -68,6 +69,28 @@ def test_a_rule_by_which_a_shell_runs_what_a_message_names_is_not_made(
     with pytest.raises(MQError, match="would be a program"):
         operations.triggers.set(ADMINISTRATOR, hostile)
     qm.done(operations.triggers.set(ADMINISTRATOR, replace(hostile, enabled=False)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"xpath": "//["}, r"'//\[' is no XPath: Invalid expression"),
+        ({"json_path": "$["}, r"'\$\[' is no JSONPath: "),
+        ({"program": (), "send_to": "ORDERS"}, "is the queue of the rule, which would never"),
+    ],
+)
+def test_a_rule_that_could_never_work_is_refused_when_it_is_made(
+    qm: RunningQueueManager, operations: Operations, wrong: dict[str, object], sentence: str
+) -> None:
+    hopeless = replace(RULE, **wrong)
+    with pytest.raises(MQError, match="STATUS_INVALID_PARAMETER") as refused:
+        operations.triggers.add(ADMINISTRATOR, hopeless)
+    assert re.search(sentence, refused.value.detail)
+    add(qm, operations)
+    with pytest.raises(MQError, match="STATUS_INVALID_PARAMETER"):
+        operations.triggers.set(ADMINISTRATOR, hopeless)
+    qm.done(operations.triggers.set(ADMINISTRATOR, replace(hopeless, enabled=False)))
+    assert operations.triggers.find(ADMINISTRATOR, "shop").rule.enabled is False
 
 
 def test_what_is_no_report_is_refused(operations: Operations) -> None:

@@ -11,7 +11,8 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.trigger_rule import TriggerRule
 from rpcqm.triggers.conditions import Conditions
-from rpcqm.triggers.evaluating import WrongExpressionError, evaluate
+from rpcqm.codec.trigger_expressions import WrongExpressionError
+from rpcqm.triggers.evaluating import evaluate
 from rpcqm.triggers.evaluator import LARGEST_EVALUATED, EvaluationError, Evaluator
 from rpcqm.triggers.questions import JSON_PATH, XPATH
 from tests.support.triggers.fake_queue import FakeEvaluator, received

@@ -51,3 +51,11 @@ def duration_text(seconds: float) -> str:
         if count or (name == "s" and not parts):
             parts.append(f"{count} {name}")
     return " ".join(parts[:2])
+
+
+def whole_duration(seconds: int) -> str:
+    """A duration in the largest unit of which it is a whole number, as `amount` reads it: `30d`."""
+    for name in ("d", "h", "min"):
+        if seconds % (DURATIONS[name] // 1000) == 0:
+            return f"{seconds * 1000 // DURATIONS[name]}{name}"
+    return f"{seconds}s"

@@ -1,6 +1,7 @@
 """Conditions of a command, as the queue manager gets them."""
 
 import re
+from functools import partial
 
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.errors import MQError
@@ -32,5 +33,7 @@ def absolute(texts: dict[str, str]) -> dict[str, str]:
 
 
 def as_options(sentence: str) -> str:
-    """A sentence about a condition, which is called as its option is."""
-    return _NAMED.sub(lambda found: f"--{found[1].replace('_', '-')}", sentence, count=1)
+    """A sentence about a condition, or about two, which are called as their options are."""
+    named = partial(_NAMED.sub, lambda found: f"--{found[1].replace('_', '-')}", count=1)
+    before, beyond, after = sentence.partition(" is beyond ")
+    return f"{named(before)}{beyond}{named(after) if beyond else after}"

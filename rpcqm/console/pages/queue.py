@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.units import duration_text
 from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
@@ -84,6 +85,7 @@ async def show(asked: Asked) -> Shown:
             "may_peek": may_peek,
             "subqueues": [f"{called.link};{each}" for each in _texts(described["subqueues"])],
             "journal": _journal(described, called),
+            "journal_age": duration_text(int(str(described.get("journal_max_age") or 0))),
             "is_dead_letters": is_dead_letters,
             "now": asked.now,
         }

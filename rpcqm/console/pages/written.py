@@ -1,7 +1,11 @@
 """Forms in which something is written: a message to send, a queue to make or to change."""
 
+from collections.abc import Mapping
+
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.settling import settled
+from rpcqm.base.text import visible
+from rpcqm.base.units import amount, whole_duration
 from rpcqm.codec.bodies.kinds import WRITERS, body_of
 from rpcqm.codec.names.written import HERE, path_name
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -115,6 +119,7 @@ async def ask_change(asked: Asked) -> Shown:
         field("change", "label", told["label"]),
         field("change", "journal", told["journal"], "check"),
         field("change", "quota", quota, "number", hint=True),
+        *_journal_fields(told),
         field("change", "authenticate", told["authenticate"], "check"),
         field("change", "privacy", told["privacy"], "choice", choices=tuple(PRIVACY)),
         field("change", "max_deliveries", told["max_deliveries"], "number", hint=True),
@@ -131,12 +136,15 @@ async def change(asked: Asked) -> Redirect:
     name, told, called = look(asked, form)
     operations.may_change(identity, name)
     changes = {key: value for key, value in _wanted(form).items() if told[key] != value}
+    bounds = _journal_bounds(form, told)
     attributes = {_ATTRIBUTES[key]: _attribute(key, changes[key]) for key in changes}
     if attributes:
         await settled(operations.set_properties(identity, name, attributes))
     limit, subqueue = form.number("max_deliveries"), form.text("poison").strip()
     if (limit, subqueue) != (told["max_deliveries"], told["poison"]):
         await settled(operations.set_max_deliveries(identity, name, limit, subqueue))
+    if bounds != (told["journal_max_age"], told["journal_max_messages"]):
+        await settled(operations.set_journal_bounds(identity, name, *bounds))
     trail = form.checked("trail")
     if identity.is_administrator and trail != told["trail"]:
         await settled(operations.switch_trail(identity, name, trail))
@@ -147,24 +155,51 @@ _ATTRIBUTES = {
     "label": "label",
     "journal": "journaling",
     "quota": "quota",
+    "journal_quota": "journal_quota",
     "authenticate": "authentication",
     "privacy": "privacy_level",
 }
 """Fields of the form, and the attributes of `adm.Queue` that they change."""
 
 
+def _journal_fields(told: Mapping[str, object]) -> list[Field]:
+    quota = "" if told["journal_quota"] is None else told["journal_quota"]
+    age, messages = told["journal_max_age"], told["journal_max_messages"]
+    return [
+        field("change", "journal_quota", quota, "number", hint=True),
+        field("change", "journal_max_age", whole_duration(int(str(age))) if age else 0, hint=True),
+        field("change", "journal_max_messages", messages, "number", hint=True),
+    ]
+
+
+def _journal_bounds(form: Fields, told: Mapping[str, object]) -> tuple[int, int]:
+    """How old copies in the journal may become, and how many; what is left empty stays."""
+    age = int(str(told["journal_max_age"]))
+    if written := form.text("journal_max_age").strip():
+        try:
+            age = 0 if written == "0" else amount(written, "s")
+        except ValueError as error:
+            name = text("change.journal_max_age")
+            raise MQError(_INVALID, f"{name}: {visible(written)!r} {error}") from None
+    messages = int(str(told["journal_max_messages"]))
+    return age, form.number("journal_max_messages", messages)
+
+
 def _wanted(form: Fields) -> dict[str, object]:
-    return {
+    wanted: dict[str, object] = {
         "label": form.text("label"),
         "journal": form.checked("journal"),
         "quota": form.number("quota") if form.text("quota").strip() else None,
         "authenticate": form.checked("authenticate"),
         "privacy": form.text("privacy"),
     }
+    if (quota := form.text("journal_quota", "-").strip()) != "-":  # a page before it had the field
+        wanted["journal_quota"] = form.number("journal_quota") if quota else None
+    return wanted
 
 
 def _attribute(key: str, value: object) -> object:
-    if key == "quota":
+    if key in ("quota", "journal_quota"):
         return INFINITE if value is None else value
     if key != "privacy":
         return value

@@ -114,7 +114,7 @@ def test_what_was_not_read_whole_is_told(
         (("--all", "--label", "x"), "Name one queue or several, or give --all for every queue."),
         (("--label", "["), "--label: there is a [ without its ]; write [[] for the character."),
         (("--size-min", "ten"), "--size-min: `ten` is no number with a unit"),
-        (("--since", "1h", "--until", "2h"), "--since is beyond until"),
+        (("--since", "1h", "--until", "2h"), "--since is beyond --until, so"),
         (("--regex", "("), "--regex: that is no regular expression of RE2: missing ): (."),
         (("--sender", "mallory"), "--sender: `mallory` is neither an account here nor a SID"),
         (("--label", "x", "--after", "y"), "`y` is no lookup identifier, behind which a search"),

@@ -82,6 +82,7 @@ def test_a_queue_is_made_changed_and_deleted(boss: Browser, queue: str) -> None:
     assert "The properties were changed." in changed.words
     assert "Quota (KiB) 100 KiB" in changed.words
     assert "3, then to the subqueue bad" in changed.words
+    assert "Copies that the journal keeps" not in changed.words
     found = boss.get("/console/queues?find=" + queue)
     assert "1 queue " in found.words
     assert "Orders" in found.words
@@ -92,6 +93,28 @@ def test_a_queue_is_made_changed_and_deleted(boss: Browser, queue: str) -> None:
     gone = boss.submit("/console/queue/delete", {"queue": queue, "repeat": queue})
     assert f"The queue {queue} was deleted." in gone.words
     assert boss.get(f"/console/queue?queue={queue}").status == 404
+
+
+def test_a_journal_gets_its_bounds(boss: Browser, queue: str) -> None:
+    rest = {"queue": queue, "journal": "1", "privacy": "optional"}
+    rest |= {"max_deliveries": "0", "poison": "poison"}
+    bounds = {"journal_quota": "50", "journal_max_age": "30d", "journal_max_messages": "1000"}
+    changed = boss.submit("/console/queue/change", rest | bounds)
+    assert "Quota of the journal (KiB) 50 KiB, 0 %" in changed.words
+    assert "Copies in the journal are removed after 30 d" in changed.words
+    assert "Copies that the journal keeps at most 1,000" in changed.words
+    form = boss.get(f"/console/queue/change?queue={queue}").text
+    for name, value in bounds.items():
+        assert re.search(f'name="{name}"[^>]* value="{value}"', form), name
+    kept = boss.submit("/console/queue/change", rest)
+    for bound in ("journal (KiB) 50 KiB", "removed after 30 d", "keeps at most 1,000"):
+        assert bound in kept.words, "an old page knows no bounds, and takes none away"
+    wrong = boss.send("/console/queue/change", rest | {"journal_max_age": "soon"})
+    assert wrong.status == 400
+    assert "Copies in the journal are removed after: 'soon' is no number" in wrong.words
+    ended = boss.submit("/console/queue/change", rest | dict.fromkeys(bounds, "0"))
+    assert "removed after" not in ended.words
+    assert "keeps at most" not in ended.words
 
 
 def test_a_message_is_sent_and_looked_at_and_stays(boss: Browser, queue: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rpcqm.base.units import LONGEST, amount, duration_text
+from rpcqm.base.units import LONGEST, amount, duration_text, whole_duration
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,12 @@ def test_what_is_no_whole_amount_is_refused(text: str, unit: str, why: str) -> N
 )
 def test_a_duration_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(1, "1s"), (59, "59s"), (60, "1min"), (90, "90s"), (5_400, "90min"), (2_592_000, "30d")],
+)
+def test_a_duration_is_written_as_it_is_read(seconds: int, written: str) -> None:
+    assert whole_duration(seconds) == written
+    assert amount(written, "s") == seconds

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_a_rule_by_which_a_shell_runs_what_a_message_names_is_not_made(
     ],
 )
 def test_a_rule_that_could_never_work_is_refused_when_it_is_made(
-    qm: RunningQueueManager, operations: Operations, wrong: dict[str, object], sentence: str
+    qm: RunningQueueManager, operations: Operations, wrong: dict[str, Any], sentence: str
 ) -> None:
     hopeless = replace(RULE, **wrong)
     with pytest.raises(MQError, match="STATUS_INVALID_PARAMETER") as refused:

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from rpcqm.cli.certificate_checks import CERTIFICATE_CHECKS
 from rpcqm.cli.checks import BOUNDS, CHECKS, CheckedMachine, CheckResult, Level
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.http_checks import HTTP_CHECKS
@@ -14,7 +15,14 @@ from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.safety_checks import SAFETY_CHECKS
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 
-_ALL = (*CHECKS, *NAME_CHECKS, *IDENTITY_CHECKS, *HTTP_CHECKS, *SAFETY_CHECKS)
+_ALL = (
+    *CHECKS,
+    *NAME_CHECKS,
+    *IDENTITY_CHECKS,
+    *HTTP_CHECKS,
+    *CERTIFICATE_CHECKS,
+    *SAFETY_CHECKS,
+)
 
 DETAILS = """\
 It looks at file rights, accounts, disk, clock, limits, name resolution, ports and the switches

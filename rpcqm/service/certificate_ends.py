@@ -16,11 +16,20 @@ def certificate_ends(configuration: Configuration) -> dict[str, int]:
     that cannot be read is left out: whatever needs it says so.
     """
     found = {}
-    for setting in settings():
-        path = value_of(configuration, setting) if setting.key in CERTIFICATES else None
-        if path and (end := _end_of(Path(str(path)))) is not None:
-            found[setting.key] = end
+    for key, path in certificate_files(configuration).items():
+        if (end := _end_of(path)) is not None:
+            found[key] = end
     return found
+
+
+def certificate_files(configuration: Configuration) -> dict[str, Path]:
+    """The files that the settings name, by the keys of these."""
+    named = {
+        setting.key: value_of(configuration, setting)
+        for setting in settings()
+        if setting.key in CERTIFICATES
+    }
+    return {key: Path(str(path)) for key, path in named.items() if path}
 
 
 def _end_of(path: Path) -> int | None:

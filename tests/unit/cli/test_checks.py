@@ -4,6 +4,7 @@ import dataclasses
 import os
 import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,14 +12,17 @@ from uuid import UUID
 import pytest
 
 from rpcqm.cli import checks, doctor, name_checks
+from rpcqm.cli.certificate_checks import check_certificates
 from rpcqm.cli.checks import Check, CheckedMachine, Level
 from rpcqm.cli.identity_checks import check_mark
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
+from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.limits_reference import bounds
 from rpcqm.config.limits_section import LimitsSection
 from rpcqm.config.schema import BinarySection, StorageSection
 from rpcqm.store import directory_mark
+from tests.support.certificates import write_tls_files
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
 
@@ -225,3 +229,25 @@ def test_only_what_is_good_of_bounds_is_hidden() -> None:
         found = checks.CheckResult(checks.BOUNDS, level, "Something.")
         assert doctor._is_bound(found) is (level is Level.GOOD)
     assert not doctor._is_bound(checks.CheckResult("disk", Level.GOOD, "Something."))
+
+
+@pytest.mark.parametrize(
+    ("days", "level", "sentence"),
+    [
+        (400, Level.GOOD, "That of console.certificate is valid until 2"),
+        (20, Level.WARNING, " only."),
+        (-1, Level.PROBLEM, ": others refuse it."),
+    ],
+)
+def test_the_end_of_a_certificate_is_told_before_a_start(
+    healthy: CheckedMachine, tmp_path: Path, days: int, level: Level, sentence: str
+) -> None:
+    file = tmp_path / "tls.pem"
+    named = changed(healthy, console=ConsoleSection(certificate=file))
+    assert levels(check_certificates, named) == {Level.PROBLEM}
+    assert "cannot be read, or " in told(check_certificates, named)
+    write_tls_files(tmp_path, end=datetime.now(UTC) + timedelta(days=days))
+    assert levels(check_certificates, named) == {level}
+    assert sentence in told(check_certificates, named)
+    assert not told(check_certificates, running(named)), "it tells of them itself"
+    assert not told(check_certificates, healthy)

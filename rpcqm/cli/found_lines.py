@@ -2,11 +2,10 @@
 
 import shutil
 import sys
-from datetime import datetime
 from typing import Any
 
 from rpcqm.base.text import visible
-from rpcqm.cli.output import cut, display_width, size_text, time_text
+from rpcqm.cli.output import cut, display_width, size_text, told_time
 
 _COLUMNS = (("LOOKUP ID", 18), ("ARRIVED", 19), ("PRI", 3), ("SIZE", 10), ("LABEL", 20))
 _QUEUE = ("QUEUE", 16)
@@ -26,7 +25,7 @@ class Lines:
             self._print([name for name, _ in self._columns], "BODY")
         cells = [
             message["lookup_id"],
-            _local_time(message["arrived"]),
+            told_time(message["arrived"]),
             str(message["priority"]),
             size_text(message["body_size"]),
             message["label"],
@@ -41,10 +40,6 @@ class Lines:
         line = "  ".join([*padded, visible(last)]).rstrip()
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print(line if width is None else cut(line, width), flush=True)
-
-
-def _local_time(text: str | None) -> str:
-    return time_text(datetime.fromisoformat(text).timestamp()) if text else ""
 
 
 def _said(message: dict[str, Any]) -> str:

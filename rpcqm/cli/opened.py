@@ -8,7 +8,7 @@ from rpcqm.base.errors import MQError, NtStatus
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, queue_name
-from rpcqm.cli.output import Table, counted, print_json
+from rpcqm.cli.output import Table, counted, print_json, told_time
 from rpcqm.cli.parser import Parser, add_command, add_commands
 from rpcqm.cli.session import with_server
 
@@ -121,7 +121,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
             ", ".join(each["queues"]),
             each["account"] or "the queue manager",
             f"{each['address']} ({each['door']})",
-            each["since"],
+            told_time(each["since"]),
             (each["access"] or each["kind"]) + (", alone" if each["exclusive"] else ""),
             each["waiting"],
             each["messages"],
@@ -140,9 +140,8 @@ def run_connections(arguments: argparse.Namespace) -> int:
         table = Table(["ID", "BY", "FROM", "LOGGED ON", "SINCE", ">HANDLES"])
         for each in rows:
             accounts = ", ".join(each["accounts"])
-            table.add(
-                each["id"], each["door"], each["peer"], accounts, each["since"], each["handles"]
-            )
+            since = told_time(each["since"])
+            table.add(each["id"], each["door"], each["peer"], accounts, since, each["handles"])
         table.print()
 
     return _administer(arguments, "show the connections", work)

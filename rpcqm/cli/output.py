@@ -110,6 +110,11 @@ def time_text(seconds: float) -> str:
     return datetime.fromtimestamp(within_calendar(seconds)).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def told_time(text: str | None) -> str:
+    """A moment that the queue manager has told in ISO 8601, as `time_text`; empty for None."""
+    return time_text(datetime.fromisoformat(text).timestamp()) if text else ""
+
+
 def counted(number: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,7 +6,7 @@ from typing import Any
 
 from rpcqm.base.text import visible
 from rpcqm.base.units import duration_text
-from rpcqm.cli.output import counted, print_fields, size_text
+from rpcqm.cli.output import counted, print_fields, size_text, told_time
 
 
 def print_overview(told: Mapping[str, Any]) -> None:
@@ -56,8 +56,9 @@ def _orders(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def standing_text(order: Mapping[str, Any]) -> str:
-    """`since 2026-11-28T04:00:00Z, by alice: a new disk`, as far as that is known."""
-    since = f"since {order['since']}" if order["since"] else "since before it was noted when"
+    """`since 2026-11-28 04:00:00, by alice: a new disk`, as far as that is known."""
+    begun = told_time(order["since"])
+    since = f"since {begun}" if begun else "since before it was noted when"
     by = f", by {visible(order['by'])}" if order["by"] else ""
     return since + by + (f": {visible(order['reason'])}" if order["reason"] else "")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.units import amount
 from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import add_local_options
-from rpcqm.cli.output import Table, print_json, size_text
+from rpcqm.cli.output import Table, print_json, size_text, told_time
 from rpcqm.cli.parser import Parser, add_command, add_commands
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
@@ -136,9 +136,9 @@ def run_list(arguments: argparse.Namespace) -> int:
             return
         table = Table(["ID", "NOT BEFORE", "QUEUE", "LABEL", ">SIZE", "ACCOUNT", "TROUBLE"])
         for each in held:
-            size = size_text(each.body_size)
+            size, moment_told = size_text(each.body_size), told_time(each.not_before)
             table.add(
-                *(each.id, each.not_before, each.queue, each.label, size, each.account),
+                *(each.id, moment_told, each.queue, each.label, size, each.account),
                 each.trouble,
             )
         table.print()

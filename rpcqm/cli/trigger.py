@@ -12,7 +12,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.cli import trigger_test
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options
-from rpcqm.cli.output import Table, print_fields, print_json
+from rpcqm.cli.output import Table, print_fields, print_json, told_time
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.codec.trigger_rule import (
@@ -387,7 +387,8 @@ def state_of(told: Mapping[str, Any], service: object) -> str:
 def _service(service: Mapping[str, Any] | None) -> str:
     if service is None:
         return "No service runs them; start one with `rpcqm triggers run`."
-    return f"{service['told']} runs them as {service['account']} since {service['since']}."
+    since = told_time(service["since"])
+    return f"{service['told']} runs them as {service['account']} since {since}."
 
 
 def _add_show(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -429,6 +430,9 @@ def _fields(found: Mapping[str, Any]) -> dict[str, object]:
     }
     if found["program"]:
         told["program"] = shlex.join(found["program"])
+    for name in ("changed", "last_run", "next_try"):
+        if found.get(name):
+            told[name.replace("_", " ")] = told_time(found[name])
     return told
 
 

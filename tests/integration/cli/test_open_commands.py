@@ -2,6 +2,7 @@
 
 import json
 
+from rpcqm.cli.output import told_time
 from rpcqm.client.names import format_name
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.cli.conftest import Command
@@ -16,6 +17,7 @@ def test_a_reader_is_seen_and_ended(
         lines = run("open", "list", queue).lines
         assert lines[0].split()[:3] == ["ID", "QUEUE", "HELD"]
         assert lines[1].split()[:2] == [row["id"], queue]
+        assert f" {told_time(row['since'])} " in lines[1], "times are told as everywhere"
         assert run("open", "end", row["id"]).text == f"{row['id']} has ended.\n"
         assert json.loads(run("open", "list", queue, "--json").output) == []
         said = refused("open", "end", row["id"]).errors

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rpcqm.cli.output import told_time
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.api.programs import Program
 
@@ -33,7 +34,8 @@ def test_a_message_waits_over_a_kill_and_can_be_cancelled(machine: PrivateQueueM
     machine.start()
     (told,) = listed(machine)
     assert (told["id"], told["label"], told["trouble"]) == (held, "L", "")
-    assert held in str(machine.run("scheduled", "list").stdout)
+    (_, line) = str(machine.run("scheduled", "list").stdout).splitlines()
+    assert line.split("  ")[:2] == [held, told_time(str(told["not_before"]))]
     assert machine.run("peek", "orders", check=False).returncode == 4
     assert f"{held} is not sent." in str(machine.run("scheduled", "cancel", held).stdout)
     gone = machine.run("scheduled", "cancel", held, check=False)

@@ -58,7 +58,7 @@ _LOOK_MILLISECONDS = 500
 _LOOKED_AT_ONCE = 500
 """Queues that are looked at before others are served."""
 _GATHER_MILLISECONDS = 200
-"""In which dead letters of one queue and reason are one event."""
+"""In which dead letters of one queue and reason are one event, and so is a level of a quota."""
 
 
 class Subscription:
@@ -130,6 +130,7 @@ class Events:
         self._looking: Iterator[None] | None = None
         self._timer: Timer | None = None
         self._dead: Counter[tuple[Queue, MessageClass]] = Counter()
+        self._nearly_full: dict[tuple[Queue | None, int], tuple[int, int]] = {}
         engine.outgoing.state_hooks.append(self._state_changed)
         engine.outgoing.connection_hooks.append(self._connection_changed)
         engine.positions.dead_letter_hooks.append(self._dead_letter)
@@ -277,7 +278,22 @@ class Events:
         self._keep(EventKind.MACHINE_STATE, machine.computer_name, told)
 
     def _quota_reached(self, queue: Queue | None, level: int, used: int, quota: int) -> None:
-        """A quota gets nearly full; of that of all messages it is told what holds most."""
+        """A quota gets nearly full, which is told a moment later.
+
+        Messages that do not go into a queue together are tried in smaller and smaller parts, and
+        each part that is taken back has reached the level again (G728).
+        """
+        if not self._nearly_full:
+            self._engine.timers.call_later(_GATHER_MILLISECONDS, self._tell_of_the_full)
+        self._nearly_full[queue, level] = used, quota
+
+    def _tell_of_the_full(self) -> None:
+        reached, self._nearly_full = self._nearly_full, {}
+        for (queue, level), (used, quota) in reached.items():
+            self._tell_of_level(queue, level, used, quota)
+
+    def _tell_of_level(self, queue: Queue | None, level: int, used: int, quota: int) -> None:
+        """One event; of the quota of all messages together it is told what holds most."""
         if queue is not None:
             self._tell_of_quota(queue.pathname, name_for_people(queue), level, used, quota, queue)
             return

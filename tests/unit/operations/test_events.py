@@ -18,6 +18,7 @@ from rpcqm.operations.events import (
     QUEUES_OF_LISTENER,
     Subscription,
 )
+from rpcqm.operations.message_orders import Doing, Wanted
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.trail import EVENTS_KEPT, Event, EventKind
 from rpcqm.store.records import Family
@@ -128,13 +129,32 @@ def test_quotas_that_get_nearly_full_are_told_of_with_what_holds_most(
     listener = operations.events.subscribe(ADMINISTRATOR)
     for _ in range(4):
         qm.send(qm.find(), bytes(1024 - len(qm.compose(qm.find(), b"").packet)))
+    qm.advance(200)
     quotas = [each for each in taken(loop, listener) if each.kind is EventKind.QUOTA]
     assert [(each.about.rpartition("\\")[2], each.told["percent"]) for each in quotas] == [
         ("WORKSTATION", 80),
         ("orders", 80),
     ]
-    assert quotas[0].told["largest"] == ["orders (3 KB)"]
+    assert quotas[0].told["largest"] == ["orders (4 KB)"]
     assert quotas[1].queue is qm.find()
+
+
+def test_a_level_is_told_of_once_however_often_messages_are_tried_together(
+    qm: RunningQueueManager, operations: Operations, loop: asyncio.AbstractEventLoop
+) -> None:
+    """16 do not go into the queue, nor do 8 and what is left of them: parts have been in it."""
+    qm.create()
+    qm.create(r"private$\tiny", quota=2)
+    for _ in range(16):
+        send(qm, operations)
+    listener = operations.events.subscribe(ADMINISTRATOR)
+    chosen = operations.message_orders.choose_all(ADMINISTRATOR, format_name("orders"))
+    wanted = Wanted(Doing.MOVE, format_name("tiny"))
+    order = qm.done(operations.message_orders.begin(ADMINISTRATOR, chosen.identifier, wanted))
+    assert 0 < order.done < 16
+    qm.advance(200)
+    quotas = [each for each in taken(loop, listener) if each.kind is EventKind.QUOTA]
+    assert [each.told["percent"] for each in quotas] == [80]
 
 
 def test_others_than_administrators_hear_of_queues_that_they_may_peek_at(

@@ -9,9 +9,9 @@ import pytest
 from rpcqm.codec.packet.enums import MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.trigger_expressions import WrongExpressionError
 from rpcqm.codec.trigger_rule import TriggerRule
 from rpcqm.triggers.conditions import Conditions
-from rpcqm.codec.trigger_expressions import WrongExpressionError
 from rpcqm.triggers.evaluating import evaluate
 from rpcqm.triggers.evaluator import LARGEST_EVALUATED, EvaluationError, Evaluator
 from rpcqm.triggers.questions import JSON_PATH, XPATH

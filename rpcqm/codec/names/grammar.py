@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import visible
 from rpcqm.codec.names.path_name import COMPUTER_NAME, SYSTEM_QUEUES, QueueKind, split_queue_part
 from rpcqm.codec.packet.user import PrivateQueueFormatName
 from rpcqm.codec.types.mqvalues import FormatNameType
@@ -299,5 +300,5 @@ WRITERS: dict[FormatNameType, Callable[..., str]] = {
 
 
 def refuse(text: str, reason: str = "") -> NoReturn:
-    detail = f"{text!r} is no format name" + (f": {reason}" if reason else "")
+    detail = f"`{visible(text)}` is no format name" + (f": {reason}" if reason else "")
     raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, detail)

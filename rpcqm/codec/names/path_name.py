@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.base.text import folded, wide_length
+from rpcqm.base.text import folded, visible, wide_length
 
 MAXIMUM_QUEUE_NAME = 124
 MAXIMUM_SUBQUEUE_NAME = 31  # the header that carries it holds 32 characters with the null (G41)
@@ -61,7 +61,8 @@ class PathName:
         match = _PATH.fullmatch(text)
         parts = split_queue_part(match["rest"]) if match else None
         if not match or not parts:
-            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, f"{text!r} is no path name")
+            said = f"`{visible(text)}` is no path name"
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, said)
         return cls(match["computer"], *parts)
 
     @property

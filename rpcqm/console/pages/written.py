@@ -180,7 +180,7 @@ def _journal_bounds(form: Fields, told: Mapping[str, object]) -> tuple[int, int]
             age = 0 if written == "0" else amount(written, "s")
         except ValueError as error:
             name = text("change.journal_max_age")
-            raise MQError(_INVALID, f"{name}: {visible(written)!r} {error}") from None
+            raise MQError(_INVALID, f"{name}: `{visible(written)}` {error}") from None
     messages = int(str(told["journal_max_messages"]))
     return age, form.number("journal_max_messages", messages)
 

@@ -111,7 +111,7 @@ def test_a_journal_gets_its_bounds(boss: Browser, queue: str) -> None:
         assert bound in kept.words, "an old page knows no bounds, and takes none away"
     wrong = boss.send("/console/queue/change", rest | {"journal_max_age": "soon"})
     assert wrong.status == 400
-    assert "Copies in the journal are removed after: 'soon' is no number" in wrong.words
+    assert "Copies in the journal are removed after: `soon` is no number" in wrong.words
     ended = boss.submit("/console/queue/change", rest | dict.fromkeys(bounds, "0"))
     assert "removed after" not in ended.words
     assert "keeps at most" not in ended.words

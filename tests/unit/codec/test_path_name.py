@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 
 NAME_CHARACTERS = st.characters(
@@ -138,3 +139,12 @@ def test_path_survives_its_text(kind: QueueKind, queue: str, suffix: str) -> Non
         kind,
         suffix,
     )
+
+
+def test_a_name_that_is_none_is_told_as_it_was_written() -> None:
+    with pytest.raises(MQError) as refused:
+        PathName.parse("one\\two\\th\x1bree")
+    assert refused.value.detail == "`one\\two\\th\\x1bree` is no path name"
+    with pytest.raises(MQError) as refused:
+        FormatName.parse("DIRECT=OS:a\\b;c;d")
+    assert refused.value.detail.startswith("`OS:a\\b;c;d` is no format name")

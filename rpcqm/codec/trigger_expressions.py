@@ -9,6 +9,7 @@ from rpcqm.codec.trigger_rule import TriggerRule
 if TYPE_CHECKING:
     from lxml import etree
 
+FEEDS_ITSELF = "`send_to` is the queue of the rule, which would never come to an end"
 NO_JSON_PATH = (
     "JSONPath needs python-jsonpath, which is not installed: pip install 'rpcqm[triggers]'"
 )
@@ -55,7 +56,7 @@ def check_usable(rule: TriggerRule) -> None:
     if not rule.enabled:
         return
     if rule.send_to and format_name(rule.send_to) == format_name(rule.queue):
-        raise DecodeError("`send_to` is the queue of the rule, which would never come to an end")
+        raise DecodeError(FEEDS_ITSELF)
     try:
         if rule.xpath:
             xpath(rule.xpath)

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError, NtStatus
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.text import iso_time
-from rpcqm.codec.trigger_expressions import check_usable
+from rpcqm.codec.names.written import format_name
+from rpcqm.codec.trigger_expressions import FEEDS_ITSELF, check_usable
 from rpcqm.codec.trigger_report import Answer, read_report
 from rpcqm.codec.trigger_rule import TriggerRule, check_what_runs, encode_rule, read_rule
 from rpcqm.operations.audit import note, ordered, refusals
@@ -19,7 +21,7 @@ class TriggerOperations:
     """Raises MQ_ERROR_ACCESS_DENIED for others than administrators; read-only accounts may look."""
 
     def __init__(self, engine: QueueManagerEngine) -> None:
-        self._triggers = engine.triggers
+        self._triggers, self._registry = engine.triggers, engine.registry
         self.service_account: Callable[[], str] = lambda: ""
         """The account that may run rules without being an administrator; "" for none."""
 
@@ -58,14 +60,14 @@ class TriggerOperations:
         """
         with ordered(identity, "add trigger", rule.name, queue=rule.queue, does=rule.action):
             require_administrator(identity)
-            _check(rule)
+            self._check(rule)
             return self._triggers.add(rule, identity)
 
     def set(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
         """Change the rule of that name; raises MQError as `add`, STATUS_OBJECT_NAME_NOT_FOUND."""
         with refusals(identity, "set trigger", rule.name):
             require_administrator(identity)
-        _check(rule)
+        self._check(rule)
         changed = _changed(self._triggers.find(rule.name).rule, rule)
         done = self._triggers.set(rule, identity)
         note(identity, "set trigger", rule.name, queue=rule.queue, changed=changed)
@@ -76,6 +78,22 @@ class TriggerOperations:
         with ordered(identity, "remove trigger", name):
             require_administrator(identity)
             return self._triggers.remove(name)
+
+    def _check(self, rule: TriggerRule) -> None:
+        """Refuse what could never work or no rule may run; a rule of before can be disabled."""
+        try:
+            check_usable(rule)
+            if rule.enabled:
+                check_what_runs(rule)
+        except DecodeError as error:
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
+        if rule.enabled and rule.send_to:
+            found = self._registry.find_by_format_name(format_name(rule.send_to))
+            if found is not None and found is self._queue_of(rule):
+                raise MQError(NtStatus.STATUS_INVALID_PARAMETER, FEEDS_ITSELF)
+
+    def _queue_of(self, rule: TriggerRule) -> Queue | None:
+        return self._registry.find_by_format_name(format_name(rule.queue))
 
     def report(self, identity: Identity, text: str) -> Answer:
         """What the service of triggers tells; the answer has the rules if they have changed.
@@ -91,16 +109,6 @@ class TriggerOperations:
         except DecodeError as error:
             raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
         return self._triggers.report(report, identity)
-
-
-def _check(rule: TriggerRule) -> None:
-    """Refuse what could never work or no rule may run; a rule of before can be disabled."""
-    try:
-        check_usable(rule)
-        if rule.enabled:
-            check_what_runs(rule)
-    except DecodeError as error:
-        raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
 
 
 def rule_in(text: str) -> TriggerRule:

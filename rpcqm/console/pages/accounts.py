@@ -26,6 +26,7 @@ async def show(asked: Asked) -> Shown:
             "names": [each.name for each in accounts],
             "rights": [each.value for each in TokenRight],
             "groups": GROUPS,
+            "may_change": asked.identity.is_administrator,
             "now": asked.now,
         }
     )

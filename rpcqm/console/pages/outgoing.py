@@ -75,6 +75,7 @@ async def show_one(asked: Asked) -> Shown:
     info = asked.operations.sessions.transfer(asked.identity, queue)
     told = described_transfer(queue, info)
     orders = ("resume",) if told["state"] == PAUSED else ("pause", "resend")
+    may_order = asked.identity.is_administrator
     return Shown(
         {
             "title": told["format_name"],
@@ -89,6 +90,7 @@ async def show_one(asked: Asked) -> Shown:
             "orders": [
                 (link(f"{LIST}/{each}", queue=told["format_name"]), text(f"outgoing.{each}"))
                 for each in orders
+                if may_order
             ],
         }
     )

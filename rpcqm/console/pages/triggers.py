@@ -41,6 +41,7 @@ async def show(asked: Asked) -> Shown:
         {
             "triggers": paged(asked, PATH, triggers, "triggers", TABLES),
             "service": operations.holder(asked.identity),
+            "may_change": asked.identity.is_administrator,
         }
     )
 
@@ -48,11 +49,13 @@ async def show(asked: Asked) -> Shown:
 async def show_edit(asked: Asked) -> Shown:
     """The form of a rule, or of a new one."""
     name = asked.query.text("name")
+    shown: dict[str, object] = {"may_change": asked.identity.is_administrator}
     if not name:
         queue = asked.query.text("queue")
-        return Shown({"name": "", "fields": _fields(replace(_DRAFT, queue=queue), new=True)})
+        fields = _fields(replace(_DRAFT, queue=queue), new=True)
+        return Shown(shown | {"name": "", "fields": fields})
     rule = asked.operations.triggers.find(asked.identity, name).rule
-    return Shown({"name": rule.name, "fields": _fields(rule, new=False)})
+    return Shown(shown | {"name": rule.name, "fields": _fields(rule, new=False)})
 
 
 def _fields(rule: TriggerRule, new: bool) -> list[Field]:

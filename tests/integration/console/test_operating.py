@@ -315,6 +315,32 @@ def test_what_is_for_administrators_is_refused_to_others(
         assert opened.send(f"/console/{page}{path}", fields).status == 403, path
 
 
+def test_who_may_only_look_is_offered_nothing_that_changes(
+    boss: Program, running: PrivateQueueManager
+) -> None:
+    """Every page for administrators, with a rule, an account, a token and a queue to elsewhere."""
+    name = quote(AWAY, safe="")
+    assert boss.ask("POST", f"/queues/-/messages?queue={name}", b"x").status == 201
+    rule = {"name": "looked-at", "queue": "q", "program": ["/bin/true"]}
+    assert boss.ask("POST", "/triggers", rule).status == 201
+    draft = {"name": "looker", "password": "secret", "groups": ["observers"]}
+    assert boss.ask("POST", "/accounts", draft).status == 201
+    opened = open_browser(running)
+    opened.log_on("looker", "secret")
+    one = (f"outgoing/queue?queue={name}", "triggers/edit?name=looked-at")
+    for page in (*PAGES, *one, "opened", "connections", "queues"):
+        told = opened.get(f"/console/{page}")
+        assert told.status == 200, (page, told.words)
+        forms = [each["action"] for _, each in told.tags if each.get("method") == "post"]
+        assert set(forms) - {"/console/triggers/edit"} == {"/console/logoff"}, page
+        assert "Save" not in told.words, page
+        links = " ".join(each.get("href") or "" for _, each in told.tags)
+        offered = re.findall(r"/(?:remove|delete|password|end|pause|resume|resend|new)\b", links)
+        assert not offered, page
+    for path in ("/triggers/looked-at", "/accounts/looker"):
+        assert boss.ask("DELETE", path).status == 204
+
+
 def test_a_form_without_the_token_of_the_logon_changes_nothing(
     boss: Program, browser: Browser
 ) -> None:

@@ -78,11 +78,16 @@ def test_a_rule_by_which_a_shell_runs_what_a_message_names_is_not_made(
         ({"xpath": "//["}, r"'//\[' is no XPath: Invalid expression"),
         ({"json_path": "$["}, r"'\$\[' is no JSONPath: "),
         ({"program": (), "send_to": "ORDERS"}, "is the queue of the rule, which would never"),
+        (
+            {"program": (), "send_to": r"workstation\private$\orders"},
+            "is the queue of the rule, which would never",
+        ),
     ],
 )
 def test_a_rule_that_could_never_work_is_refused_when_it_is_made(
     qm: RunningQueueManager, operations: Operations, wrong: dict[str, Any], sentence: str
 ) -> None:
+    qm.create()
     hopeless = replace(RULE, **wrong)
     with pytest.raises(MQError, match="STATUS_INVALID_PARAMETER") as refused:
         operations.triggers.add(ADMINISTRATOR, hopeless)

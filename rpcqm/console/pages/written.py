@@ -210,8 +210,31 @@ def _attribute(key: str, value: object) -> object:
     return PRIVACY[str(value)]
 
 
+# Renaming
+
+
+async def ask_rename(asked: Asked) -> Shown:
+    """The name as it is, and what leads nowhere then."""
+    _, _, called = look(asked, asked.query)
+    title = text("rename.of", name=called.shown)
+    fields = [field("rename", "to", called.shown, required=True)]
+    return _form("rename", fields, title, called.link, text("rename.lead", name=called.shown))
+
+
+async def rename(asked: Asked) -> Redirect:
+    """Give the queue another name; what is open goes on."""
+    name, _, called = look(asked, asked.form)
+    path = path_name(asked.form.text("to").strip(), HERE)
+    queue = asked.operations.queues.find(name)
+    await settled(asked.operations.queues.rename(asked.identity, name, str(path)))
+    told = named(asked.operations.queues.shown(asked.identity, queue))
+    said = text("rename.done", before=called.shown, name=told.shown)
+    return Redirect(link("/console/queue", queue=told.link), said)
+
+
 PAGES = (
     Page("/console/queue/send", "send.title", "form.html", ask_send, send),
     Page("/console/queues/new", "create.title", "form.html", ask_create, create),
     Page("/console/queue/change", "change.title", "form.html", ask_change, change),
+    Page("/console/queue/rename", "rename.title", "form.html", ask_rename, rename),
 )

@@ -95,6 +95,23 @@ def test_a_queue_is_made_changed_and_deleted(boss: Browser, queue: str) -> None:
     assert boss.get(f"/console/queue?queue={queue}").status == 404
 
 
+def test_a_queue_gets_another_name(boss: Browser, queue: str) -> None:
+    send(boss, queue, label="stays")
+    assert "/console/queue/rename" in links(boss.get(f"/console/queue?queue={queue}"))
+    assert f"{queue} leads nowhere then" in boss.get(f"/console/queue/rename?queue={queue}").words
+    for wrong, sentence in (("a;b", "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"), ("", "is no path name")):
+        refused = boss.send("/console/queue/rename", {"queue": queue, "to": wrong})
+        assert (refused.status, sentence in refused.text) == (400, True)
+    done = boss.submit("/console/queue/rename", {"queue": queue, "to": f"{queue}-new"})
+    assert f"{queue} is called {queue}-new now." in done.words
+    assert "stays" in done.words
+    assert boss.get(f"/console/queue?queue={queue}").status == 404
+    again = boss.send("/console/queue/rename", {"queue": queue, "to": f"{queue}-newer"})
+    assert again.status == 404
+    boss.get(f"/console/queue/rename?queue={queue}-new")
+    boss.submit("/console/queue/rename", {"queue": f"{queue}-new", "to": queue})
+
+
 def test_a_journal_gets_its_bounds(boss: Browser, queue: str) -> None:
     rest = {"queue": queue, "journal": "1", "privacy": "optional"}
     rest |= {"max_deliveries": "0", "poison": "poison"}
@@ -343,6 +360,7 @@ def test_who_may_not_look_is_told_so_and_may_do_nothing_else(
         "/console/queue/purge": {"queue": queue},
         "/console/queue/delete": {"queue": queue, "repeat": queue},
         "/console/queue/change": {"queue": queue, "label": "mine", "max_deliveries": "0"},
+        "/console/queue/rename": {"queue": queue, "to": "mine"},
         "/console/queue/remove": {"queue": queue, "key": key},
         "/console/queue/move": {"queue": queue, "key": key, "to": "x"},
     }

@@ -105,7 +105,14 @@ def test_names_and_labels_of_queues_stay_text(program: Program, boss: Browser) -
             continue
         made += 1
         link = quote(told.value["format_name"], safe="")
-        for page in ("queue", "queue/purge", "queue/delete", "queue/change", "queue/send"):
+        for page in (
+            "queue",
+            "queue/purge",
+            "queue/delete",
+            "queue/change",
+            "queue/rename",
+            "queue/send",
+        ):
             shown = boss.get(f"/console/{page}?queue={link}")
             assert shown.status == 200, (name, shown.words)
             assert is_safe(shown), name

@@ -21,6 +21,7 @@ PAGES = (
     f"/console/queue{ORDERS}",
     f"/console/queue/send{ORDERS}",
     f"/console/queue/change{ORDERS}",
+    f"/console/queue/rename{ORDERS}",
     "/console/connections",
     f"/console/queue/permissions{ORDERS}",
     f"/console/queue/permit{ORDERS}&action=deny&who=boss&right=full",

@@ -88,7 +88,9 @@ def _quota(told: Mapping[str, Any]) -> str:
 def _more(told: object) -> str:
     """What the log has of an order, too: how many messages, to where, which properties."""
     more = told.items() if isinstance(told, Mapping) else ()
-    return ", ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in more)
+    return ", ".join(
+        f"{name.replace('_', ' ')}: {_value(value)}" for name, value in more if value != ""
+    )
 
 
 def _value(value: object) -> str:

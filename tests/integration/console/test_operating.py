@@ -254,11 +254,17 @@ def test_a_trigger_is_made_changed_switched_and_deleted(boss: Program, browser: 
     assert boss.ask("GET", "/triggers").value["triggers"] == []
 
 
-def test_the_trail_tells_who_did_what(browser: Browser) -> None:
+def test_the_trail_tells_who_did_what(boss: Program, browser: Browser) -> None:
     browser.get("/console/accounts")
     browser.submit("/console/accounts", {"name": "dave", "password": "x", "again": "x"})
     page = browser.get("/console/trail?kind=operator-acts")
     assert "boss ordered: add account, dave (from 127.0.0.1)" in page.words
+    for on, reason in ((True, ""), (False, ""), (True, "a new disk"), (False, "")):
+        assert boss.ask("PATCH", "/queue-manager", {"maintenance": on, "reason": reason})
+    page = browser.get("/console/trail?kind=operator-acts")
+    begun = "boss ordered: begin maintenance, the queue manager"
+    assert f"{begun} (from 127.0.0.1)" in page.words
+    assert f"{begun}; reason: a new disk (from 127.0.0.1)" in page.words
 
 
 def test_a_code_is_explained(browser: Browser) -> None:

@@ -63,9 +63,12 @@ def headers_of(refusal: Refusal) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", "application/problem+json"), *more)
 
 
-def explained(status: int) -> HttpResponse:
-    """What is answered to a request that the listener refuses before anybody has seen it."""
+def explained(status: int, reason: str = "") -> HttpResponse:
+    """What is answered to a request that the listener refuses before anybody has seen it.
+
+    The `reason` has no word of the queue manager's: it is about the request and its bounds.
+    """
     phrase = HTTPStatus(status)
     name = code_of_request(phrase).name
-    refusal = Refusal(phrase, name, phrase.description or phrase.phrase)
+    refusal = Refusal(phrase, name, reason or phrase.description or phrase.phrase)
     return HttpResponse(status, body_of(refusal), headers_of(refusal))

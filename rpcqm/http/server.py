@@ -31,7 +31,8 @@ _NOT_SUCCESS = 300
 _ANSWERS_REMEMBERED = 16
 """Headers of answers that are not put together again: most have their type alone."""
 
-Explain = Callable[[int], HttpResponse]
+Explain = Callable[[int, str], HttpResponse]
+"""A status, and why, as far as that may be told."""
 """The body, and its type, of an answer of that status."""
 
 _log = get_logger("http")
@@ -75,7 +76,7 @@ class HttpServer:
         methods: Sequence[str] = ("POST",),
         allowed: Callable[[str], str] | None = None,
         headers: tuple[tuple[str, str], ...] = (),
-        explain: Explain = HttpResponse,
+        explain: Explain = lambda status, _: HttpResponse(status),
         cancels: bool = False,
         name: str = "messages",
     ) -> None:
@@ -162,10 +163,14 @@ class HttpServer:
     # What connections call.
 
     def refusal(
-        self, status: int, connection: HttpConnection, more: tuple[tuple[str, str], ...] = ()
+        self,
+        status: int,
+        connection: HttpConnection,
+        more: tuple[tuple[str, str], ...] = (),
+        reason: str = "",
     ) -> Answer:
         """What is answered to a request that is refused; its connection ends."""
-        answer = self._explain(status)
+        answer = self._explain(status, reason)
         headers = answer.headers + more + self._headers
         return Answer(status, answer.body, headers, lingers=connection)
 
@@ -182,7 +187,7 @@ class HttpServer:
             return answer
         except Refused as error:
             connection.refused(error.reason, error.status)
-            return self.refusal(error.status, connection, error.headers)
+            return self.refusal(error.status, connection, error.headers, error.reason)
         except (RequestPayloadError, web.PayloadAccessError) as error:
             connection.refused(str(error), 400)
             return self.refusal(400, connection)

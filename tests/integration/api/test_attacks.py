@@ -313,6 +313,14 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(
     assert status_of(raw(running, head(line, "Content-Encoding: gzip", "Content-Length: 1"))) == 415
 
 
+def test_whoever_sends_too_much_is_told_how_much_is_taken(boss: Program) -> None:
+    """A body of 5 MB is read by nobody, and still the sender learns why (RFC 9457)."""
+    told = boss.ask("POST", "/queues/orders/messages", bytes(5_000_000))
+    assert (told.status, told.code) == (413, "MQ_ERROR_INSUFFICIENT_RESOURCES")
+    said = "the body has 5,000,000 octets, and 4,325,376 are taken at most"
+    assert told.value["detail"] == said
+
+
 def test_a_message_that_no_packet_holds_is_too_large_and_not_to_be_sent_again(
     boss: Program,
 ) -> None:

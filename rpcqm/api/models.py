@@ -71,7 +71,7 @@ class QueueChanges(Strict):
 
 
 @dataclass(frozen=True)
-class NewName(Strict):
+class OtherName(Strict):
     """What a queue is to be called: `orders`, or a path name of this machine."""
 
     name: Name

@@ -1,5 +1,7 @@
 """The description of /api/v1 as OpenAPI 3.1, made of the routes and their models."""
 
+import re
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -160,9 +162,26 @@ def _content(model: type | str, schemas: dict[str, Any]) -> tuple[str, dict[str,
 
 def _described(model: type, schemas: dict[str, Any]) -> dict[str, Any]:
     """The schema of a model; those that it refers to are among the others then."""
-    schema: dict[str, Any] = _plain(reading.adapter(model).json_schema(ref_template=_REF))
-    schemas |= schema.pop("$defs", {})
+    told = reading.adapter(model).json_schema(ref_template=_REF)
+    schema: dict[str, Any] = _plain(told)
+    inner = schema.pop("$defs", {})
+    for name in {*_that_may_be_null(told)}:
+        inner[name]["type"] = ["object", "null"]
+    schemas |= inner
     return schema
+
+
+def _that_may_be_null(schema: Any) -> Iterator[str]:
+    """The models in the place of which null may stand: in one place is in each, for a choice."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _that_may_be_null(each)
+    elif isinstance(schema, dict):
+        choices = schema.get("anyOf", ())
+        if _NULL in choices:
+            yield from (each["$ref"].rpartition("/")[2] for each in choices if "$ref" in each)
+        for each in schema.values():
+            yield from _that_may_be_null(each)
 
 
 _NULL = {"type": "null"}
@@ -175,13 +194,27 @@ def _plain(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     plain = {name: _plain(each) for name, each in schema.items() if not _is_title(name, each)}
-    choices = plain.get("anyOf", ())
-    if len(choices) == 2 and choices[1] == _NULL and isinstance(choices[0].get("type"), str):
-        plain |= choices[0] | {"type": [choices[0]["type"], "null"]}
-        del plain["anyOf"]
-        if "enum" in plain:
-            plain["enum"] = [*plain["enum"], None]
+    if _NULL in plain.get("anyOf", ()):
+        plain |= _joined([each for each in plain.pop("anyOf") if each != _NULL])
     return plain
+
+
+def _joined(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """One schema for several kinds of values and null; of a model that says itself that it may be.
+
+    What bounds a kind of values, bounds no other one.
+    """
+    if "$ref" in choices[0]:
+        return choices[0]
+    joined: dict[str, Any] = {}
+    for each in choices:
+        joined |= each
+    joined["type"] = [*(each["type"] for each in choices), "null"]
+    if "const" in joined:
+        joined["pattern"] = f"^{re.escape(joined.pop('const'))}$"
+    if "enum" in joined:
+        joined["enum"] = [*joined["enum"], None]
+    return joined
 
 
 def _is_title(name: str, value: object) -> bool:

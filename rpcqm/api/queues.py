@@ -119,7 +119,7 @@ async def delete_queue(asked: Asked) -> Reply:
 
 async def rename_queue(asked: Asked) -> Reply:
     """Give a private queue another name; it keeps all else, and what is open goes on."""
-    wanted: models.NewName = asked.content
+    wanted: models.OtherName = asked.content
     operations, name = asked.operations.queues, asked.queue
     queue = operations.find(name)
     path = path_name(wanted.name, HERE)

@@ -145,7 +145,7 @@ ROUTES = (
         queues.rename_queue,
         {200: models.QueueInformation},
         parameters.Named,
-        models.NewName,
+        models.OtherName,
     ),
     Route(
         "POST",

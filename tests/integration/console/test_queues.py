@@ -106,10 +106,6 @@ def test_a_queue_gets_another_name(boss: Browser, queue: str) -> None:
     assert f"{queue} is called {queue}-new now." in done.words
     assert "stays" in done.words
     assert boss.get(f"/console/queue?queue={queue}").status == 404
-    again = boss.send("/console/queue/rename", {"queue": queue, "to": f"{queue}-newer"})
-    assert again.status == 404
-    boss.get(f"/console/queue/rename?queue={queue}-new")
-    boss.submit("/console/queue/rename", {"queue": f"{queue}-new", "to": queue})
 
 
 def test_a_journal_gets_its_bounds(boss: Browser, queue: str) -> None:

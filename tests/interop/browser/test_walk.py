@@ -119,7 +119,7 @@ def test_what_happens_takes_nothing_from_who_is_there(
 ) -> None:
     make(running, "busy")
     running.run("send", "busy", "--label", "there before", "--body", "x")
-    someone.look(NARROW - 95)
+    someone.look(NARROW - 195)
     someone.open("/console/queue", queue="busy")
     script = (
         "const e = document.querySelector('.scroll'); e.focus(); e.scrollLeft = 60; "

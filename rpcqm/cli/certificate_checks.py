@@ -5,14 +5,16 @@ from collections.abc import Iterator
 
 from rpcqm.base.text import iso_time
 from rpcqm.cli.checks import Check, CheckedMachine, CheckResult, Level
-from rpcqm.operations.attention import CERTIFICATE_SOON
-from rpcqm.service.certificate_ends import certificate_ends, certificate_files
 
 _SUBJECT = "certificates"
 
 
 def check_certificates(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Whether those that the configuration names are there, and how long they are valid (G659)."""
+    # Only now: these bring the whole service, and every command loads this module.
+    from rpcqm.operations.attention import CERTIFICATE_SOON
+    from rpcqm.service.certificate_ends import certificate_ends, certificate_files
+
     if patient.running is not None:
         return  # they are in what needs attention, with those that it has taken over since
     ends, now = certificate_ends(patient.configuration), time.time() * 1000

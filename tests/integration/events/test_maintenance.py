@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from rpcqm.base.errors import MQError
+from rpcqm.cli.output import told_time
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -154,7 +155,7 @@ def test_everything_says_since_when_by_whom_and_why(world: World) -> None:
     assert codes[:2] == ["maintenance", "disconnected"]
     overview = world.run("status", "--overview").stdout
     said = world.run("maintenance", "status").stdout
-    since = told["maintenance"]["since"]
+    since = told_time(told["maintenance"]["since"])
     for words in (overview, said):
         assert f"since {since}, by boss: {REASON}" in words
         assert "a new cable" in words

@@ -19,6 +19,7 @@ from tests.support.codec.costly_bodies import COSTLY
 from tests.support.console.browser import open_browser
 from tests.support.srmp import srmp_text
 from tests.support.srmp.srmp_stranger import Stranger
+from tests.support.waiting import until
 
 FREE = 64 * 1024
 LARGE = (4 << 20) - 4096
@@ -144,7 +145,9 @@ def test_dead_letters_are_told_the_same(running: PrivateQueueManager, boss: Prog
         queue.send(
             OutgoingMessage(body, body_type=body_type, time_to_be_received=0, dead_letter=True)
         )
-    page = boss.ask("GET", "/dead-letters?transactional=false")
+    letters = "/dead-letters?transactional=false"
+    until(lambda: boss.ask("GET", letters).value["messages"])
+    page = boss.ask("GET", letters)
     check(page.body, body)
     key = page.value["messages"][0]["lookup_id"]
     check(boss.ask("GET", f"/dead-letters/{key}?transactional=false").body, body)

@@ -1,12 +1,11 @@
 """Orders for messages as programs write them in JSON: which messages, what, and to where."""
 
-import asyncio
-from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.settling import settling
 from rpcqm.codec.filters.matching import Matcher
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
@@ -25,8 +24,6 @@ from rpcqm.operations.sent_again import edits_of
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 _MEMBERS = frozenset({"doing", "lookup_ids", "all", "filter", "after", "until", "edits", "keep"})
 _HIGHEST = 1 << 64
-
-T = TypeVar("T")
 
 
 class OrderRequests:
@@ -90,7 +87,7 @@ class OrderRequests:
         if not texts:
             return self._orders.choose_all(identity, source, access, where)
         matcher = self._searching.matcher(identity, _texts(texts), local)
-        return completion_of(self.choose_matching(identity, source, matcher, where))
+        return settling(self.choose_matching(identity, source, matcher, where))
 
     async def choose_matching(
         self,
@@ -104,28 +101,6 @@ class OrderRequests:
         chosen = Chosen(until, MOST_CHOSEN, where.after)
         await self._searching.choose(identity, source, matcher, chosen)
         return self._orders.choose_found(identity, source, chosen)
-
-
-def completion_of(work: Coroutine[object, object, T]) -> Completion[T]:
-    """What a coroutine of the loop gives, for one that awaits completions."""
-    outcome: Completion[T] = Completion()
-
-    def end(task: "asyncio.Task[T]") -> None:
-        _working.discard(task)
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is None:
-            outcome.succeed(task.result())
-        else:
-            outcome.fail(error)
-
-    task = asyncio.ensure_future(work)
-    _working.add(task)
-    task.add_done_callback(end)
-    return outcome
-
-
-_working: set["asyncio.Task[Any]"] = set()
-"""Tasks that go on: the loop alone would not keep them."""
 
 
 def _wanted(request: Mapping[str, object], to: FormatName | None) -> Wanted:

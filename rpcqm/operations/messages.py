@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
@@ -59,18 +58,6 @@ class Page:
 
     messages: list[Message]
     next: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What has become of messages that somebody chose: so many are done, the others stay.
-
-    `first` says why the first one of these was not done, if there is one.
-    """
-
-    done: int
-    failed: int
-    first: MQError | None
 
 
 class MessageOperations:
@@ -305,35 +292,11 @@ class MessageOperations:
             refusals(identity, "remove messages", str(name)),
             self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, queue),
         ):
-            taken = self._taken(opened, lookup_identifier)
+            taken = self._messages.read_message_by_lookup_identifier(
+                opened, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
+            )
             note(identity, "remove messages", queue.full_name, messages=1)
             return taken
-
-    def _begin_to_take(
-        self, identity: Identity, name: FormatName, lookup_identifier: int
-    ) -> Completion[Message]:
-        with self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, _):
-            return self._taken(opened, lookup_identifier)
-
-    def _taken(self, opened: OpenQueueDescriptor, lookup_identifier: int) -> Completion[Message]:
-        return self._messages.read_message_by_lookup_identifier(
-            opened, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
-        )
-
-    def remove(
-        self, identity: Identity, name: FormatName, lookup_identifiers: Sequence[int]
-    ) -> Completion[Chosen]:
-        """Remove messages that an operator has chosen, as far as they are still there.
-
-        How many is known once that is durable.
-        """
-        with (
-            refusals(identity, "remove messages", str(name)),
-            self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
-        ):
-            tell = partial(note, identity, "remove messages", queue.full_name)
-        take = partial(self._begin_to_take, identity, name)
-        return start_ordered(_each_of(lookup_identifiers, take, tell))
 
     def purge(self, identity: Identity, name: FormatName) -> Completion[int]:
         """Remove all messages of a queue; how many, once that is durable."""
@@ -356,30 +319,6 @@ class MessageOperations:
         not related, MESSAGE_NOT_FOUND; what was moved before a refusal stays moved.
         """
         return start_ordered(self._move(identity, source, target, lookup_identifiers))
-
-    def move_chosen(
-        self,
-        identity: Identity,
-        source: FormatName,
-        target: FormatName,
-        lookup_identifiers: Sequence[int],
-    ) -> Completion[Chosen]:
-        """The same for messages that an operator has chosen, as far as they are still there."""
-        return start_ordered(self._move_chosen(identity, source, target, lookup_identifiers))
-
-    async def _move_chosen(
-        self,
-        identity: Identity,
-        source: FormatName,
-        target: FormatName,
-        lookup_identifiers: Sequence[int],
-    ) -> Chosen:
-        with self._moving(identity, source, target) as (queue, place, tell):
-            return await _each_of(
-                lookup_identifiers,
-                lambda key: self._messages.move_message(MessagePosition(queue, key), place),
-                tell,
-            )
 
     @contextmanager
     def _moving(
@@ -461,22 +400,6 @@ def _chunks(queue: Queue) -> Iterator[list[int]]:
             break
         yield keys
         after = keys[-1]
-
-
-async def _each_of(
-    keys: Sequence[int], begin: Callable[[int], Completion[Any]], tell: Tell
-) -> Chosen:
-    """Do something to one message after the other; a message that has gone stops no other one."""
-    done, failed = 0, []
-    for key in keys:
-        try:
-            await begin(key)
-        except MQError as error:
-            failed.append(error)
-        else:
-            done += 1
-    tell(messages=done)
-    return Chosen(done, len(failed), failed[0] if failed else None)
 
 
 def _read_on(

@@ -1,7 +1,8 @@
 """A group of messages is moved, removed or sent on in one commit, or in fewer parts than it has."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
+from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.sent_again import (
     UNCHANGED,
     Edits,
@@ -81,34 +83,32 @@ def reason_of(error: MQError) -> Reason:
 class Sender:
     """Does something to the messages of a group that are there and that nobody holds."""
 
-    def __init__(self, engine: QueueManagerEngine) -> None:
-        self._engine = engine
+    def __init__(self, engine: QueueManagerEngine, messages: MessageOperations) -> None:
+        self._engine, self._messages = engine, messages
 
     # Between a queue and its subqueues, and out of it
 
     def check_move(self, identity: Identity, queue: Queue, to: FormatName) -> None:
         """Raise MQError if messages cannot be moved there as they are."""
-        opening = self._engine.opening
-        into = opening.open_queue(to, QueueAccessType.MOVE_ACCESS, identity=identity)
-        try:
-            assert into.queue_reference is not None
-            self._engine.messages.check_target(queue, into.queue_reference)
-        finally:
-            opening.close_queue(into)
+        with self._into(identity, to) as place:
+            self._engine.messages.check_target(queue, place)
 
     async def move(self, group: Group, to: FormatName) -> Outcome:
         """Move them as they are, in one commit."""
         outcome, keys = self._present(group)
-        opening, access = self._engine.opening, QueueAccessType.MOVE_ACCESS
-        into = opening.open_queue(to, access, identity=group.identity)
-        try:
-            assert into.queue_reference is not None
+        with self._into(group.identity, to) as place:
             if keys:
-                await self._engine.messages.move_together(group.queue, keys, into.queue_reference)
-        finally:
-            opening.close_queue(into)
+                await self._engine.messages.move_together(group.queue, keys, place)
         outcome.done = len(keys)
         return outcome
+
+    @contextmanager
+    def _into(self, identity: Identity, to: FormatName) -> Iterator[Queue]:
+        """The queue that messages are moved to, open for that."""
+        access = QueueAccessType.MOVE_ACCESS
+        with self._messages.opened(identity, to, access) as into:
+            assert into.queue_reference is not None
+            yield into.queue_reference
 
     async def remove(self, group: Group) -> Outcome:
         """Receive them for nobody, in one commit."""

@@ -25,6 +25,7 @@ from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, refusals, start_ordered
 from rpcqm.operations.dead_letters import EVERYWHERE, Range
 from rpcqm.operations.message_groups import GROUP, Group, Outcome, Sender
+from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.searching import Chosen
 from rpcqm.operations.sent_again import UNCHANGED, Edits
 from rpcqm.qm.engine import QueueManagerEngine
@@ -81,6 +82,11 @@ class Wanted:
     def leaves(self) -> bool:
         """Whether the messages leave their queue, which is the right to receive."""
         return self.doing is not Doing.COPY and not self.keep
+
+    @property
+    def access(self) -> QueueAccessType:
+        """How their queue is opened for that."""
+        return QueueAccessType.RECEIVE_ACCESS if self.leaves else QueueAccessType.PEEK_ACCESS
 
 
 @dataclass(slots=True)
@@ -169,10 +175,10 @@ class MessageOrders:
     Both need the right to send to where messages go. Nothing is durable but what was done.
     """
 
-    def __init__(self, engine: QueueManagerEngine) -> None:
-        self._engine = engine
+    def __init__(self, engine: QueueManagerEngine, messages: MessageOperations) -> None:
+        self._engine, self._messages = engine, messages
         self._orders: OrderedDict[str, Order] = OrderedDict()
-        self._sender = Sender(engine)
+        self._sender = Sender(engine, messages)
 
     # Choosing
 
@@ -184,7 +190,7 @@ class MessageOrders:
         access: QueueAccessType = QueueAccessType.PEEK_ACCESS,
     ) -> Order:
         """Fix which messages are meant; raises MQError as opening the queue for `access` does."""
-        with self._opened(identity, source, access):
+        with self._messages.opened_to_read(identity, source, access):
             order = self._new(identity, source)
         order.keys.extend(dict.fromkeys(keys))
         if order.chosen > MOST_CHOSEN:
@@ -199,7 +205,7 @@ class MessageOrders:
         where: Range = EVERYWHERE,
     ) -> Order:
         """The same for all messages of a range that nobody holds now."""
-        with self._opened(identity, source, access) as queue:
+        with self._messages.opened_to_read(identity, source, access) as (_, queue):
             order = self._new(identity, source, where)
             found = queue.message_position_list.page(where.after, MOST_CHOSEN + 1)
         order.more = len(found) > MOST_CHOSEN
@@ -353,38 +359,24 @@ class MessageOrders:
 
     def moves_as_it_is(self, source: FormatName, to: FormatName) -> bool:
         """Whether a message would move between a queue that is there and one of its subqueues."""
-        queue = self._engine.registry.find_by_format_name(source)
-        return _subqueue_of(to) or (queue is not None and self._stays_with(queue, to))
+        return self._stays_with(self._engine.registry.find_by_format_name(source), to)
 
-    def _stays_with(self, queue: Queue, to: FormatName) -> bool:
+    def _stays_with(self, queue: Queue | None, to: FormatName) -> bool:
         """Whether messages move there as they are: between a queue and its subqueues."""
         if _subqueue_of(to):
             return True
-        found = self._engine.registry.find_by_format_name(to)
-        return found is not None and found is queue.main and not queue.is_journal
+        if queue is None or queue.is_journal:
+            return False
+        return self._engine.registry.find_by_format_name(to) is queue.main
 
     @contextmanager
     def _source(self, identity: Identity, order: Order, wanted: Wanted) -> Iterator[Queue]:
         """The queue that messages are chosen from, open for what is wanted."""
-        access = QueueAccessType.RECEIVE_ACCESS if wanted.leaves else QueueAccessType.PEEK_ACCESS
+        to_read = self._messages.opened_to_read(identity, order.source, wanted.access)
         with ExitStack() as opened:
             with refusals(identity, wanted.doing.action, str(order.source)):
-                queue = opened.enter_context(self._opened(identity, order.source, access))
+                _, queue = opened.enter_context(to_read)
             yield queue
-
-    @contextmanager
-    def _opened(
-        self, identity: Identity, name: FormatName, access: QueueAccessType
-    ) -> Iterator[Queue]:
-        """The queue, if the caller may do that; those to elsewhere are for administrators."""
-        if self._engine.outgoing.find(name) is not None:
-            access = _FOR_ADMINISTRATORS[access]
-        descriptor = self._engine.opening.open_queue(name, access, identity=identity)
-        try:
-            assert descriptor.queue_reference is not None
-            yield descriptor.queue_reference
-        finally:
-            self._engine.opening.close_queue(descriptor)
 
     # Keeping
 
@@ -447,9 +439,3 @@ def _subqueue_of(name: FormatName) -> bool:
     except MQError:
         return False
     return bool(path.suffix)
-
-
-_FOR_ADMINISTRATORS = {
-    QueueAccessType.PEEK_ACCESS: QueueAccessType.PEEK_ADMIN_ACCESS,
-    QueueAccessType.RECEIVE_ACCESS: QueueAccessType.RECEIVE_ADMIN_ACCESS,
-}

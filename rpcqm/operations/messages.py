@@ -74,12 +74,13 @@ class MessageOperations:
         self._queues = queues
 
     @contextmanager
-    def _open(
+    def opened(
         self,
         identity: Identity,
         names: FormatName | tuple[FormatName, ...],
         access: QueueAccessType,
     ) -> Iterator[OpenQueueDescriptor]:
+        """An open queue, or several to send to, for the time of the block."""
         descriptor = self._opening.open_queue(names, access, identity=identity)
         try:
             yield descriptor
@@ -87,24 +88,16 @@ class MessageOperations:
             self._opening.close_queue(descriptor)
 
     @contextmanager
-    def _open_to_read(
+    def opened_to_read(
         self, identity: Identity, name: FormatName, access: QueueAccessType
     ) -> Iterator[tuple[OpenQueueDescriptor, Queue]]:
         """The same for a queue here, or for one to elsewhere, which administrators may read."""
         if self._engine.outgoing.find(name) is not None:
             access = _FOR_ADMINISTRATORS[access]
-        with self._open(identity, (name,), access) as descriptor:
+        with self.opened(identity, (name,), access) as descriptor:
             queue = descriptor.queue_reference
             assert queue is not None
             yield descriptor, queue
-
-    @contextmanager
-    def opened(
-        self, identity: Identity, name: FormatName, access: QueueAccessType
-    ) -> Iterator[OpenQueueDescriptor]:
-        """Keep a queue open while somebody waits for its messages."""
-        with self._open_to_read(identity, name, access) as (descriptor, _):
-            yield descriptor
 
     # Sending
 
@@ -136,7 +129,7 @@ class MessageOperations:
     ) -> None:
         """Raise MQError if a message could not be sent now, for want of a right or of a queue."""
         self._sending(identity, names, draft)
-        with self._open(identity, names, QueueAccessType.SEND_ACCESS):
+        with self.opened(identity, names, QueueAccessType.SEND_ACCESS):
             pass
 
     def send_held(
@@ -180,7 +173,7 @@ class MessageOperations:
         each that is given; without it packets count.
         """
         room, measure = PAGE_BYTES if octets is None else octets, measure or packet_size
-        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
+        with self.opened_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
             found, more = _read_on(partial(self._next, descriptor), after, limit, room, measure)
             last = found[-1].lookup_identifier if found else after
             return Page(found, last if more else None)
@@ -193,7 +186,7 @@ class MessageOperations:
         The flag says whether there are more in front of them. The page ends after PAGE_BYTES of
         packets.
         """
-        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
+        with self.opened_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
             step = partial(self._previous, descriptor)
             found, more = _read_on(step, before, limit, PAGE_BYTES, packet_size)
             return found[::-1], more
@@ -222,14 +215,14 @@ class MessageOperations:
         """Tell the log that a queue is written to a file; how many messages are in it now."""
         with (
             refusals(identity, "export messages", str(name)),
-            self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue),
+            self.opened_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (_, queue),
         ):
             note_look(identity, "export messages", queue.full_name, messages=queue.message_count)
             return queue.message_count
 
     def look_up(self, identity: Identity, name: FormatName, lookup_identifier: int) -> Message:
         """One message, which stays; MQ_ERROR_MESSAGE_NOT_FOUND, or what keeps it from others."""
-        with self._open_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
+        with self.opened_to_read(identity, name, QueueAccessType.PEEK_ACCESS) as (descriptor, _):
             return self._messages.read_message_by_lookup_identifier(
                 descriptor, lookup_identifier, True, MessageSeekAction.SEEK_CURRENT
             ).result()
@@ -290,7 +283,7 @@ class MessageOperations:
         """Remove one message; it is given once that is durable."""
         with (
             refusals(identity, "remove messages", str(name)),
-            self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, queue),
+            self.opened_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (opened, queue),
         ):
             taken = self._messages.read_message_by_lookup_identifier(
                 opened, lookup_identifier, False, MessageSeekAction.SEEK_CURRENT
@@ -302,7 +295,7 @@ class MessageOperations:
         """Remove all messages of a queue; how many, once that is durable."""
         with (
             refusals(identity, "purge", str(name)),
-            self._open_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
+            self.opened_to_read(identity, name, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
         ):
             return self._orders.purge(identity, queue, QueueAccessType.RECEIVE_ACCESS)
 
@@ -327,8 +320,8 @@ class MessageOperations:
         """Both queues, for the time in which messages are moved, and what the log is told by."""
         with (
             refusals(identity, "move messages", str(source)),
-            self._open_to_read(identity, source, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
-            self._open(identity, (target,), QueueAccessType.MOVE_ACCESS) as into,
+            self.opened_to_read(identity, source, QueueAccessType.RECEIVE_ACCESS) as (_, queue),
+            self.opened(identity, (target,), QueueAccessType.MOVE_ACCESS) as into,
         ):
             place = into.queue_reference
             assert place is not None

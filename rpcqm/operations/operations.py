@@ -55,7 +55,7 @@ class Operations:
         self.opened = OpenedOperations(engine, self.queues, self.accounts)
         self.messages = MessageOperations(engine, self.queues)
         self.scheduling = Scheduling(engine, self.messages, accounts, tokens)
-        self.message_orders = MessageOrders(engine)
+        self.message_orders = MessageOrders(engine, self.messages)
         self.waiting = WaitingOperations(engine, self.messages)
         self.exports = ExportOperations(engine, self.messages)
         self.searching = SearchOperations(engine, self.messages, accounts)

@@ -61,9 +61,8 @@ class OrderRequests:
         local: bool,
     ) -> Order:
         wanted = _wanted(request, to)
-        access = QueueAccessType.RECEIVE_ACCESS if wanted.leaves else QueueAccessType.PEEK_ACCESS
         with refusals(identity, wanted.doing.action, str(source)):
-            chosen = self._chosen(identity, source, request, access, local)
+            chosen = self._chosen(identity, source, request, wanted.access, local)
         order = chosen if isinstance(chosen, Order) else await chosen
         return await self._orders.begin(identity, order.identifier, wanted)
 

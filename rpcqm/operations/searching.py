@@ -6,10 +6,11 @@ message the next one goes on. Nothing of a search is kept between two pages.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import DecodeError, HResult, MQError
@@ -189,10 +190,7 @@ class SearchOperations:
         INSUFFICIENT_RESOURCES for too many searches at a time.
         """
         page = _Page(wanted)
-        access = QueueAccessType.PEEK_ACCESS
-        with self._one_more(identity), self._messages.opened(identity, name, access) as opened:
-            queue = opened.queue_reference
-            assert queue is not None
+        with self._one_more(identity), self._peeked(identity, name) as (opened, queue):
             await self._look(identity, queue, page, after)
             if opened.queue_reference is None:
                 raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
@@ -213,10 +211,7 @@ class SearchOperations:
         self, identity: Identity, name: FormatName, matcher: Matcher, chosen: "Chosen"
     ) -> None:
         """Choose the messages of a queue that match; raises MQError as `search` does."""
-        access = QueueAccessType.PEEK_ACCESS
-        with self._one_more(identity), self._messages.opened(identity, name, access) as opened:
-            queue = opened.queue_reference
-            assert queue is not None
+        with self._one_more(identity), self._peeked(identity, name) as (_, queue):
             while not queue.deleted and self._may_peek(identity, queue):
                 piece = await self.pace.work(
                     partial(look_through, self._engine.store, queue, matcher, chosen.after)
@@ -224,6 +219,11 @@ class SearchOperations:
                 chosen.add(piece, await self._verdicts(matcher, piece))
                 if piece.last is None or chosen.more:
                     return
+
+    def _peeked(
+        self, identity: Identity, name: FormatName
+    ) -> AbstractContextManager[tuple[OpenQueueDescriptor, Queue]]:
+        return self._messages.opened_to_read(identity, name, QueueAccessType.PEEK_ACCESS)
 
     @contextmanager
     def _one_more(self, identity: Identity) -> Iterator[None]:

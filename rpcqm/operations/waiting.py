@@ -99,7 +99,8 @@ class WaitingOperations:
         page = self._messages.peek(identity, name, after, limit, measure=measure)
         if page.messages or wait <= 0:
             return page
-        with self._messages.opened(identity, name, QueueAccessType.PEEK_ACCESS) as descriptor:
+        access = QueueAccessType.PEEK_ACCESS
+        with self._messages.opened_to_read(identity, name, access) as (descriptor, _):
             watch = Watch(self._engine, descriptor, wait)
             while not page.messages and await watch.next():
                 require_logon(still)
@@ -120,7 +121,7 @@ class WaitingOperations:
         Waits up to `wait` ms for it. A lease of 0 removes it at once. Raises as `Leases.hold`.
         """
         access = QueueAccessType.RECEIVE_ACCESS
-        with self._messages.opened(identity, name, access) as descriptor:
+        with self._messages.opened_to_read(identity, name, access) as (descriptor, _):
             async for key in self._there_and_coming(descriptor, wait):
                 if self._answers(descriptor, key, correlation_identifier):
                     require_logon(still)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
@@ -19,12 +18,12 @@ from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import RefusedOnce, note, refusals, start_ordered
 from rpcqm.operations.drafts import seconds
-from rpcqm.operations.sent_again import UNCHANGED, Edits, sent_again, without_acknowledgements
+from rpcqm.operations.message_groups import reason_of, told_reasons
+from rpcqm.operations.sent_again import UNCHANGED, Edits, sent_again
 from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import BRIEFLY
 from rpcqm.qm.message_counts import why_dead
-from rpcqm.qm.program_work import Sending
 from rpcqm.qm.sent_keys import Identifiers
 
 LOOKED_AT_ONCE = 100_000
@@ -49,7 +48,7 @@ class NotSent:
 
     @property
     def because(self) -> str:
-        return self.error.detail or self.error.status.meaning.rstrip(".")
+        return reason_of(self.error)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +72,8 @@ class Resent:
     rest: Range | None
 
     def reasons(self) -> list[dict[str, object]]:
-        """Why letters stay, as JSON has it: how many of each reason, the most first."""
-        reasons = Counter((each.error.status.name, each.because) for each in self.failed)
-        return [
-            {"messages": messages, "code": code, "detail": detail}
-            for (code, detail), messages in reasons.most_common()
-        ]
+        """Why letters stay, as JSON has it."""
+        return told_reasons(Counter(reason_of(each.error) for each in self.failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +170,8 @@ class DeadLetterOperations:
         (received,) = held.received
         assert received.lease is not None
         try:
-            sending = self._again(received.message, to, ttbr)
+            edits = _with_time(ttbr)
+            sending = sent_again(engine.sender_rights, received.message, to, edits)
             with refused(identity, _RESEND, str(sending.name)):
                 done = engine.program_work.perform(identity, [sending], [received.lease.identifier])
         except BaseException:
@@ -234,16 +230,6 @@ class DeadLetterOperations:
             note(identity, _RESEND, queue.full_name, messages=count, failed=len(failed))
         self._forget_if_empty(identity, name)
         return Resent(count, tuple(failed), rest)
-
-    def _again(self, message: Message, to: FormatName | None, ttbr: int | None) -> Sending:
-        """What is sent again; whoever does it asks for no acknowledgement in another one's name.
-
-        Where the first sender may not send to, its message was not to be acknowledged (G400).
-        """
-        sending = sent_again(message, to, _with_time(ttbr))
-        if not self._engine.sender_rights.may_be_told(message):
-            return without_acknowledgements(sending)
-        return sending
 
     def _access(self, name: FormatName) -> QueueAccessType:
         """Queues to elsewhere are for administrators."""

@@ -19,9 +19,7 @@ from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.sent_again import (
     UNCHANGED,
     Edits,
-    asks_for_acknowledgements,
     sent_again,
-    without_acknowledgements,
 )
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.program_work import Sending
@@ -78,6 +76,14 @@ class _Prepared:
 def reason_of(error: MQError) -> Reason:
     """Why a message stays, in words."""
     return error.status.name, error.detail or error.status.meaning.rstrip(".")
+
+
+def told_reasons(staying: Counter[Reason]) -> list[dict[str, object]]:
+    """Why messages stay, as JSON has it: how many for each reason, the most first."""
+    return [
+        {"messages": messages, "code": code, "detail": detail}
+        for (code, detail), messages in staying.most_common()
+    ]
 
 
 class Sender:
@@ -157,7 +163,8 @@ class Sender:
         if to is not None and to in refusing:
             outcome.hopeless = reason_of(refusing[to])
             return outcome
-        again = partial(self._again, to=to, edits=edits, leaves=leaves)
+        rights = self._engine.sender_rights
+        again = partial(sent_again, rights, to=to, edits=edits, leaves=leaves)
         prepared = self._prepared(group, again, outcome)
         await self._commit(group, prepared, outcome, leaves, refusing)
         return outcome
@@ -183,21 +190,6 @@ class Sender:
             except DecodeError as error:
                 outcome.stays(MQError(HResult.MQ_ERROR, str(error)))
         return prepared
-
-    def _again(
-        self, message: Message, to: FormatName | None, edits: Edits, leaves: bool
-    ) -> Sending:
-        """What is sent for a message; a copy asks for no acknowledgement, since the message does.
-
-        Nor does one whose sender may not send to where acknowledgements go: whoever sends it
-        again lends its sender no right (G400). What is newly asked for is the caller's.
-        """
-        sending = sent_again(message, to, edits)
-        if asks_for_acknowledgements(edits):
-            return sending
-        if not leaves or not self._engine.sender_rights.may_be_told(message):
-            return without_acknowledgements(sending)
-        return sending
 
     async def _commit(
         self,

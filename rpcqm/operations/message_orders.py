@@ -24,7 +24,7 @@ from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.operations.audit import note, refusals, start_ordered
 from rpcqm.operations.dead_letters import EVERYWHERE, Range
-from rpcqm.operations.message_groups import GROUP, Group, Outcome, Sender
+from rpcqm.operations.message_groups import GROUP, Group, Outcome, Reason, Sender, told_reasons
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.searching import Chosen
 from rpcqm.operations.sent_again import UNCHANGED, Edits
@@ -112,7 +112,7 @@ class Order:
     at: int = 0
     done: int = 0
     gone: int = 0
-    staying: Counter[tuple[str, str]] = field(default_factory=Counter)
+    staying: Counter[Reason] = field(default_factory=Counter)
     stopped: bool = False
     busy: bool = False
     touched: int = 0
@@ -137,11 +137,8 @@ class Order:
         return len(self.keys) - self.at
 
     def reasons(self) -> list[dict[str, object]]:
-        """Why messages stay, as JSON has it: how many of each reason, the most first."""
-        return [
-            {"messages": messages, "code": code, "detail": detail}
-            for (code, detail), messages in self.staying.most_common()
-        ]
+        """Why messages stay, as JSON has it."""
+        return told_reasons(self.staying)
 
     def told(self) -> dict[str, object]:
         """What has become of it, as JSON has it."""

@@ -16,6 +16,7 @@ from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.operations import drafts
 from rpcqm.qm.program_work import Sending
+from rpcqm.qm.sender_rights import SenderRights
 
 FOR_EVER = "forever"
 """A time without an end, where None leaves it as it was."""
@@ -61,11 +62,29 @@ def edits_of(given: Mapping[str, object]) -> Edits:
     return Edits(attributes, transactional)
 
 
-def sent_again(message: Message, to: FormatName | None, edits: Edits = UNCHANGED) -> Sending:
+def sent_again(
+    rights: SenderRights,
+    message: Message,
+    to: FormatName | None,
+    edits: Edits = UNCHANGED,
+    *,
+    leaves: bool = True,
+) -> Sending:
     """What is sent anew: to another queue, or to where the message was for.
 
-    Raises MQError(MQ_ERROR_INVALID_PARAMETER) where neither is known.
+    A copy, which does not `leave`, asks for no acknowledgement, since the message does. Nor does
+    one whose sender may not send to where acknowledgements go: whoever sends it again lends its
+    sender no right (G400). What is newly asked for is the caller's.
+    Raises MQError(MQ_ERROR_INVALID_PARAMETER) if neither queue is known.
     """
+    sending = _changed(message, to, edits)
+    if not _asks_for_acknowledgements(edits) and (not leaves or not rights.may_be_told(message)):
+        sending.attributes.acknowledgements_requested = AcknowledgementsRequested.NONE
+        sending.attributes.administration_queue_format_name = None
+    return sending
+
+
+def _changed(message: Message, to: FormatName | None, edits: Edits) -> Sending:
     old = message.attributes
     target = to or old.destination_queue_format_name
     if target is None:
@@ -98,14 +117,7 @@ def sent_again(message: Message, to: FormatName | None, edits: Edits = UNCHANGED
     return Sending(target, new, transactional)
 
 
-def without_acknowledgements(sending: Sending) -> Sending:
-    """The same message, which asks for no acknowledgement."""
-    sending.attributes.acknowledgements_requested = AcknowledgementsRequested.NONE
-    sending.attributes.administration_queue_format_name = None
-    return sending
-
-
-def asks_for_acknowledgements(edits: Edits) -> bool:
+def _asks_for_acknowledgements(edits: Edits) -> bool:
     """Whether whoever changes a message says which acknowledgements it asks for, or where."""
     own = {"acknowledgements_requested", "administration_queue_format_name"}
     return not own.isdisjoint(edits.attributes)

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import itertools
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
+from rpcqm.base.consecutive import consecutive
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections, require_success
 from rpcqm.client.message import ReceivedMessage, from_packet
@@ -120,10 +120,7 @@ class BulkSession:
 
 def ranges_of(identifiers: Sequence[int]) -> list[LOOKUP_RANGE]:
     """Identifiers in their order, those that follow each other without a gap as one range."""
-    numbered = enumerate(identifiers)
-    groups = itertools.groupby(numbered, key=lambda pair: pair[1] - pair[0])
-    runs = ([key for _, key in group] for _, group in groups)
-    return [LOOKUP_RANGE(First=run[0], Count=len(run)) for run in runs]
+    return [LOOKUP_RANGE(First=first, Count=count) for first, count in consecutive(identifiers)]
 
 
 def _found(octets: bytes, count: int) -> Iterator[tuple[int, Found]]:

@@ -1,11 +1,12 @@
 """rpcqm_bulk: the messages of a queue by the thousand: which there are, octets, removal (G700)."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.completion import Completion, start
+from rpcqm.base.consecutive import consecutive
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.user_message import class_of
@@ -109,7 +110,7 @@ class Bulk:
         descriptor: OpenQueueDescriptor = request.phContext.value
         limit = request.cMost or MOST_BULK_MESSAGES
         keys, more = self._events.visible(descriptor, request.After, limit)
-        ranges = list(_ranges(keys))
+        ranges = [LOOKUP_RANGE(First=first, Count=count) for first, count in consecutive(keys)]
         return R_BulkListResponse(
             pcRanges=len(ranges),
             ppRanges=ranges,
@@ -154,20 +155,6 @@ async def _removed(removal: Removal) -> R_BulkRemoveResponse:
     await removal.durable
     refused = [BULK_REFUSAL(LookupId=key, Status=error.status) for key, error in removal.refused]
     return R_BulkRemoveResponse(pcRefused=len(refused), ppRefused=refused, result=0)
-
-
-def _ranges(keys: Sequence[int]) -> Iterator[LOOKUP_RANGE]:
-    """Identifiers in their order, those that follow each other without a gap as one."""
-    first = count = 0
-    for key in keys:
-        if count and key == first + count:
-            count += 1
-            continue
-        if count:
-            yield LOOKUP_RANGE(First=first, Count=count)
-        first, count = key, 1
-    if count:
-        yield LOOKUP_RANGE(First=first, Count=count)
 
 
 def _keys(ranges: Sequence[LOOKUP_RANGE]) -> list[int]:

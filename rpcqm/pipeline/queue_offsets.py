@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rpcqm.base.consecutive import consecutive
 from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.base.text import folded
 from rpcqm.client.blocking import BlockingClient
@@ -81,13 +82,7 @@ def _queue(name: FormatName) -> str:
 
 def as_ranges(identifiers: Sequence[int]) -> list[list[int]]:
     """Sorted identifiers as [first, last] pairs."""
-    ranges: list[list[int]] = []
-    for each in sorted(identifiers):
-        if ranges and each == ranges[-1][1] + 1:
-            ranges[-1][1] = each
-        else:
-            ranges.append([each, each])
-    return ranges
+    return [[first, first + count - 1] for first, count in consecutive(sorted(identifiers))]
 
 
 def from_ranges(text: str) -> list[int]:

@@ -21,7 +21,7 @@ from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.fast.arrival_runs import ArrivalRun, ArrivalRuns
 from rpcqm.fast.observer import Observer
 from rpcqm.fast.requests import Kind, TemplatedMessage, TemplatedRemoval, composed_each
-from rpcqm.qm.positions import Positions
+from rpcqm.qm.positions import Positions, only_leaves
 from rpcqm.store.run_changes import are_held
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -140,7 +140,7 @@ class Turn:
             if not self._takes_as_usual(arriving) or not self._put(arriving):
                 _go_carefully(arriving.requests)
         for leaving in removals:
-            if not self._gives_as_usual(leaving) or not self._take_out(leaving):
+            if not self._only_leaves(leaving) or not self._take_out(leaving):
                 _go_carefully(leaving.requests)
 
     def _rehearsed(self, run: _Arrivals | _Removals) -> object:
@@ -222,10 +222,10 @@ class Turn:
 
     # Out of a queue
 
-    def _gives_as_usual(self, run: _Removals) -> bool:
+    def _only_leaves(self, run: _Removals) -> bool:
         """Whether nothing follows from the removals, and each reader still has its message."""
         queue = run.queue
-        if not gives_as_usual(queue):
+        if not only_leaves(queue):
             return False
         owners = {key: removal.descriptor for key, removal in run.by_key.items()}
         return are_held(self._store.index(queue.queue_id), owners, CONSEQUENCES)
@@ -251,17 +251,6 @@ class Turn:
     def _removed(self, run: _Removals) -> None:
         for removal in run.by_key.values():
             _guarded(removal.removed)
-
-
-def gives_as_usual(queue: Queue) -> bool:
-    """Whether nothing else follows when a message is removed from a queue."""
-    return not (
-        queue.queue_manager is None
-        or queue.parent is not None
-        or isinstance(queue, OutgoingQueue)
-        or queue.trail
-        or queue.journaling
-    )
 
 
 def takes_as_usual(queue: Queue) -> bool:

@@ -14,7 +14,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.access import READING, RECEIVING
 from rpcqm.qm.message_search import seek_available_message_position_with_id
 from rpcqm.qm.messages import MessageEvents
-from rpcqm.qm.positions import Positions, purge_reason
+from rpcqm.qm.positions import Positions, only_leaves, purge_reason
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
@@ -123,8 +123,6 @@ class BulkEvents:
 
     def _follows(self, queue: Queue, position: StoredPosition | None) -> bool:
         """Whether a removal is more than that: a copy, an acknowledgement, a line of the trail."""
-        main = queue.main
-        if isinstance(queue, OutgoingQueue) or queue is not main or main.journaling or main.trail:
+        if not only_leaves(queue) or self._positions.watch is not None:
             return True
-        watched = self._positions.watch is not None
-        return watched or position is None or bool(position.flags & CONSEQUENCES)
+        return position is None or bool(position.flags & CONSEQUENCES)

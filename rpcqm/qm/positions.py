@@ -461,3 +461,17 @@ def purge_reason(queue: Queue) -> MessageClass:
     if isinstance(queue, OutgoingQueue):
         return MessageClass.MQMSG_CLASS_NACK_DELETED
     return MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+
+
+def only_leaves(queue: Queue) -> bool:
+    """Whether no queue, trail or other machine hears of a message that is read from a queue.
+
+    What the message itself asks for is in its flags (CONSEQUENCES).
+    """
+    return not (
+        queue.queue_manager is None
+        or queue.parent is not None
+        or isinstance(queue, OutgoingQueue)
+        or queue.trail
+        or queue.journaling
+    )

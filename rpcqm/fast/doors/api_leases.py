@@ -18,10 +18,11 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.fast.first_messages import FirstMessage, FirstMessages
 from rpcqm.fast.repeated_name import RepeatedName
-from rpcqm.fast.turn import Turn, gives_as_usual
+from rpcqm.fast.turn import Turn
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import LONGEST_LEASE, SHORTEST_LEASE, Lease, LeasedMessage, Leases
 from rpcqm.qm.opening import is_name_for
+from rpcqm.qm.positions import only_leaves
 
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 
@@ -126,7 +127,7 @@ class RepeatedLeases:
         """
         alone = partial(self._leases.complete, identity, (identifier,))
         lease = self._leases.going_on(identity, identifier)
-        if lease is None or not self._turn.is_on or not gives_as_usual(lease.queue):
+        if lease is None or not self._turn.is_on or not only_leaves(lease.queue):
             return alone()
         self._access.check_open(lease.queue, identity, _RECEIVE)
         end = LeaseEnd(self._leases, lease, alone)

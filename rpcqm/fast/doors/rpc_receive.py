@@ -20,9 +20,10 @@ from rpcqm.fast.doors.rpc_receive_answers import KnownAnswers, ReceiveTemplates
 from rpcqm.fast.doors.rpc_recognition import Recognition, TemplatedCall
 from rpcqm.fast.formats.stub_shapes import Holes, StubShape
 from rpcqm.fast.learned import Patience
-from rpcqm.fast.turn import Turn, gives_as_usual
+from rpcqm.fast.turn import Turn
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.qm.messages import MessageEvents
+from rpcqm.qm.positions import only_leaves
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
 
@@ -237,5 +238,5 @@ class ReceiveRecogniser:
 def _leaves_as_usual(message: Message) -> bool:
     """Whether nothing follows from a removal, and nobody else sees the message until then."""
     queue = message.queue
-    usual = queue is not None and gives_as_usual(queue)
+    usual = queue is not None and only_leaves(queue)
     return usual and not message.kept_flags & _UNWANTED

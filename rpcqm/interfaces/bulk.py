@@ -8,7 +8,6 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.consecutive import consecutive
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.user_message import class_of
 from rpcqm.codec.types import rpcqm_bulk
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
@@ -29,6 +28,8 @@ from rpcqm.codec.types.rpcqm_bulk import (
 from rpcqm.interfaces._authentication import CallAdmission, checks, require_level
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import present
+from rpcqm.interfaces._reading_names import readable_name, reads_outgoing
+from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.bulk import BulkEvents, Removal
 from rpcqm.qm.opening import Opening
 from rpcqm.rpc.call import Call
@@ -54,11 +55,7 @@ Bound `bulk.octets` [octets]: the next call reads on; a message that is larger c
 """
 _PRIVACY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
 _HANDLE_TYPE = "BULK_CONTEXT_HANDLE"
-_OF_THE_SYSTEM = frozenset(
-    {QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
-)
-_RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
-_ACCESSES = _RECEIVING | _OF_THE_SYSTEM | {QueueAccessType.PEEK_ACCESS}
+_ACCESSES = RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
 _END = 1 << 64
 _ENTRY = struct.Struct("<QIII")
 """Lookup identifier, seconds of arrival, status, size."""
@@ -78,12 +75,9 @@ class Bulk:
         require_level(call, _PRIVACY)
         if request.dwAccess not in _ACCESSES:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {request.dwAccess:#x}")
-        name, access = format_name_of(request.pQueueFormat), QueueAccessType(request.dwAccess)
-        outgoing = access in _OF_THE_SYSTEM and self._opening.is_outgoing(name, call.identity)
-        if name.is_http and not outgoing:  # only what is on its way by HTTP is here (G233)
-            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
-        if not outgoing:
-            receiving = access in _RECEIVING
+        name, access = readable_name(request.pQueueFormat), QueueAccessType(request.dwAccess)
+        if not reads_outgoing(self._opening, name, access, call.identity):
+            receiving = access in RECEIVING
             access = QueueAccessType.RECEIVE_ACCESS if receiving else QueueAccessType.PEEK_ACCESS
         descriptor = self._opening.open_queue(
             name, access, QueueShareMode.DENY_NONE, identity=call.identity

@@ -16,11 +16,9 @@ from rpcqm.base.clock import Deadlines, Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.names.grammar import URL_PROTOCOLS
-from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
-from rpcqm.codec.types.mqvalues import RR_ACK, FormatNameType, QueueAccessType, QueueShareMode
+from rpcqm.codec.types.mqmq import XACTUOW
+from rpcqm.codec.types.mqvalues import RR_ACK, QueueAccessType, QueueShareMode
 from rpcqm.codec.types.remoteread import (
     R_CancelReceiveRequest,
     R_CloseCursorRequest,
@@ -55,6 +53,7 @@ from rpcqm.interfaces._authentication import (
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import cursor_of, held_by, present, queue_of
 from rpcqm.interfaces._pending import PendingRequestEntry
+from rpcqm.interfaces._reading_names import readable_name, reads_outgoing
 from rpcqm.interfaces._receive_actions import check_parameters
 from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
 from rpcqm.operations.audit import RPC, note_work, ordered_from, refusals
@@ -84,22 +83,7 @@ _NO_CURSOR = NtStatus.STATUS_INVALID_HANDLE
 _HANDLE_TYPE = "QUEUE_CONTEXT_HANDLE_SERIALIZE"
 
 
-_FORMAT_TYPES = frozenset(
-    {
-        FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
-        FormatNameType.QUEUE_FORMAT_TYPE_PRIVATE,
-        FormatNameType.QUEUE_FORMAT_TYPE_DIRECT,
-        FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
-        FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE,
-    }
-)
-_DIRECT_PROTOCOLS = frozenset({"TCP", "OS", *URL_PROTOCOLS})
-
 _MOVING = "move messages"
-_ADMINISTRATIVE = frozenset(
-    {QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
-)
-
 _StartRequest = R_StartReceiveRequest | R_StartTransactionalReceiveRequest
 _StartOutcome = StartResponse | Completion[StartResponse]
 _EndRequest = R_EndReceiveRequest | R_EndTransactionalReceiveRequest
@@ -178,11 +162,8 @@ class RemoteRead:
         """Open a queue; a caller that is not protected enough learns nothing of the queue."""
         if request.dwShareMode not in (QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
-        name = _format_name(request.pQueueFormat)
-        administrative = request.dwAccess in _ADMINISTRATIVE
-        outgoing = administrative and self._opening.is_outgoing(name, call.identity)
-        if name.is_http and not outgoing:  # only what is on its way by HTTP is here (G233)
-            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
+        name = readable_name(request.pQueueFormat)
+        outgoing = reads_outgoing(self._opening, name, request.dwAccess, call.identity)
         require_level(call, self._minimum_level(request, name))
         if outgoing:
             access = QueueAccessType(request.dwAccess)
@@ -547,16 +528,3 @@ def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
 def _require_receive_access(descriptor: OpenQueueDescriptor) -> None:
     if descriptor.access_type not in RECEIVING:
         raise MQError(NtStatus.STATUS_ACCESS_DENIED, "not opened for receiving")
-
-
-def _format_name(structure: QUEUE_FORMAT) -> FormatName:
-    """The name of a queue to open; only kinds of [MS-MQRR] 2.2.3 are taken."""
-    try:
-        name = format_name_of(structure)
-        if name.type not in _FORMAT_TYPES:
-            raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, name.type.name)
-        if isinstance(name.value, str) and name.direct_name.protocol not in _DIRECT_PROTOCOLS:
-            raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, name.direct_name.protocol)
-    except MQError as error:
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, error.detail) from error
-    return name

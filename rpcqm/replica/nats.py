@@ -28,6 +28,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
+from rpcqm.replica.reading import EngineReading
 from rpcqm.replica.tasks import EngineTasks
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import (
@@ -69,8 +70,8 @@ class NatsSettings:
     """Further options of the client: credentials, TLS."""
 
 
-class NatsReading:
-    """Records from one number on; it begins anew after whatever goes wrong."""
+class NatsReading(EngineReading):
+    """It begins anew after whatever goes wrong."""
 
     def __init__(
         self,
@@ -80,24 +81,14 @@ class NatsReading:
         failed: Callable[[ReplicationError], None],
     ) -> None:
         self._opened = log
-        self._next = after + 1
-        self._deliver = deliver
-        self._failed = failed
-        self._stopped = False
-        self._task = log.tasks.begin(self._run())
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._task.cancel()
+        super().__init__(log.tasks, after, deliver, failed)
 
     async def _run(self) -> None:
         while not self._stopped:
             with suppress(NatsError, OSError):
                 await self._follow()
                 if not self._stopped and await self._is_trimmed():
-                    self._failed(
-                        ReplicationError("The log was trimmed behind what is here: join anew.")
-                    )
+                    self._trimmed()
                     return
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -122,13 +113,13 @@ class NatsReading:
                     num_replicas=1,
                 ),
             )
-            while await self._take(await subscription.next_msg(SILENCE_SECONDS)):
+            while self._took(await subscription.next_msg(SILENCE_SECONDS)):
                 pass
         finally:  # the server forgets a consumer that nobody listens to
             with suppress(NatsError, OSError):
                 await subscription.unsubscribe()
 
-    async def _take(self, message: Any) -> bool:
+    def _took(self, message: Any) -> bool:
         """Deliver a message if it is the next record; False if another one came."""
         if self._stopped:
             return False
@@ -136,8 +127,7 @@ class NatsReading:
             return True
         if message.metadata.sequence.stream != self._next:
             return False
-        self._next += 1
-        self._deliver(message.data)
+        self._take(message.data)
         return True
 
 

@@ -19,6 +19,7 @@ import asyncpg
 from asyncpg.exceptions import InsufficientResourcesError
 
 from rpcqm.base.completion import Completion
+from rpcqm.replica.reading import EngineReading
 from rpcqm.replica.tasks import EngineTasks
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import (
@@ -100,8 +101,8 @@ class _Connection:
             self._connection = None
 
 
-class PostgresqlReading:
-    """Records from one number on, by looking again and again."""
+class PostgresqlReading(EngineReading):
+    """It looks again and again."""
 
     def __init__(
         self,
@@ -111,16 +112,11 @@ class PostgresqlReading:
         failed: Callable[[ReplicationError], None],
     ) -> None:
         self._opened = log
-        self._next = after + 1
-        self._deliver = deliver
-        self._failed = failed
-        self._stopped = False
         self._connection = _Connection(log.settings.address)
-        self._task = log.tasks.begin(self._run())
+        super().__init__(log.tasks, after, deliver, failed)
 
     def stop(self) -> None:
-        self._stopped = True
-        self._task.cancel()
+        super().stop()
         self._connection.end()
 
     async def _run(self) -> None:
@@ -130,13 +126,10 @@ class PostgresqlReading:
                 found = await self._connection.run(self._look)
             if found is None:
                 self._connection.end()
-                self._failed(
-                    ReplicationError("The log was trimmed behind what is here: join anew.")
-                )
+                self._trimmed()
                 return
             for record in () if self._stopped else found:
-                self._next += 1
-                self._deliver(record)
+                self._take(record)
             if len(found) < RECORDS:
                 await asyncio.sleep(POLL_SECONDS)
 

@@ -29,9 +29,8 @@ def remote_read(
     engine: QueueManagerEngine, admission: CallAdmission | None = None, server_port: Port = int
 ) -> RemoteRead:
     """The handlers of RemoteRead."""
-    machine, addresses = engine.queue_manager, engine.settings.addresses
     return RemoteRead(
-        machine,
+        engine.queue_manager,
         engine.timers,
         engine.registry,
         engine.access,
@@ -40,10 +39,15 @@ def remote_read(
         engine.opening,
         engine.transactions,
         engine.messages,
-        MessagePackets(machine, engine.acknowledgements, addresses),
+        message_packets(engine),
         admission or CallAdmission(),
         server_port,
     )
+
+
+def message_packets(engine: QueueManagerEngine) -> MessagePackets:
+    """Makes what remote readers get of messages."""
+    return MessagePackets(engine.queue_manager, engine.acknowledgements, engine.settings.addresses)
 
 
 def client_handles(
@@ -125,10 +129,8 @@ def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
 
 def bulk(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> Bulk:
     """The handlers of rpcqm_bulk."""
-    packets = MessagePackets(
-        engine.queue_manager, engine.acknowledgements, engine.settings.addresses
-    )
     events = BulkEvents(engine.store, engine.positions, engine.messages)
+    packets = message_packets(engine)
     return Bulk(engine.opening, events, packets, admission or CallAdmission())
 
 

@@ -90,10 +90,10 @@ def split_request(request: HttpRequest) -> Parts:
 
 
 def _only_header(request: HttpRequest, name: str, otherwise: str) -> str:
-    values = [value for each, value in request.headers if each.lower() == name.lower()]
-    if len(values) > 1:
+    value = request.header(name)
+    if name.lower() in request.twice:
         raise DecodeError(f"two headers {name}")
-    return values[0].strip() if values else otherwise
+    return otherwise if value is None else value.strip()
 
 
 def _media_type(value: str) -> str:

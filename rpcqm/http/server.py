@@ -32,8 +32,7 @@ _ANSWERS_REMEMBERED = 16
 """Headers of answers that are not put together again: most have their type alone."""
 
 Explain = Callable[[int, str], HttpResponse]
-"""A status, and why, as far as that may be told."""
-"""The body, and its type, of an answer of that status."""
+"""Gives the body of an answer, and its type, of a status and a reason that may be said."""
 
 _log = get_logger("http")
 

@@ -215,7 +215,7 @@ class Leases:
         The bearer of a token sees those of queues that it may receive from.
         """
         if identity.may_look:
-            return [lease for lease in list(self._leases.values()) if lease.holds]
+            return self.all()
         allows, right = self._access.allows, MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE
         own = list(self._of_owner.get(identity.sid, {}).values())
         return [each for each in own if each.holds and allows(each.queue, identity, right)]
@@ -475,7 +475,7 @@ class Leases:
 
     def all(self) -> list[Lease]:
         """All that go on."""
-        return [lease for lease in self._leases.values() if lease.holds]
+        return [lease for lease in list(self._leases.values()) if lease.holds]
 
     def known(self, identifier: str) -> Lease | None:
         """The lease of an identifier, whoever has it."""

@@ -27,7 +27,7 @@ from rpcqm.codec.types.rpcqm_bulk import (
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks, require_level
 from rpcqm.interfaces._message_packet import MessagePackets
-from rpcqm.interfaces._open_queues import present
+from rpcqm.interfaces._open_queues import held_by, present
 from rpcqm.interfaces._reading_names import readable_name, reads_outgoing
 from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.bulk import BulkEvents, Removal
@@ -87,6 +87,7 @@ class Bulk:
         except BaseException:
             self._opening.close_queue(descriptor)
             raise
+        held_by(call, descriptor, handle)
         return R_BulkOpenResponse(pphContext=handle.wire, result=0)
 
     def R_BulkClose(self, call: Call, request: R_BulkCloseRequest) -> R_BulkCloseResponse:

@@ -8,7 +8,7 @@ the outcome is unknown.
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import nats
@@ -60,13 +60,16 @@ _log = get_logger("replica")
 
 @dataclass(frozen=True, slots=True)
 class NatsSettings:
-    """Where the log is. `stream` is its name; `replicas` is 3 but for tests on one server."""
+    """Where the log is. `stream` is its name; `replicas` is 3 but for tests on one server.
 
-    servers: tuple[str, ...]
+    Addresses and options may have passwords in them, which no log line may show.
+    """
+
+    servers: tuple[str, ...] = field(repr=False)
     stream: str
     replicas: int = 3
     maximum_bytes: int = 1 << 33
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     """Further options of the client: credentials, TLS."""
 
 

@@ -12,7 +12,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import asyncpg
@@ -54,7 +54,7 @@ class PostgresqlSettings:
     """Where the log is. `log` is its name; `alone` lets a server without a standby be one, for
     tests."""
 
-    address: str
+    address: str = field(repr=False)
     log: str
     alone: bool = False
 

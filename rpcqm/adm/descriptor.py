@@ -85,7 +85,7 @@ class OpenQueueDescriptor:
         self.opened = 0
         """When, in milliseconds since 1970 (ours)."""
         self.number = 0
-        """What operators call it by, which no client knows (ours)."""
+        """The number by which operators name it; no client learns it (ours)."""
         self.end: Callable[[], None] | None = None
         """Runs down what a client holds it by; None where closing it is enough (ours)."""
         self.application_deadletter_queue = ""

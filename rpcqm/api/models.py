@@ -50,7 +50,7 @@ class QueueDraft(Strict):
 
 @dataclass(frozen=True)
 class QueueChanges(Strict):
-    """What is to change of a queue; members that are missing stay. A quota of -1 is none.
+    """What is to change of a queue; members that are missing stay. A quota of -1 is no bound.
 
     Copies in its journal go when they are older than so many seconds, and the oldest ones when
     there are more than so many; 0 is no bound.
@@ -72,7 +72,7 @@ class QueueChanges(Strict):
 
 @dataclass(frozen=True)
 class OtherName(Strict):
-    """What a queue is to be called: `orders`, or a path name of this machine."""
+    """The new name of a queue: `orders`, or a path name of this machine."""
 
     name: Name
 

@@ -76,7 +76,7 @@ _RIGHTS = ("owner", "allow", "deny", "sddl")
 class Rights:
     """Who may do what: words by names of accounts and groups, or SDDL where no words fit.
 
-    None where nothing is said.
+    A member is None where the file does not mention it.
     """
 
     owner: str | None = None

@@ -1,4 +1,4 @@
-"""What a queue manager is like, in the form of definitions."""
+"""Reads the definitions of a queue manager that runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _KINDS = (AceType.ACCESS_ALLOWED_ACE_TYPE, AceType.ACCESS_DENIED_ACE_TYPE)
 
 @dataclass(slots=True)
 class Here:
-    """The definitions of a queue manager, the SIDs of names, and queues that do not tell theirs."""
+    """The definitions of a queue manager, SIDs by name, and queues that the caller may not see."""
 
     definitions: Definitions
     sid_of: dict[str, Sid]
@@ -73,7 +73,7 @@ async def _queue_names(client: "QueueManagerClient") -> "list[FormatName]":
 
 
 async def _look_at_queue(client: "QueueManagerClient", here: Here, name: "FormatName") -> None:
-    """Take a queue up, unless it was deleted meanwhile or does not tell what it is."""
+    """Add a queue, unless it was deleted meanwhile or the caller may not see it."""
     try:
         information = await client.management.queue_information(name)
     except MQError as error:
@@ -127,7 +127,7 @@ def _quota(quota: int) -> int | str:
 
 
 def know_machine(here: Here, account: Sid) -> None:
-    """Learn the same from the SID of an account here, which differs in the last number."""
+    """Learn the administrator's SID from that of an account here: only the last number differs."""
     if account.sub_authorities[:1] == (21,):
         own = Sid(account.authority, (*account.sub_authorities[:-1], 500))
         here.sid_of.setdefault(ADMINISTRATOR, own)

@@ -37,7 +37,7 @@ OF_MSMQ = (
 
 
 class NotHereError(Exception):
-    """Somebody whom definitions name is not known here; the text is a clause."""
+    """Definitions name an account that is not here; the text is a clause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class _Searched:
     def tell(self, interrupted: bool = False) -> None:
         """Say on standard error what was not read, how to go on, and how much was looked at.
 
-        Where nobody reads it the last is left out, but not if that is less than was asked for.
+        Where standard error is no terminal, the counts of a search that is complete are left out.
         """
         told = [f"{counted(self.found, 'message')} found, {self.looked_at:,} looked at."]
         if self.unread:

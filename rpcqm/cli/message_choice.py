@@ -54,7 +54,7 @@ def add_conditions(parser: Parser) -> None:
 
 
 def conditions(arguments: argparse.Namespace) -> dict[str, str]:
-    """The filter, by the names of its conditions; {} for none. Raises UsageMistake."""
+    """The conditions of the filter, by their names; empty without any. Raises UsageMistake."""
     texts = given_conditions(arguments)
     if texts and arguments.lookup_id:
         raise UsageMistake("Lookup identifiers and conditions do not go together.")

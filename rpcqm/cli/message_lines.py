@@ -49,7 +49,7 @@ Typed = Callable[[bytes], tuple[bytes, int]]
 def messages_of(
     file: str, kind: str, base: OutgoingMessage, typed: Typed
 ) -> Iterator[OutgoingMessage]:
-    """A message like `base` for each line; empty lines of JSON and of tables are none.
+    """A message like `base` for each line; empty lines of JSON and of tables are skipped.
 
     Raises UsageMistake with the line of what is wrong, CommandError for a file that is not there.
     """
@@ -136,7 +136,7 @@ class _Rows:
 def _of_members(
     file: str, number: int, members: Mapping[str, Any], base: OutgoingMessage
 ) -> OutgoingMessage:
-    """Members that are told of a message and are not chosen by its sender are passed by."""
+    """Members that the sender of a message does not choose, such as its times, are skipped."""
     try:
         body, body_type = _body(members, base)
         changes: dict[str, Any] = {"body": body, "body_type": body_type}

@@ -1,4 +1,4 @@
-"""An order for messages of a queue: begun, followed to its end, and told in a sentence."""
+"""An order for messages of a queue: it is begun, followed to its end, and summed up."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ DONE = {"move": "Moved", "copy": "Copied", "resend": "Sent again"}
 
 
 _SAID_BY_DETAIL = frozenset({HResult.MQ_ERROR_INVALID_PARAMETER, HResult.MQ_ERROR_STALE_HANDLE})
-"""Codes whose own words say less than what is told beside them."""
+"""Codes whose meaning says less than the detail of the error."""
 
 
 class FollowedOrder:
@@ -69,7 +69,7 @@ class FollowedOrder:
     async def _chosen(
         self, client: "QueueManagerClient", source: "FormatName"
     ) -> dict[str, object]:
-        """Which messages are meant; without any word of it the first one that can be had."""
+        """The messages that the command chooses; without a choice the first available one."""
         arguments = self._arguments
         if texts := conditions(arguments):
             return {"filter": texts}

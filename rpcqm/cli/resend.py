@@ -88,7 +88,11 @@ def _add_changes(parser: Parser) -> None:
             type=_time_or_for_ever(),
             help=f"time in which it has {words}: seconds, `5min`, or `{FOR_EVER}`",
         )
-    group.add_argument("--set-correlation-id", metavar="ID", help="'' for none")
+    group.add_argument(
+        "--set-correlation-id",
+        metavar="ID",
+        help="another correlation identifier; '' removes it",
+    )
     group.add_argument("--set-response-queue", metavar="Q", help="where answers go; '' for nowhere")
     group.add_argument(
         "--set-admin-queue", metavar="Q", help="where acknowledgements go; '' for nowhere"

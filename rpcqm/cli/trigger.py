@@ -249,7 +249,7 @@ def run_add(arguments: argparse.Namespace) -> int:
 
 
 def _members_of_file(path: str) -> dict[str, Any]:
-    """The members of a rule in a file; what `show --json` tells besides is left out."""
+    """The members of a rule in a file, without the state that `show --json` prints beside them."""
     if path == "-":
         text = sys.stdin.read(LARGEST_RULE + 1)
     else:
@@ -280,7 +280,7 @@ TOLD = frozenset(
         "poisoned",
     }
 )
-"""What a list tells of a rule besides its members."""
+"""The state of a rule, which lists have beside its members."""
 
 
 def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -318,7 +318,7 @@ def run_set(arguments: argparse.Namespace) -> int:
 
 
 async def _find(client: "QueueManagerClient", name: str) -> dict[str, Any]:
-    """What is told of a rule; CommandError if there is none of that name."""
+    """A rule with its state; CommandError if no rule has the name."""
     for each in (await client.triggers.list())["triggers"]:
         if each["name"].casefold() == name.casefold():
             found: dict[str, Any] = each
@@ -327,7 +327,7 @@ async def _find(client: "QueueManagerClient", name: str) -> dict[str, Any]:
 
 
 async def found_rule(client: "QueueManagerClient", name: str) -> TriggerRule:
-    """A rule of the queue manager; CommandError if there is none of that name."""
+    """A rule of the queue manager; CommandError if no rule has the name."""
     return _rule(_own(await _find(client, name)))
 
 
@@ -422,7 +422,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def _fields(found: Mapping[str, Any]) -> dict[str, object]:
-    """What is set of a rule, and what is told of it."""
+    """The members of a rule that are set, and its state."""
     told = {
         name.replace("_", " "): value
         for name, value in found.items()

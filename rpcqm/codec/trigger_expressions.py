@@ -1,4 +1,4 @@
-"""XPath and JSONPath of triggers, made ready: for who asks them of bodies, and who makes a rule."""
+"""XPath and JSONPath of triggers, compiled: to be asked of bodies, and to check a new rule."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ def json_path(expression: str) -> Any:
 
 
 def check_usable(rule: TriggerRule) -> None:
-    """Raise DecodeError for an expression that is none, or a rule that feeds itself (G727).
+    """Raise DecodeError for a wrong expression, or for a rule that feeds itself (G727).
 
     A rule is checked so when it is made or changed. Those that are kept already are not, so that a
     queue manager always starts, and those that rest are not, so that an old one can be laid to

@@ -1,4 +1,4 @@
-"""What the service of triggers tells the queue manager, and what it is told.
+"""Reports of the service of triggers, and the queue manager's answers to them.
 
 Both are JSON: the service reports how its rules do, and gets the rules if they have changed.
 """
@@ -17,7 +17,7 @@ LARGEST_REPORT = 1 << 20
 Bound `triggers.largest_report` [octets]: the call is refused.
 """
 LONGEST_OUTCOME = 512
-"""Characters that are kept of what a rule has told last."""
+"""Characters that are kept of the last outcome of a rule."""
 MOST_COUNTED = 1_000
 """Messages of one rule whose failures are remembered."""
 LANES = 8
@@ -59,7 +59,7 @@ class RuleReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a service tells; `generation` is that of the rules it has, `stops` its last words."""
+    """A report; `generation` is that of the rules it has, `stops` marks its last report."""
 
     instance: str
     holder: str
@@ -79,7 +79,11 @@ class NumberedRule:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a service is told: who else works, or "", and the rules, None if it has them."""
+    """The answer to a report.
+
+    `other` names another service that works, "" if there is no other one. `rules` is None if the
+    service has them already.
+    """
 
     generation: int
     other: str = ""
@@ -113,7 +117,7 @@ def read_position(text: bytes) -> Position:
 
 
 def read_report(text: str) -> Report:
-    """A report; raises DecodeError for what is none."""
+    """Read a report; raises DecodeError if the text is no report."""
     if len(text) > LARGEST_REPORT:
         raise DecodeError("the report is too long")
     try:
@@ -175,7 +179,7 @@ def encode_answer(answer: Answer) -> str:
 
 
 def read_answer(text: str) -> Answer:
-    """An answer; raises DecodeError for what is none."""
+    """Read an answer; raises DecodeError if the text is no answer."""
     try:
         members = json.loads(text)
         rules = members["rules"]

@@ -18,7 +18,7 @@ from rpcqm.base.text import visible
 from rpcqm.triggers.outcome import Outcome, done, failed, trouble
 
 KEPT_OUTPUT = 4_096
-"""Octets of what a program prints that are told; the rest is read away.
+"""Octets of a program's output that are shown; the rest is read and dropped.
 
 A program may print without an end.
 

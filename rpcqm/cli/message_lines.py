@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage
 
 STANDARD_INPUT = "-"
-KINDS = ("text", "json", "csv")
 LONGEST_LINE = 16 << 20
 """Octets of a line, or of a row: a body of 4 MiB in Base64, and some."""
 COLUMNS = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.cli import message_lines, scheduled
+from rpcqm.cli import not_before
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.full import why_full
@@ -57,6 +57,8 @@ KINDS = {
     )
 }
 """The kinds of `rpcqm.codec.bodies.kinds`, which takes time to load."""
+LINES = ("text", "json", "csv")
+"""The kinds of lines that `rpcqm.cli.message_lines` reads."""
 WITHOUT_BODY = (
     "The message is sent without a body; --body TEXT, --file FILE or a pipe (`… | rpcqm send …`) "
     "give it one, and --body '' leaves it out without a word."
@@ -150,7 +152,7 @@ def _add_body(parser: Parser) -> None:
     parser.add_argument(
         "--lines-as",
         metavar="text|json|csv",
-        type=one_of({kind: kind for kind in message_lines.KINDS}, "kind of lines"),
+        type=one_of({kind: kind for kind in LINES}, "kind of lines"),
         default="text",
         help="what the lines are: bodies (the default), or messages as `peek --format json` and "
         "`csv` print them",
@@ -233,7 +235,7 @@ def _add_times_and_answers(parser: Parser) -> None:
     parser.add_argument(
         "--not-before",
         metavar="TIME",
-        type=scheduled.moment,
+        type=not_before.moment,
         help="let the queue manager hold it back until then: `2026-12-24T18:00`, or `90min` from "
         "now; prints an ID for `rpcqm scheduled`",
     )
@@ -304,7 +306,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{sentence} ({_TOO_LARGE.name}).") from error
 
     if arguments.not_before is not None:
-        return scheduled.send(arguments, names, message)
+        return not_before.send(arguments, names, message)
 
     total, messages = _all_of(arguments, message)
 
@@ -354,6 +356,8 @@ def _all_of(
     file = arguments.lines
     if file is None:
         return arguments.count, itertools.repeat(message, arguments.count)
+    from rpcqm.cli import message_lines  # only now: few commands read a file of lines
+
     typed = partial(_typed_line, arguments)
     total = message_lines.check(file, arguments.lines_as, message, typed)
     return total, message_lines.messages_of(file, arguments.lines_as, message, typed)

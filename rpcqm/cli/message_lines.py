@@ -1,4 +1,4 @@
-"""Messages as lines: `send --lines`, and the CSV of `peek` and `receive` (G658).
+"""Lines of files as messages: `send --lines`, and the cells of tables (G658).
 
 A line of a file is a body, a JSON object as `peek --json` prints it, or a row of a table.
 """
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
@@ -21,22 +21,14 @@ from rpcqm.client.message_fields import check_size, message_identifier
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.packet.enums import BodyType
 
-if TYPE_CHECKING:
-    from rpcqm.client.message import ReceivedMessage
-
 STANDARD_INPUT = "-"
 LONGEST_LINE = 16 << 20
 """Octets of a line, or of a row: a body of 4 MiB in Base64, and some."""
-COLUMNS = (
-    *("id", "lookup_id", "label", "class", "priority", "sent", "arrived", "correlation_id"),
-    *("body_type", "body_size", "body", "body_base64"),
-)
 _FORMULAS = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")
 """Beginnings of what a spreadsheet takes for a formula, before which an apostrophe is written.
 
 The last four are the first four as wide as characters of Chinese or Japanese.
 """
-_LINES = frozenset("\n\r\t")
 
 Typed = Callable[[bytes], tuple[bytes, int]]
 """A body and its type, of the octets of a line."""
@@ -183,44 +175,15 @@ def _checked(file: str, number: int, message: OutgoingMessage) -> OutgoingMessag
     return message
 
 
-# Writing
+# Cells of tables
 
 
-class CsvWriter:
-    """A table of messages for spreadsheets and programs, in UTF-8.
-
-    A body that is no text, or has characters that no table shows, is there in Base64.
-    """
-
-    def __init__(self) -> None:
-        self._headed = False
-
-    def write(self, message: "ReceivedMessage") -> None:
-        """Write one row, behind the names of the columns if it is the first."""
-        from rpcqm.cli.messages import as_json  # which knows this module
-
-        if not self._headed:
-            self._headed = True
-            _row(COLUMNS)
-        told = as_json(message)
-        text = told.get("body")
-        shown = isinstance(text, str) and all(c.isprintable() or c in _LINES for c in text)
-        told["body" if not shown else "body_base64"] = ""
-        _row([_cell(told.get(name)) for name in COLUMNS])
-
-
-def _row(cells: "tuple[str, ...] | list[str]") -> None:
-    made = io.StringIO()
-    csv.writer(made).writerow(cells)
-    sys.stdout.write(made.getvalue())
-    sys.stdout.flush()
-
-
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """The text of a cell, in which no spreadsheet finds a formula."""
     text = "" if value is None else visible(str(value), keep="\n\r\t")
     return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
-def _plain(cell: str) -> str:
-    """A cell as it was before it was made safe."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULAS) else cell
+def _plain(text: str) -> str:
+    """The text of a cell as it was before it was made safe."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULAS) else text

@@ -1,16 +1,18 @@
 """Messages as people and programs see them."""
 
+import csv
 import datetime
+import io
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import hex_lines, visible
 from rpcqm.cli.message_bodies import kind_and_text, octets_of, without_repetition
-from rpcqm.cli.message_lines import CsvWriter
+from rpcqm.cli.message_lines import cell
 from rpcqm.cli.output import (
     cut,
     display_width,
@@ -25,7 +27,14 @@ from rpcqm.codec.packet.enums import MessageClass
 FORMATS = ("table", "json", "csv", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
 
+COLUMNS = (
+    *("id", "lookup_id", "label", "class", "priority", "sent", "arrived", "correlation_id"),
+    *("body_type", "body_size", "body", "body_base64"),
+)
+
 _LINES = "\n\t"
+_IN_CELLS = frozenset("\n\r\t")
+"""Characters that are not printable, and that a cell of CSV may have."""
 
 
 class MessageWriter(Protocol):
@@ -103,6 +112,34 @@ class JsonWriter:
 
     def write(self, message: ReceivedMessage) -> None:
         print(json_line(as_json(message)), flush=True)
+
+
+class CsvWriter:
+    """A table of messages for spreadsheets and programs, in UTF-8.
+
+    A body that is no text, or has characters that no table shows, is there in Base64.
+    """
+
+    def __init__(self) -> None:
+        self._headed = False
+
+    def write(self, message: ReceivedMessage) -> None:
+        """Write one row, behind the names of the columns if it is the first."""
+        if not self._headed:
+            self._headed = True
+            _row(COLUMNS)
+        told = as_json(message)
+        text = told.get("body")
+        shown = isinstance(text, str) and all(c.isprintable() or c in _IN_CELLS for c in text)
+        told["body" if not shown else "body_base64"] = ""
+        _row([cell(told.get(name)) for name in COLUMNS])
+
+
+def _row(cells: Iterable[str]) -> None:
+    made = io.StringIO()
+    csv.writer(made).writerow(cells)
+    sys.stdout.write(made.getvalue())
+    sys.stdout.flush()
 
 
 class BodyWriter:

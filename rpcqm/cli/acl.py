@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.base.errors import MQError
 from rpcqm.base.text import visible
+from rpcqm.cli.account_names import is_administrator, is_of_a_machine, names_of_accounts
 from rpcqm.cli.acl_explain import add_explain
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 
     Change = Callable[[SecurityDescriptor, Sid, int, Vocabulary], SecurityDescriptor]
 
-ADMINISTRATOR = 500
-"""The last number in the SID of a machine's own administrator ([MS-DTYP] 2.4.2.4)."""
-_OF_A_MACHINE = (21,)
 _ALL = {word: WELL_KNOWN[word] for word in ("everyone", "authenticated")}
 """Groups that every account is in."""
 
@@ -308,28 +306,18 @@ def _still_allowed(descriptor: SecurityDescriptor, mask: int, words: Vocabulary)
     return prepared.granted(frozenset({str(ANONYMOUS)})) & mask
 
 
-async def names_of_accounts(client: "QueueManagerClient") -> dict[Sid, str]:
-    """Names of the well-known identifiers, and of accounts if the caller may list them."""
-    names = {sid: word for word, sid in WELL_KNOWN.items()}
-    try:
-        accounts = await client.accounts.list()
-    except (MQError, RpcFault, DecodeError):  # elsewhere, and to others, accounts have no names
-        accounts = ()
-    return names | {Sid.parse(account.sid): account.name for account in accounts}
-
-
 def _removed(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> list[Sid]:
     """Who has entries and was an account of this queue manager, which is there no more.
 
     Accounts of one machine differ in the last number only, which is never given again.
     """
-    machines = {sid.sub_authorities[:-1] for sid in names if sid.sub_authorities[:1] == (21,)}
+    machines = {sid.sub_authorities[:-1] for sid in names if is_of_a_machine(sid)}
     return [
         entry.sid
         for entry in permissions(descriptor)
         if entry.sid not in names
         and entry.sid.sub_authorities[:-1] in machines
-        and entry.sid.sub_authorities[-1] != ADMINISTRATOR
+        and not is_administrator(entry.sid)
     ]
 
 
@@ -366,8 +354,7 @@ def _for_programs(
 
 def _name(sid: Sid, names: dict[Sid, str]) -> str:
     """The name of an account; root and the service's own user are the administrator."""
-    own = sid.sub_authorities[:1] == _OF_A_MACHINE and sid.sub_authorities[-1] == ADMINISTRATOR
-    return names.get(sid, "administrator" if own else str(sid))
+    return names.get(sid, "administrator" if is_administrator(sid) else str(sid))
 
 
 def _list(mask: int, words: Vocabulary) -> list[str]:

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.cli.acl import names_of_accounts
+from rpcqm.cli.account_names import (
+    administrator_beside,
+    is_administrator,
+    is_of_a_machine,
+    names_of_accounts,
+)
 from rpcqm.cli.definitions_file import UNLIMITED, Definitions, Rights
 from rpcqm.client.names import HERE, format_name, path_name
 from rpcqm.codec.names.path_name import QueueKind
@@ -128,9 +133,8 @@ def _quota(quota: int) -> int | str:
 
 def know_machine(here: Here, account: Sid) -> None:
     """Learn the administrator's SID from that of an account here: only the last number differs."""
-    if account.sub_authorities[:1] == (21,):
-        own = Sid(account.authority, (*account.sub_authorities[:-1], 500))
-        here.sid_of.setdefault(ADMINISTRATOR, own)
+    if is_of_a_machine(account):
+        here.sid_of.setdefault(ADMINISTRATOR, administrator_beside(account))
 
 
 def know_administrator(here: Here, descriptor: SecurityDescriptor) -> None:
@@ -140,7 +144,7 @@ def know_administrator(here: Here, descriptor: SecurityDescriptor) -> None:
         *(ace.sid for ace in (descriptor.dacl.aces if descriptor.dacl else ())),
     ]
     for sid in sids:
-        if sid is not None and sid.sub_authorities[:1] == (21,) and sid.sub_authorities[-1] == 500:
+        if sid is not None and is_administrator(sid):
             here.sid_of.setdefault(ADMINISTRATOR, sid)
 
 

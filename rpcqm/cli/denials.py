@@ -53,7 +53,7 @@ async def _sids(
 ) -> "dict[Sid, str]":
     """The caller and the groups that the caller is in, as far as that is known here."""
     # Only now, because most commands need none of it.
-    from rpcqm.cli.acl import ADMINISTRATOR, names_of_accounts
+    from rpcqm.cli.account_names import is_administrator, names_of_accounts
     from rpcqm.codec.security.permissions import WELL_KNOWN
 
     words = ["everyone", "authenticated"]
@@ -65,7 +65,7 @@ async def _sids(
     names = await names_of_accounts(client)
     found |= {sid: name for sid, name in names.items() if name.casefold() == caller.casefold()}
     owner = descriptor.owner
-    if local and os.geteuid() == 0 and owner and owner.sub_authorities[-1] == ADMINISTRATOR:
+    if local and os.geteuid() == 0 and owner and is_administrator(owner):
         found[owner] = "administrator"
     return found
 

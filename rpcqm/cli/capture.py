@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm.base.text import folded, visible
+from rpcqm.cli import replay
+from rpcqm.cli.capture_file import accounts_of, add_file, guarded, read
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.output import Table, counted, json_line
 from rpcqm.cli.parser import Parser, add_command, add_commands
@@ -17,12 +19,7 @@ from rpcqm.cli.parser import Parser, add_command, add_commands
 if TYPE_CHECKING:
     from rpcqm.capture.analysis import Exchange
     from rpcqm.capture.conversation.call import Conversation
-    from rpcqm.capture.file.problems import Problem, Problems
     from rpcqm.capture.filtering import Filter
-    from rpcqm.capture.unsealing.accounts import UnsealingAccount
-
-_TOLD = 20
-"""Problems of a file that are shown one by one; the rest is counted."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -32,9 +29,6 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="look at recorded traffic",
         description="Look at recorded traffic: pcap, pcapng, Network Monitor 2, also gzip or zstd.",
     )
-    # It uses what is here.
-    from rpcqm.cli import replay
-
     inner = add_commands(parser)
     _add_show(inner)
     _add_export(inner)
@@ -98,27 +92,6 @@ def _add_dissector(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
 
 
-def add_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
-    parser.add_argument(
-        "--account",
-        metavar="ACCOUNT",
-        action="append",
-        default=[],
-        help="unseal with DOMAIN\\user:password, DOMAIN\\user:NT-HASH, or a file of such lines; "
-        "may be given more than once",
-    )
-    parser.add_argument(
-        "--keytab",
-        metavar="FILE",
-        type=Path,
-        action="append",
-        default=[],
-        help="unseal what was said to the services whose Kerberos keys are in it; "
-        "may be given more than once",
-    )
-
-
 def _add_filters(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters, each may be given more than once")
     for option, metavar, meaning in (
@@ -148,59 +121,6 @@ def filter_of(arguments: argparse.Namespace) -> "Filter":
     queues = {folded(without_prefix(text)) for text in arguments.queue}
     messages = {without_braces(text) for text in arguments.message_id}
     return Filter(lower[0], lower[1], statuses, queues, messages)
-
-
-def accounts_of(arguments: argparse.Namespace) -> "list[UnsealingAccount]":
-    """The accounts that the options give; CommandError."""
-    from rpcqm.capture.unsealing.accounts import AccountError, read_accounts, read_keytabs
-
-    option = "--account"
-    try:
-        accounts = read_accounts(arguments.account)
-        option = "--keytab"
-        return accounts + read_keytabs(arguments.keytab)
-    except AccountError as error:
-        raise UsageMistake(f"{option}: {error}") from None
-    except OSError as error:
-        raise UsageMistake(
-            f"{option}: {error.filename} cannot be read: {error.strerror}."
-        ) from None
-
-
-def _tell(problem: "Problem") -> None:
-    print(f"rpcqm: {visible(str(problem))}", file=sys.stderr)
-
-
-def read(
-    path: Path,
-    emit: "Callable[[Exchange], None]",
-    accounts: "list[UnsealingAccount]",
-    opened: "Callable[[Conversation], None] | None" = None,
-) -> "Problems":
-    """Analyse a capture and print its problems; raises CommandError if it is not a capture."""
-    from rpcqm.capture.analysis import analyse
-
-    return _guarded(path, lambda told: analyse(path, emit, told, accounts, opened=opened))
-
-
-def _guarded(path: Path, work: "Callable[[Problems], object]") -> "Problems":
-    from rpcqm.capture.file.problems import Problems
-    from rpcqm.capture.file.reading import CaptureError
-
-    problems = Problems(str(path), _tell, _TOLD)
-    try:
-        work(problems)
-    except CaptureError as error:
-        raise CommandError(str(error)) from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
-    if problems.total:
-        kinds = ", ".join(f"{number} {kind}" for kind, number in problems.counts.items())
-        told = f"{path}: {counted(problems.total, 'problem')}: {kinds}."
-        print(f"rpcqm: {visible(told)}", file=sys.stderr)
-    return problems
 
 
 class _Shown:
@@ -270,7 +190,7 @@ def _show_columns(arguments: argparse.Namespace) -> int:
     listing = Listing(sys.stdout.write, visible)
     conversations: list[Conversation] = []
     accounts = accounts_of(arguments)
-    _guarded(
+    guarded(
         arguments.file,
         lambda problems: analyse_columns(
             arguments.file, listing.take, problems, accounts, conversations.append

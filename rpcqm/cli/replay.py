@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import visible
-from rpcqm.cli import capture
+from rpcqm.cli.capture_file import accounts_of, add_file, read
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
 from rpcqm.cli.options import server_address
 from rpcqm.cli.output import ProgressDisplay
@@ -48,7 +48,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         run,
         DETAILS,
     )
-    capture.add_file(parser)
+    add_file(parser)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--server",
@@ -107,9 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
     from rpcqm.capture.replay import report as replay_report
     from rpcqm.capture.replay.fixture import infer
 
-    accounts = capture.accounts_of(arguments)
+    accounts = accounts_of(arguments)
     exchanges: list[Exchange] = []
-    capture.read(arguments.file, exchanges.append, accounts)
+    read(arguments.file, exchanges.append, accounts)
     fixture = infer(exchanges)
     with _server(arguments, exchanges, accounts) as (server, target, logons):
         if arguments.fixture or (arguments.in_process and arguments.fixture is None):

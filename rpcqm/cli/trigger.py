@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.cli import trigger_test
-from rpcqm.cli.errors import CommandError, UsageMistake
+from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, print_fields, print_json, told_time
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
 from rpcqm.cli.session import with_server
+from rpcqm.cli.trigger_rules import listed_rule, members_of, named, rule_from
 from rpcqm.codec.trigger_rule import (
     CLASSES,
     LARGEST_NUMBER,
@@ -182,18 +183,11 @@ def _members(arguments: argparse.Namespace) -> dict[str, Any]:
     return members
 
 
-def _rule(members: Mapping[str, Any]) -> TriggerRule:
-    try:
-        return rule_of(members)
-    except DecodeError as error:
-        raise UsageMistake(f"The rule is wrong: {error}.") from None
-
-
 def _usable(members: Mapping[str, Any]) -> TriggerRule:
     """The same of a rule that is made or changed, by the checks that the queue manager makes."""
     from rpcqm.codec.trigger_expressions import check_usable  # only now: few commands need it
 
-    rule = _rule(members)
+    rule = rule_from(members)
     try:
         check_usable(rule)
     except DecodeError as error:
@@ -263,24 +257,7 @@ def _members_of_file(path: str) -> dict[str, Any]:
         raise UsageMistake(f"{path} cannot be used: it is no JSON.") from None
     if not isinstance(found, dict):
         raise UsageMistake(f"{path} cannot be used: it is no JSON object.")
-    return {name: value for name, value in found.items() if name not in TOLD}
-
-
-TOLD = frozenset(
-    {
-        "changed",
-        "changed_by",
-        "running",
-        "last_run",
-        "outcome",
-        "trouble",
-        "next_try",
-        "done",
-        "failed",
-        "poisoned",
-    }
-)
-"""The state of a rule, which lists have beside its members."""
+    return members_of(found)
 
 
 def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -311,28 +288,10 @@ def run_set(arguments: argparse.Namespace) -> int:
             changes = {**others, **changes}
 
     async def work(client: "QueueManagerClient") -> None:
-        found = await _find(client, arguments.name)
-        await client.triggers.set(_usable({**_own(found), **changes, "name": found["name"]}))
+        found = await listed_rule(client, arguments.name)
+        await client.triggers.set(_usable({**members_of(found), **changes, "name": found["name"]}))
 
     return _administer(arguments, f"change the trigger `{arguments.name}`", work)
-
-
-async def _find(client: "QueueManagerClient", name: str) -> dict[str, Any]:
-    """A rule with its state; CommandError if no rule has the name."""
-    for each in (await client.triggers.list())["triggers"]:
-        if each["name"].casefold() == name.casefold():
-            found: dict[str, Any] = each
-            return found
-    raise CommandError(f"There is no trigger `{name}`; `rpcqm trigger list` shows them.")
-
-
-async def found_rule(client: "QueueManagerClient", name: str) -> TriggerRule:
-    """A rule of the queue manager; CommandError if no rule has the name."""
-    return _rule(_own(await _find(client, name)))
-
-
-def _own(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name not in TOLD}
 
 
 def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -360,7 +319,7 @@ def run_list(arguments: argparse.Namespace) -> int:
             return
         table = Table(["NAME", "QUEUE", "MODE", "DOES", ">DONE", ">FAILED", "STATE"])
         for each in told["triggers"]:
-            rule = rule_of(_own(each))
+            rule = rule_of(members_of(each))
             state = state_of(each, told["service"])
             table.add(
                 rule.name, rule.queue, rule.mode, rule.action, each["done"], each["failed"], state
@@ -411,12 +370,12 @@ def run_show(arguments: argparse.Namespace) -> int:
     """Show the rule."""
 
     async def work(client: "QueueManagerClient") -> None:
-        found = await _find(client, arguments.name)
+        told = await client.triggers.list()
+        found = named(told["triggers"], arguments.name)
         if arguments.json:
             print_json(found)
             return
-        service = (await client.triggers.list())["service"]
-        print_fields(_fields(found) | {"state": state_of(found, service)})
+        print_fields(_fields(found) | {"state": state_of(found, told["service"])})
 
     return _administer(arguments, f"show the trigger `{arguments.name}`", work)
 
@@ -472,7 +431,7 @@ def run_switch(arguments: argparse.Namespace) -> int:
     """Let a rule work or rest."""
 
     async def work(client: "QueueManagerClient") -> None:
-        found = await _find(client, arguments.name)
-        await client.triggers.set(replace(_rule(_own(found)), enabled=arguments.enabled))
+        found = await listed_rule(client, arguments.name)
+        await client.triggers.set(replace(rule_from(members_of(found)), enabled=arguments.enabled))
 
     return _administer(arguments, f"{arguments.word} the trigger `{arguments.name}`", work)

@@ -8,6 +8,7 @@ from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, print_json
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
+from rpcqm.cli.trigger_rules import listed_rule, members_of, rule_from
 
 if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage
@@ -62,11 +63,10 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Look at the messages, and print what would be done."""
     # Only now, because they take time to load.
-    from rpcqm.cli.trigger import found_rule
     from rpcqm.triggers.evaluator import Evaluator
 
     async def work(client: "QueueManagerClient") -> None:
-        rule = await found_rule(client, arguments.name)
+        rule = rule_from(members_of(await listed_rule(client, arguments.name)))
         evaluator = Evaluator()
         try:
             tried = await _all_tried(client, rule, evaluator, arguments)

@@ -113,11 +113,10 @@ def modules_of(room: str) -> set[str]:
     return {path.stem for path in folder.glob("*.py")} - {"__init__"}
 
 
-IN_CIRCLES = {"adm", "cli", "http", "mqac", "operations"}
+IN_CIRCLES = {"adm", "http", "mqac", "operations"}
 """Rooms whose modules name each other's types; at run time none has a circle of imports.
 
-The abstract data model is a circle, and so are the objects of [MC-MQAC]; a command loads another
-one when it runs.
+The abstract data model is a circle, and so are the objects of [MC-MQAC].
 """
 FOLDERS = {".".join(path.parent.relative_to(PACKAGE).parts) for path in SOURCES}
 ON_FLOORS = sorted(name for name in FOLDERS - IN_CIRCLES if len(modules_of(name)) > 1)

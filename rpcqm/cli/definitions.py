@@ -1,13 +1,12 @@
 """`rpcqm export --definitions` and `rpcqm apply`: a queue manager's definitions as one file."""
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import MQError, RpcFault
+from rpcqm.base.files import private_draft
 from rpcqm.base.text import visible
 from rpcqm.cli import definitions_file
 from rpcqm.cli.definitions_here import look
@@ -111,10 +110,8 @@ def _write(file: str, text: str) -> None:
         return
     path = Path(file)
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as opened:
-            opened.write(text)
-        Path(draft).replace(path)
+        with private_draft(path) as opened:
+            opened.write(text.encode())
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {reason(error)}.") from error
 

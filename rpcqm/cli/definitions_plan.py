@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rpcqm.cli.definitions_file import UNLIMITED, Definitions, Rights
 from rpcqm.cli.definitions_here import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
 
     Act = Callable[[QueueManagerClient], Awaitable[object]]
+    Write = Callable[[QueueManagerClient, SecurityDescriptor], Awaitable[None]]
 
 OF_MSMQ = (
     *("label", "transactional", "journal", "quota", "journal_quota"),
@@ -103,7 +104,7 @@ def _queues(wanted: Definitions, here: Here) -> Iterator[Step]:
             yield Step(f"create the queue {name}{': ' if shown else ''}{shown}", act)
         else:
             yield from _changes(here, name, settings, known[1])
-            yield from _rights(here, name, rights, known[2])
+            yield from _rights(here, _queue_subject(name), rights, known[2])
 
 
 def _changes(
@@ -123,20 +124,10 @@ def _changes(
         )
 
 
-def _rights(here: Here, name: str, rights: Rights, known: Rights) -> Iterator[Step]:
-    sentences = _different(f"the queue {name}", rights, known)
-    if not sentences:
-        return
-    if not _leaves_a_way(here, rights, QUEUE):
-        yield Step(f"nobody could change the permissions of the queue {name} any more")
-        return
-    yield Step("; ".join(sentences), partial(_permit, here, name, rights, known))
-
-
 def _different(what: str, rights: Rights, known: Rights) -> list[str]:
     """What differs of two lists of permissions, in words."""
     sentences = []
-    if rights.owner is not None and rights.owner.casefold() != (known.owner or "").casefold():
+    if _is_given_away(rights, known):
         sentences.append(f"give {what} to {rights.owner}, in place of {known.owner}")
     if not rights.has_list:
         return sentences
@@ -150,6 +141,12 @@ def _different(what: str, rights: Rights, known: Rights) -> list[str]:
                 words = ", ".join(sorted(now.get(who, ()))) or "nothing by an entry"
                 sentences.append(f"{who} {verb} {words} with {what}")
     return sentences
+
+
+def _is_given_away(rights: Rights, known: Rights) -> bool:
+    """Whether another owner is wanted than the one that is there."""
+    wanted = rights.owner
+    return wanted is not None and wanted.casefold() != (known.owner or "").casefold()
 
 
 def _folded(entries: Any) -> dict[str, set[str]]:
@@ -208,16 +205,6 @@ async def _set_ours(
         await client.maintenance.set_max_deliveries(queue, limit, poison)
 
 
-async def _permit(
-    here: Here, name: str, rights: Rights, known: Rights, client: "QueueManagerClient"
-) -> None:
-    if (descriptor := _descriptor(here, rights, QUEUE)) is not None:
-        await client.queues.set_security(format_name(name), descriptor)
-    if rights.owner is not None and rights.owner.casefold() != (known.owner or "").casefold():
-        owner = SecurityDescriptor(owner=_sid(here, rights.owner))
-        await client.queues.set_security(format_name(name), owner)
-
-
 def _value(key: str, value: Any) -> Any:
     if key == "privacy":
         return PRIVACY.index(value)
@@ -231,6 +218,27 @@ def _shown(value: object) -> str:
 
 
 # Permissions
+
+
+class _Subject(NamedTuple):
+    """What has permissions: a queue, or the queue manager itself."""
+
+    name: str
+    words: Vocabulary
+    write: "Write"
+
+
+_OF_THE_MACHINE = _Subject(
+    "the queue manager", MACHINE, lambda client, given: client.maintenance.set_security(given)
+)
+
+
+def _queue_subject(name: str) -> _Subject:
+    return _Subject(
+        f"the queue {name}",
+        QUEUE,
+        lambda client, given: client.queues.set_security(format_name(name), given),
+    )
 
 
 def _descriptor(here: Here, rights: Rights, words: Vocabulary) -> SecurityDescriptor | None:
@@ -270,7 +278,7 @@ def _sid(here: Here, who: str) -> Sid:
         raise NotHereError(f"there is no account {who} here") from None
 
 
-def _leaves_a_way(here: Here, rights: Rights, words: Vocabulary) -> bool:
+def _leaves_a_way(rights: Rights, words: Vocabulary) -> bool:
     """Whether somebody could change the permissions then; unknown accounts are not here yet."""
     ruling = words.words["change-permissions"]
     if rights.sddl is not None:
@@ -284,22 +292,25 @@ def _leaves_a_way(here: Here, rights: Rights, words: Vocabulary) -> bool:
 
 def _machine(wanted: Definitions, here: Here) -> Iterator[Step]:
     rights, known = wanted.machine, here.definitions.machine
-    if rights is None or known is None:
-        return
-    sentences = _different("the queue manager", rights, known)
-    if sentences and not _leaves_a_way(here, rights, MACHINE):
-        yield Step("nobody could change the permissions of the queue manager any more")
+    if rights is not None and known is not None:
+        yield from _rights(here, _OF_THE_MACHINE, rights, known)
+
+
+def _rights(here: Here, subject: _Subject, rights: Rights, known: Rights) -> Iterator[Step]:
+    sentences = _different(subject.name, rights, known)
+    if sentences and not _leaves_a_way(rights, subject.words):
+        yield Step(f"nobody could change the permissions of {subject.name} any more")
     elif sentences:
-        yield Step("; ".join(sentences), partial(_permit_machine, here, rights, known))
+        yield Step("; ".join(sentences), partial(_permit, here, subject, rights, known))
 
 
-async def _permit_machine(
-    here: Here, rights: Rights, known: Rights, client: "QueueManagerClient"
+async def _permit(
+    here: Here, subject: _Subject, rights: Rights, known: Rights, client: "QueueManagerClient"
 ) -> None:
-    if (descriptor := _descriptor(here, rights, MACHINE)) is not None:
-        await client.maintenance.set_security(descriptor)
-    if rights.owner is not None and rights.owner.casefold() != (known.owner or "").casefold():
-        await client.maintenance.set_security(SecurityDescriptor(owner=_sid(here, rights.owner)))
+    if (descriptor := _descriptor(here, rights, subject.words)) is not None:
+        await subject.write(client, descriptor)
+    if rights.owner is not None and _is_given_away(rights, known):
+        await subject.write(client, SecurityDescriptor(owner=_sid(here, rights.owner)))
 
 
 # Triggers, and what nobody wants any more

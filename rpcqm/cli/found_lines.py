@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from rpcqm.base.text import visible
-from rpcqm.cli.output import cut, display_width, size_text, told_time
+from rpcqm.cli.output import aligned, cut, size_text, told_time
 
 _COLUMNS = (("LOOKUP ID", 18), ("ARRIVED", 19), ("PRI", 3), ("SIZE", 10), ("LABEL", 20))
 _QUEUE = ("QUEUE", 16)
@@ -33,11 +33,7 @@ class Lines:
         self._print([message["queue"], *cells] if self._with_queue else cells, _said(message))
 
     def _print(self, cells: list[str], last: str) -> None:
-        padded = [
-            text + " " * (width - display_width(text))
-            for text, (_, width) in zip(map(visible, cells), self._columns, strict=True)
-        ]
-        line = "  ".join([*padded, visible(last)]).rstrip()
+        line = aligned([visible(cell) for cell in cells], self._columns, visible(last))
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print(line if width is None else cut(line, width), flush=True)
 

@@ -14,8 +14,8 @@ from rpcqm.base.text import hex_lines, visible
 from rpcqm.cli.message_bodies import kind_and_text, octets_of, without_repetition
 from rpcqm.cli.message_lines import cell
 from rpcqm.cli.output import (
+    aligned,
     cut,
-    display_width,
     json_line,
     size_text,
     time_text,
@@ -84,11 +84,7 @@ class MessageTableWriter:
         self._print([str(message.lookup_identifier), *cells], _class_and_body(message, body))
 
     def _print(self, cells: list[str], last: str) -> None:
-        padded = [
-            text + " " * (width - display_width(text))
-            for text, (_, width) in zip(cells, self._columns, strict=True)
-        ]
-        line = "  ".join([*padded, last]).rstrip()
+        line = aligned(cells, self._columns, last)
         print(line if self._width is None else cut(line, self._width), flush=True)
 
 

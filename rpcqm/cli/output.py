@@ -91,6 +91,15 @@ def cut(text: str, width: int) -> str:
     return "".join(taken) + "…"
 
 
+def aligned(cells: Sequence[str], columns: Sequence[tuple[str, int]], last: str) -> str:
+    """A line of a list whose columns have widths of their own, so that lines come one by one."""
+    padded = [
+        text + " " * (width - display_width(text))
+        for text, (_, width) in zip(cells, columns, strict=True)
+    ]
+    return "  ".join([*padded, last]).rstrip()
+
+
 def size_text(size: int) -> str:
     """A number of bytes for people."""
     if size < 1024:

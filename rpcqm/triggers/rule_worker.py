@@ -234,15 +234,12 @@ class RuleWorker:
     async def _outcome_of(self, queue: TriggerQueue, key: int) -> Outcome | None:
         """What has come of a message; None if it is gone, or does not meet the conditions."""
         try:
-            if self.rule.mode == Mode.PEEK:
+            if self.rule.mode == Mode.PEEK or self.rule.looks_at_body:
                 message = await queue.whole(key)
                 if message is None or not await self._conditions.hold(message):
                     return None
-                return await self._around.actions.act(self.rule, message, queue.send)
-            if self.rule.looks_at_body:
-                message = await queue.whole(key)
-                if message is None or not await self._conditions.hold(message):
-                    return None
+                if self.rule.mode == Mode.PEEK:
+                    return await self._around.actions.act(self.rule, message, queue.send)
         except EvaluationError as error:
             return self._not_evaluated(key, error)
         if told := self._around.actions.missing(self.rule):

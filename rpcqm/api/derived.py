@@ -17,17 +17,24 @@ _JSON: dict[object, Any] = {
 _models: dict[object, type] = {}
 
 
-def model_of(described: type[Any], name: str, text: str) -> type:
-    """The JSON of a class as a model with a name and a text; models within it are made before."""
+def model_of(
+    described: type[Any], name: str, text: str, more: Mapping[str, Any] | None = None
+) -> type:
+    """The JSON of a class as a model with a name and a text; models within it are made before.
+
+    `more` are members that follow, with their types in JSON.
+    """
     hints = get_type_hints(described, include_extras=True)
     members = [(member_of(each.name), _json(hints[each.name])) for each in fields(described)]
-    made = _models[described] = _made(name, text, members)
+    made = _models[described] = _made(name, text, [*members, *(more or {}).items()])
     return made
 
 
-def list_of(model: type, name: str, member: str, text: str) -> type:
-    """A model with one member, a list of another model."""
-    return _made(name, text, [(member, GenericAlias(list, (model,)))])
+def list_of(
+    model: type, name: str, member: str, text: str, before: Mapping[str, Any] | None = None
+) -> type:
+    """A model with a list of another model; `before` are the members in front of it."""
+    return _made(name, text, [*(before or {}).items(), (member, GenericAlias(list, (model,)))])
 
 
 def _made(name: str, text: str, members: list[tuple[str, Any]]) -> type:

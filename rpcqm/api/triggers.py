@@ -1,117 +1,89 @@
 """Rules of triggers; the service that runs them is a process of its own."""
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field
 
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
+from rpcqm.api.derived import list_of, model_of
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.trigger_rule import (
-    LARGEST_NUMBER,
-    LONGEST_BACK_OFF,
+    BOUNDS,
     LONGEST_NAME,
-    LONGEST_RUN,
     LONGEST_TEXT,
     MOST_ARGUMENTS,
-    MOST_AT_ONCE,
-    MOST_ATTEMPTS,
     TriggerRule,
     rule_of,
 )
 from rpcqm.operations.triggers import described
 
-Mode = Literal["peek", "receive", "transaction"]
-MessageClass = Literal["", "normal", "report", "acknowledgement", "refusal"]
-Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
-Number = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
-Priority = Annotated[int, Field(ge=0, le=7)]
-BackOff = Annotated[int, Field(ge=1, le=LONGEST_BACK_OFF)]
-TriggerName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+_Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
+_TYPES: dict[str, Any] = {
+    "queue": models.Name,
+    "mode": Literal["peek", "receive", "transaction"],
+    "message_class": Literal["", "normal", "report", "acknowledgement", "refusal"],
+    "program": Annotated[list[_Text], Field(max_length=MOST_ARGUMENTS)] | None,
+}
+"""Members whose types in JSON say more than those of a rule."""
+_HINTS = get_type_hints(TriggerRule)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TriggerSettings(models.Strict):
-    """What a rule says but for its name.
+def _setting(member: dataclasses.Field[Any]) -> tuple[str, Any, Any]:
+    """A member of a rule as a caller may give it: its name, type and default."""
+    name, default = member.name, member.default
+    if name in BOUNDS:
+        low, high = BOUNDS[name]
+        number = Annotated[int, Field(ge=low, le=high)]
+        return name, number | None if default is None else number, field(default=default)
+    hint = _TYPES.get(name, _Text if _HINTS[name] is str else _HINTS[name])
+    if default is dataclasses.MISSING:
+        return name, hint, field()
+    return name, hint, field(default=None if default == () else default)
+
+
+TriggerSettings = make_dataclass(
+    "TriggerSettings",
+    [_setting(each) for each in fields(TriggerRule) if each.name != "name"],
+    bases=(models.Strict,),
+    frozen=True,
+    kw_only=True,
+    namespace={
+        "__doc__": """What a rule says but for its name.
 
     Conditions that are null or empty hold for every message. One of `program`, `url` and `send_to`
     says what is done. Sizes are octets, times seconds.
     """
-
-    queue: models.Name
-    mode: Mode = "transaction"
-    enabled: bool = True
-    label: Text = ""
-    priority_from: Priority | None = None
-    priority_to: Priority | None = None
-    message_class: MessageClass = ""
-    text: Text = ""
-    xpath: Text = ""
-    json_path: Text = ""
-    size_from: Number | None = None
-    size_to: Number | None = None
-    sender: Text = ""
-    source: Text = ""
-    application_tag: Number | None = None
-    program: Annotated[list[Text], Field(max_length=MOST_ARGUMENTS)] | None = None
-    url: Text = ""
-    send_to: Text = ""
-    parallelism: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 1
-    time_limit: Annotated[int, Field(ge=1, le=LONGEST_RUN)] = 60
-    back_off: BackOff = 1
-    longest_back_off: BackOff = 300
-    poison_after: Annotated[int, Field(ge=0, le=MOST_ATTEMPTS)] = 5
-    poison_queue: Text = ";poison"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TriggerDraft(TriggerSettings):
-    """A rule to be made."""
-
-    name: TriggerName
-
-
-@dataclass(frozen=True)
-class Trigger:
-    """A rule and how it does since the start; `trouble` is why the whole rule does not work."""
-
-    name: str
-    queue: str
-    mode: str
-    enabled: bool
-    label: str
-    priority_from: int | None
-    priority_to: int | None
-    message_class: str
-    text: str
-    xpath: str
-    json_path: str
-    size_from: int | None
-    size_to: int | None
-    sender: str
-    source: str
-    application_tag: int | None
-    program: list[str]
-    url: str
-    send_to: str
-    parallelism: int
-    time_limit: int
-    back_off: int
-    longest_back_off: int
-    poison_after: int
-    poison_queue: str
-    changed: str | None
-    changed_by: str
-    running: int
-    last_run: str | None
-    outcome: str
-    trouble: str
-    next_try: str | None
-    done: int
-    failed: int
-    poisoned: int
+    },
+)
+TriggerDraft = make_dataclass(
+    "TriggerDraft",
+    [("name", Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)])],
+    bases=(TriggerSettings,),
+    frozen=True,
+    kw_only=True,
+    namespace={"__doc__": "A rule to be made."},
+)
+Trigger = model_of(
+    TriggerRule,
+    "Trigger",
+    "A rule and how it does since the start; `trouble` is why the whole rule does not work.",
+    {
+        "changed": str | None,
+        "changed_by": str,
+        "running": int,
+        "last_run": str | None,
+        "outcome": str,
+        "trouble": str,
+        "next_try": str | None,
+        "done": int,
+        "failed": int,
+        "poisoned": int,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -123,12 +95,13 @@ class TriggerService:
     since: str | None
 
 
-@dataclass(frozen=True)
-class Triggers:
-    """All rules, by name, and the service that runs them; null while there is none."""
-
-    service: TriggerService | None
-    triggers: list[Trigger]
+Triggers = list_of(
+    Trigger,
+    "Triggers",
+    "triggers",
+    "All rules, by name, and the service that runs them; null while there is none.",
+    {"service": TriggerService | None},
+)
 
 
 async def list_triggers(asked: Asked) -> Reply:

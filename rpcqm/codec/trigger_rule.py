@@ -75,7 +75,7 @@ _BRACED = re.compile(r"\{[^{}\s]*\}")
 _SHELLS = re.compile(
     r"(?:(?:ba|da|z|k|c|tc|fi)?sh|busybox|env|python[0-9.]*|perl|ruby|node|php|lua[0-9.]*|awk|gawk)"
 )
-_NUMBERS = {
+BOUNDS = {
     "priority_from": (0, 7),
     "priority_to": (0, 7),
     "size_from": (0, LARGEST_NUMBER),
@@ -87,6 +87,7 @@ _NUMBERS = {
     "longest_back_off": (1, LONGEST_BACK_OFF),
     "poison_after": (0, MOST_ATTEMPTS),
 }
+"""From where to where the numbers of a rule go."""
 
 
 class Mode(enum.StrEnum):
@@ -219,7 +220,7 @@ def _check_texts(rule: TriggerRule) -> None:
 
 
 def _check_numbers(rule: TriggerRule) -> None:
-    for name, (low, high) in _NUMBERS.items():
+    for name, (low, high) in BOUNDS.items():
         value = getattr(rule, name)
         if value is not None and not low <= value <= high:
             raise DecodeError(f"`{name}` is {value}, and goes from {low:,} to {high:,}")

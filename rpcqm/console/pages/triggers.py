@@ -6,7 +6,7 @@ from typing import Any
 
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.settling import settled
-from rpcqm.codec.trigger_rule import CLASSES, Mode, TriggerRule, encode_rule, rule_of
+from rpcqm.codec.trigger_rule import BOUNDS, CLASSES, Mode, TriggerRule, encode_rule, rule_of
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
 from rpcqm.console.fields import Field, field
 from rpcqm.console.pages.asking import sure
@@ -16,18 +16,7 @@ from rpcqm.console.texts import text
 PATH = "/console/triggers"
 EDIT = f"{PATH}/edit"
 TABLES = ("triggers",)
-_NUMBERS = (
-    "priority_from",
-    "priority_to",
-    "size_from",
-    "size_to",
-    "application_tag",
-    "parallelism",
-    "time_limit",
-    "back_off",
-    "longest_back_off",
-    "poison_after",
-)
+_NUMBERS = tuple(BOUNDS)
 _MAY_BE_MISSING = _NUMBERS[:5]
 _PLAIN = ("label", "text", "xpath", "json_path", "sender", "source", "url", "send_to")
 _DRAFT = TriggerRule("", "")

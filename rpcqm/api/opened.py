@@ -8,6 +8,7 @@ from pydantic import Field
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.models import Strict
 from rpcqm.api.parameters import Named
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.operations.opened import MOST_AT_ONCE, described_connection
 
 
@@ -51,11 +52,8 @@ class WhichOpened(Strict):
 
 
 @dataclass(frozen=True)
-class WhichOpenedOfQueue(Named):
+class WhichOpenedOfQueue(WhichOpened, Named):
     """Where to begin, and how many."""
-
-    after: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 100
 
 
 @dataclass(frozen=True)
@@ -79,16 +77,17 @@ class Connections:
 
 async def list_opened(asked: Asked) -> Reply:
     """Who has any queue open."""
-    wanted: WhichOpened = asked.parameters
-    page = asked.operations.opened.page(asked.identity, None, wanted.after or "", wanted.limit)
-    return Reply(200, {"opened": page.rows, "next": page.after or None})
+    return _page(asked, None)
 
 
 async def list_opened_of_queue(asked: Asked) -> Reply:
     """Who has a queue, its journal or a subqueue open."""
-    wanted: WhichOpenedOfQueue = asked.parameters
-    opened, after = asked.operations.opened, wanted.after or ""
-    page = opened.page(asked.identity, asked.queue, after, wanted.limit)
+    return _page(asked, asked.queue)
+
+
+def _page(asked: Asked, queue: FormatName | None) -> Reply:
+    wanted: WhichOpened = asked.parameters
+    page = asked.operations.opened.page(asked.identity, queue, wanted.after or "", wanted.limit)
     return Reply(200, {"opened": page.rows, "next": page.after or None})
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from rpcqm.api import models, parameters
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.base.errors import MQError
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.security.permissions import QUEUE
 from rpcqm.operations.permission_words import described_explanation, described_permissions
 from rpcqm.operations.permissions import PermissionChange
@@ -126,10 +127,8 @@ class ByToken(models.Strict):
 
 
 @dataclass(frozen=True)
-class QueueByToken(parameters.Named):
+class QueueByToken(ByToken, parameters.Named):
     """The token that the account shows, by its name."""
-
-    token: models.Name | None = None
 
 
 async def list_permission_entries(asked: Asked) -> Reply:
@@ -160,15 +159,15 @@ def _change(wanted: EntryChange) -> PermissionChange:
 
 async def explain_access(asked: Asked) -> Reply:
     """What an account may do with a queue, and by which entries."""
-    token = asked.parameters.token or ""
-    account, permissions = asked.path["account"], asked.operations.permissions
-    found = permissions.explain(asked.identity, asked.queue, account, token)
-    return Reply(200, described_explanation(found))
+    return _explained(asked, asked.queue)
 
 
 async def explain_machine_access(asked: Asked) -> Reply:
     """What an account may do with the queue manager itself, and by which entries."""
-    token = asked.parameters.token or ""
-    account, permissions = asked.path["account"], asked.operations.permissions
-    found = permissions.explain(asked.identity, None, account, token)
-    return Reply(200, described_explanation(found, machine=True))
+    return _explained(asked, None)
+
+
+def _explained(asked: Asked, name: FormatName | None) -> Reply:
+    account, token = asked.path["account"], asked.parameters.token or ""
+    found = asked.operations.permissions.explain(asked.identity, name, account, token)
+    return Reply(200, described_explanation(found, machine=name is None))

@@ -104,8 +104,7 @@ class OpenedOperations:
     def connections(self, identity: Identity) -> list[ConnectionView]:
         """The connections of all doors, the oldest first."""
         require_observer(identity)
-        found = [each for source in self.sources for each in source.open_connections()]
-        return sorted(found, key=lambda each: each.number)
+        return sorted(self._all_connections(), key=lambda each: each.number)
 
     def _handles(self, queue: Queue | None) -> Iterator[tuple[Key, OpenQueueDescriptor]]:
         """Open queues; one of several destinations is told with the others of its handle."""

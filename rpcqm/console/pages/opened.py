@@ -47,16 +47,19 @@ async def ask_end(asked: Asked) -> Shown:
     wanted, queue = asked.query.text("id"), asked.query.text("queue")
     asked.operations.opened.connections(asked.identity)  # so that nobody asks in vain
     question = text("opened.sure", what=wanted, who=asked.query.text("who") or text("unknown"))
-    back = CONNECTIONS if wanted.startswith("connection-") else link(PATH, queue=queue)
-    return sure(question, "opened.end", back, {"id": wanted, "queue": queue})
+    return sure(question, "opened.end", _list_of(wanted, queue), {"id": wanted, "queue": queue})
+
+
+def _list_of(wanted: str, queue: str) -> str:
+    """The page that lists what is to be ended."""
+    return CONNECTIONS if wanted.startswith("connection-") else link(PATH, queue=queue)
 
 
 async def end(asked: Asked) -> Redirect:
     """End it, as if its client had gone."""
     wanted, queue = asked.form.text("id"), asked.form.text("queue")
     await settled(asked.operations.opened.end(asked.identity, wanted))
-    back = CONNECTIONS if wanted.startswith("connection-") else link(PATH, queue=queue)
-    return Redirect(back, text("opened.done", what=wanted))
+    return Redirect(_list_of(wanted, queue), text("opened.done", what=wanted))
 
 
 PAGES = (

@@ -13,6 +13,7 @@ from rpcqm.console.bodies import shown_body
 from rpcqm.console.fields import Field, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import look, queue_in
+from rpcqm.console.pages.asking import sure
 from rpcqm.console.pages.orders import begun_with
 from rpcqm.console.texts import text
 from rpcqm.operations.message_orders import Doing, Wanted
@@ -92,21 +93,14 @@ async def ask(asked: Asked) -> Shown:
         field("edit", "keep", True, "check"),
     ]
     notes = [] if body is not None else [text("edit.body_stays")]
-    return Shown(
-        {
-            "question": text("edit.sure"),
-            "lines": (),
-            "notes": [*notes, text("edit.kept")],
-            "words": text("edit.submit"),
-            "back": link("/console/message", queue=name.link, id=message.lookup_identifier),
-            "given": [
-                ("queue", name.link),
-                ("id", message.lookup_identifier),
-                ("order", order.identifier),
-            ],
-            "fields": fields,
-        },
-        "ask.html",
+    key = message.lookup_identifier
+    return sure(
+        text("edit.sure"),
+        "edit.submit",
+        link("/console/message", queue=name.link, id=key),
+        {"queue": name.link, "id": key, "order": order.identifier},
+        fields=fields,
+        notes=[*notes, text("edit.kept")],
     )
 
 

@@ -23,6 +23,7 @@ from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown, whole_numb
 from rpcqm.console.fields import Field, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
+from rpcqm.console.pages.asking import sure
 from rpcqm.console.texts import text
 from rpcqm.operations.message_orders import Doing, Order, Wanted
 from rpcqm.operations.messages import Message
@@ -142,17 +143,14 @@ def _sure(
         lines.append(text("orders.others", number=f"{order.chosen - SHOWN:,}"))
     more = [text("orders.more")] if order.more else []
     more += [text("orders.unread", number=f"{order.unread:,}")] if order.unread else []
-    return Shown(
-        {
-            "question": question or text(f"{page}.sure", name=name.shown, number=number),
-            "lines": lines,
-            "notes": [*more, *notes],
-            "words": text(f"{page}.submit"),
-            "back": link(_QUEUE, queue=name.link, choice=asked.query.text("choice")),
-            "given": [("queue", name.link), ("order", order.identifier)],
-            "fields": fields,
-        },
-        "ask.html",
+    return sure(
+        question or text(f"{page}.sure", name=name.shown, number=number),
+        f"{page}.submit",
+        link(_QUEUE, queue=name.link, choice=asked.query.text("choice")),
+        {"queue": name.link, "order": order.identifier},
+        lines,
+        fields,
+        [*more, *notes],
     )
 
 

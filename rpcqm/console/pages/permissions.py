@@ -116,8 +116,9 @@ async def ask_permit(asked: Asked) -> Shown:
         "action": action,
         "who": who,
         "version": version,
+        "right": asked.query.all("right"),
     }
-    shown = sure(
+    return sure(
         question,
         "permit.submit",
         link(PATH, queue=called.link),
@@ -125,14 +126,6 @@ async def ask_permit(asked: Asked) -> Shown:
         _outcome(planned, asked, who),
         [field("permit", "lock_out", False, "check", required=True)] if planned.locks_out else (),
     )
-    given = [*_given(shown), *(("right", each) for each in asked.query.all("right"))]
-    return Shown({**shown.values, "given": given}, shown.template)
-
-
-def _given(shown: Shown) -> list[tuple[str, object]]:
-    given = shown.values["given"]
-    assert isinstance(given, list)
-    return given
 
 
 def _outcome(planned: PlannedPermissions, asked: Asked, who: str) -> list[str]:

@@ -12,7 +12,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
 from rpcqm.console import logging_on
-from rpcqm.console.asked import Asked, Download, Fields, Outcome, Page, Redirect
+from rpcqm.console.asked import REFUSALS, Asked, Download, Fields, Outcome, Page, Redirect
 from rpcqm.console.changes import Changes
 from rpcqm.console.forms import FORM_BYTES, LOGON_BYTES, TYPE, link, read_fields
 from rpcqm.console.pages import PAGES
@@ -41,7 +41,6 @@ HEADERS = (
 )
 """Of every page, beside those of every answer on this port."""
 HTML = ("Content-Type", "text/html; charset=utf-8")
-REFUSALS = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 HOME = "/console/overview"
 LOGON, LOGOFF, ONE_TIME = "/console/logon", "/console/logoff", "/console/one-time"
 EVENTS = "/console/events"

@@ -10,6 +10,8 @@ from rpcqm.http.exchange import HttpStream
 from rpcqm.operations.operations import Operations
 
 LARGEST_NUMBER = 1 << 64
+REFUSALS = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
+"""Statuses of what the caller may not do."""
 
 
 @dataclass(frozen=True, slots=True)

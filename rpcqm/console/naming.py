@@ -4,19 +4,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, shown_name
-from rpcqm.console.asked import Asked, Fields
+from rpcqm.console.asked import REFUSALS, Asked, Fields
 from rpcqm.console.texts import text
 from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.probing import probing
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+(;[A-Za-z0-9_.-]+)?")
 """Names that nobody takes for a format name or a system queue."""
-
-
-_REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ def look(asked: Asked, fields: Fields) -> tuple[FormatName, dict[str, object], N
         with probing():
             queue = queues.look(asked.identity, name)
     except MQError as error:
-        if error.status not in _REFUSED:
+        if error.status not in REFUSALS:
             raise
         if (described := _used(asked, name)) is not None:
             written = fields.text("queue")

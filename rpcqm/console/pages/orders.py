@@ -19,7 +19,7 @@ from rpcqm.codec.names.written import (
     short_name,
     subqueue_name,
 )
-from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown, whole_number
+from rpcqm.console.asked import REFUSALS, Asked, Fields, Page, Redirect, Shown, whole_number
 from rpcqm.console.fields import Field, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, queue_in
@@ -159,7 +159,7 @@ def _line(asked: Asked, order: Order, key: int) -> str:
     try:
         message = asked.operations.messages.look_up(asked.identity, order.source, key)
     except MQError as error:
-        if error.status in (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD):
+        if error.status in REFUSALS:
             raise
         return text("orders.gone", number=key)
     label = message.attributes.label or text("message.no_label")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import MQError
 from rpcqm.base.units import duration_text
 from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
@@ -13,7 +13,7 @@ from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
 from rpcqm.codec.security.permissions import permissions
-from rpcqm.console.asked import Asked, Download, Page, Shown, whole_number
+from rpcqm.console.asked import REFUSALS, Asked, Download, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.pages.orders import choice_of
@@ -29,7 +29,6 @@ from rpcqm.operations.shapes import properties
 _PARTS = (
     SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
 )
-_REFUSED = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 _SHOWN_APART = (
     "value_type",
     "value",
@@ -145,7 +144,7 @@ def _messages(asked: Asked, name: FormatName, called: Named) -> tuple[Messages, 
         with probing():
             return _page(asked, name, called), True
     except MQError as error:
-        if error.status not in _REFUSED:
+        if error.status not in REFUSALS:
             raise
         return Messages([], []), False
 

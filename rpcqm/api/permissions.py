@@ -1,8 +1,6 @@
 """Permissions in words: who may do what, why, and changes of them."""
 
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,7 +9,7 @@ from rpcqm.api import models, parameters
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.base.errors import MQError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.security.permissions import QUEUE
+from rpcqm.codec.security.permissions import QUEUE, mask_of
 from rpcqm.operations.permission_words import described_explanation, described_permissions
 from rpcqm.operations.permissions import PermissionChange
 from rpcqm.operations.probing import probing
@@ -153,8 +151,7 @@ async def change_permission_entries(asked: Asked) -> Reply:
 
 
 def _change(wanted: EntryChange) -> PermissionChange:
-    rights = reduce(or_, (QUEUE.words[each] for each in wanted.rights), 0) or QUEUE.full
-    return PermissionChange(wanted.action, wanted.who, rights)
+    return PermissionChange(wanted.action, wanted.who, mask_of(wanted.rights))
 
 
 async def explain_access(asked: Asked) -> Reply:

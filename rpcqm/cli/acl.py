@@ -31,6 +31,7 @@ from rpcqm.codec.security.permissions import (
     has_way_back,
     permissions,
     revoked,
+    rights_in,
     words_of,
 )
 
@@ -344,8 +345,8 @@ def _for_programs(
             {
                 "name": names.get(entry.sid),
                 "sid": str(entry.sid),
-                "allowed": _list(entry.allowed, words),
-                "denied": _list(entry.denied, words),
+                "allowed": rights_in(entry.allowed, words),
+                "denied": rights_in(entry.denied, words),
             }
             for entry in permissions(descriptor, words)
         ],
@@ -355,10 +356,6 @@ def _for_programs(
 def _name(sid: Sid, names: dict[Sid, str]) -> str:
     """The name of an account; root and the service's own user are the administrator."""
     return names.get(sid, "administrator" if is_administrator(sid) else str(sid))
-
-
-def _list(mask: int, words: Vocabulary) -> list[str]:
-    return words_of(mask, words).split(", ") if mask else []
 
 
 def _print_table(descriptor: SecurityDescriptor, names: dict[Sid, str], words: Vocabulary) -> None:

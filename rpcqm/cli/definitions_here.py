@@ -16,7 +16,14 @@ from rpcqm.client.names import HERE, format_name, path_name
 from rpcqm.codec.names.path_name import QueueKind
 from rpcqm.codec.security.descriptor import AceFlags, AceType, SecurityDescriptor
 from rpcqm.codec.security.identifier import Sid
-from rpcqm.codec.security.permissions import MACHINE, QUEUE, Vocabulary, permissions, words_of
+from rpcqm.codec.security.permissions import (
+    MACHINE,
+    QUEUE,
+    Vocabulary,
+    permissions,
+    rights_in,
+    words_of,
+)
 from rpcqm.codec.security.sddl import format_sddl
 from rpcqm.codec.trigger_rule import MEMBERS
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -159,9 +166,9 @@ def rights_of(
     for each in permissions(descriptor, words):
         who = _name(each.sid, names)
         if each.allowed:
-            allow[who] = tuple(words_of(each.allowed, words).split(", "))
+            allow[who] = tuple(rights_in(each.allowed, words))
         if each.denied:
-            deny[who] = tuple(words_of(each.denied, words).split(", "))
+            deny[who] = tuple(rights_in(each.denied, words))
     return Rights(owner, allow, deny or None)
 
 

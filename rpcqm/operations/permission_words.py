@@ -3,17 +3,12 @@
 from collections.abc import Iterable
 
 from rpcqm.codec.security.access_check import Concern, Reason, Step
-from rpcqm.codec.security.permissions import MACHINE, QUEUE, Vocabulary, permissions, words_of
+from rpcqm.codec.security.permissions import MACHINE, QUEUE, Vocabulary, permissions, rights_in
 from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.permissions import Explained, ShownPermissions
 from rpcqm.qm.access_explained import Because, Verdict
 
 _FULL = frozenset({Reason.PRIVILEGE, Reason.NO_LIST})
-
-
-def rights_of(mask: int, of: Vocabulary = QUEUE) -> list[str]:
-    """The words of a mask, none for one without rights."""
-    return words_of(mask, of).split(", ") if mask else []
 
 
 def described_permissions(shown: ShownPermissions, of: Vocabulary = QUEUE) -> dict[str, object]:
@@ -27,8 +22,8 @@ def described_permissions(shown: ShownPermissions, of: Vocabulary = QUEUE) -> di
             {
                 "name": names.of(str(each.sid)),
                 "sid": str(each.sid),
-                "allowed": rights_of(each.allowed, of),
-                "denied": rights_of(each.denied, of),
+                "allowed": rights_in(each.allowed, of),
+                "denied": rights_in(each.denied, of),
                 "removed": names.is_removed(str(each.sid)),
             }
             for each in permissions(descriptor, of)
@@ -69,8 +64,8 @@ def _described_step(step: Step, names: AccountNames, words: Vocabulary) -> dict[
         "effect": effect_of(step),
         "name": None if sid is None else names.of(sid),
         "sid": sid,
-        "rights": rights_of(_shown_mask(step, step.mask, words), words),
-        "decides": rights_of(_shown_mask(step, step.decides, words), words),
+        "rights": rights_in(_shown_mask(step, step.mask, words), words),
+        "decides": rights_in(_shown_mask(step, step.decides, words), words),
         "concern": step.concern.value,
     }
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from rpcqm.codec.security.access_check import (
     MQQMACCESSMASK,
@@ -149,6 +151,11 @@ def has_way_back(descriptor: SecurityDescriptor, of: Vocabulary = QUEUE) -> bool
 
 def words_of(mask: int, of: Vocabulary = QUEUE) -> str:
     """A mask in words, the larger ones first."""
+    return ", ".join(rights_in(mask, of)) or "nothing"
+
+
+def rights_in(mask: int, of: Vocabulary = QUEUE) -> list[str]:
+    """The words of a mask, the larger ones first; none for a mask without rights."""
     found = []
     rest = mask
     for word, bits in of.words.items():
@@ -157,7 +164,12 @@ def words_of(mask: int, of: Vocabulary = QUEUE) -> str:
             rest &= ~bits
     if rest:
         found.append(f"0x{rest:x}")
-    return ", ".join(found) or "nothing"
+    return found
+
+
+def mask_of(words: Iterable[str], of: Vocabulary = QUEUE) -> int:
+    """The mask of some words; every right if there is no word."""
+    return reduce(or_, (of.words[each] for each in words), 0) or of.full
 
 
 def _entries(descriptor: SecurityDescriptor, of: Vocabulary) -> tuple[Ace, ...]:

@@ -1,13 +1,11 @@
 """Permissions of a queue in words: who may do what, why, and changes after a page that says all."""
 
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.security.permissions import QUEUE, WELL_KNOWN, permissions, words_of
+from rpcqm.codec.security.permissions import QUEUE, WELL_KNOWN, mask_of, permissions, rights_in
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
 from rpcqm.console.fields import field
 from rpcqm.console.forms import link
@@ -34,8 +32,7 @@ _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 
 def in_words(mask: int) -> str:
     """What a mask lets somebody do."""
-    words = words_of(mask).split(", ") if mask else []
-    return ", ".join(_right(each) for each in words)
+    return ", ".join(_right(each) for each in rights_in(mask))
 
 
 def _right(word: str) -> str:
@@ -95,8 +92,7 @@ def _wanted(fields: Fields) -> tuple[str, str, list[PermissionChange]]:
         return action, who, []
     if not rights and action != "revoke":
         raise MQError(_INVALID, text("permit.no_rights"))
-    mask = reduce(or_, (QUEUE.words[each] for each in rights), 0) or QUEUE.full
-    return action, who, [PermissionChange(action, who, mask)]
+    return action, who, [PermissionChange(action, who, mask_of(rights))]
 
 
 async def ask_permit(asked: Asked) -> Shown:

@@ -33,9 +33,14 @@ class Fields:
         return bool(self.text(name))
 
     def number(self, name: str, default: int = 0) -> int:
-        """A whole number; raises MQError for what is none."""
+        """A whole number, the default for an empty field; raises MQError for another text."""
+        written = self.number_or_none(name)
+        return default if written is None else written
+
+    def number_or_none(self, name: str) -> int | None:
+        """A whole number, None for an empty field; raises MQError for another text."""
         written = self.text(name).strip()
-        return whole_number(name, written) if written else default
+        return whole_number(name, written) if written else None
 
 
 @dataclass(frozen=True, slots=True)

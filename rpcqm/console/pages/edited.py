@@ -3,18 +3,20 @@
 import base64
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.bodies.kinds import JSON, TEXT, XML, body_of
+from rpcqm.codec.bodies.kinds import JSON, TEXT, XML
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import HERE, format_name, short_name
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown, whole_number
 from rpcqm.console.bodies import shown_body
-from rpcqm.console.fields import Field, field
+from rpcqm.console.fields import Field, check_choice, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import look, queue_in
 from rpcqm.console.pages.asking import sure
 from rpcqm.console.pages.orders import begun_with
+from rpcqm.console.pages.queue import message_in
+from rpcqm.console.pages.written import written_body
 from rpcqm.console.texts import text
 from rpcqm.operations.message_orders import Doing, Wanted
 from rpcqm.operations.messages import Message
@@ -24,11 +26,6 @@ _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 _WRITTEN = (TEXT, XML, JSON)
 """Kinds of bodies that can be changed as text."""
 _PATH = "/console/message/edit"
-
-
-def _message(asked: Asked, fields: Fields) -> Message:
-    key = whole_number("id", fields.text("id"))
-    return asked.operations.messages.look_up(asked.identity, queue_in(fields), key)
 
 
 def _named(name: FormatName | None) -> str:
@@ -74,7 +71,7 @@ def _body(message: Message) -> tuple[str, str] | None:
 async def ask(asked: Asked) -> Shown:
     """The message as it is, in a form."""
     _, __, name = look(asked, asked.query)
-    message = _message(asked, asked.query)
+    message = message_in(asked, asked.query)
     had, body = _had(message), _body(message)
     order = asked.operations.message_orders.choose(
         asked.identity, queue_in(asked.query), [message.lookup_identifier]
@@ -123,7 +120,7 @@ async def act(asked: Asked) -> Redirect:
         return await begun_with(asked, identifier, Wanted(Doing.RESEND))  # it was sent before
     to = form.text("to").strip()
     target = format_name(to, HERE) if to else None
-    edits = edits_of(_changes(form, _message(asked, form)))
+    edits = edits_of(_changes(form, message_in(asked, form)))
     wanted = Wanted(Doing.RESEND, target, edits, form.checked("keep"))
     return await begun_with(asked, identifier, wanted)
 
@@ -140,9 +137,7 @@ def _changes(form: Fields, message: Message) -> dict[str, object]:
     if body is None:
         return changes
     written, kind = form.text("body"), form.text("kind") or body[1]
-    if kind not in _WRITTEN:
-        choices = ", ".join(_WRITTEN)
-        raise MQError(_INVALID, text("wrong.choice", name=text("edit.kind"), choices=choices))
+    check_choice("edit", "kind", kind, _WRITTEN)
     if "\r\n" not in body[0]:
         written = written.replace("\r\n", "\n")
     if (written, kind) != body:
@@ -151,10 +146,7 @@ def _changes(form: Fields, message: Message) -> dict[str, object]:
 
 
 def _new_body(written: str, kind: str) -> dict[str, object]:
-    try:
-        octets, body_type = body_of(kind, written.encode())
-    except ValueError as error:
-        raise MQError(_INVALID, str(error)) from None
+    octets, body_type = written_body(kind, written)
     return {"body_base64": base64.b64encode(octets).decode("ascii"), "body_type": body_type}
 
 

@@ -261,7 +261,7 @@ def _wanted(asked: Asked, doing: Doing, name: FormatName) -> Wanted:
     if doing is Doing.REMOVE:
         return Wanted(doing)
     if doing is Doing.RESEND:
-        ttbr = form.number("ttbr") if form.text("ttbr").strip() else None
+        ttbr = form.number_or_none("ttbr")
         edits = UNCHANGED if ttbr is None else edits_of({"ttbr": ttbr})
         to = form.text("to").strip()
         target = format_name(to, HERE) if to else None

@@ -7,7 +7,7 @@ from rpcqm.base.settling import settled
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.security.permissions import QUEUE, WELL_KNOWN, mask_of, permissions, rights_in
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
-from rpcqm.console.fields import field
+from rpcqm.console.fields import check_choice, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.pages.asking import sure
@@ -82,10 +82,7 @@ def _wanted(fields: Fields) -> tuple[str, str, list[PermissionChange]]:
     """The action, whom it is about, and the changes of entries; raises MQError."""
     action, who = fields.text("action"), fields.text("who").strip()
     rights = [each for each in fields.all("right") if each in QUEUE.words]
-    if action not in _ACTIONS:
-        choices = ", ".join(_ACTIONS)
-        said = text("wrong.choice", name=text("permissions.action"), choices=choices)
-        raise MQError(_INVALID, said)
+    check_choice("permissions", "action", action, _ACTIONS)
     if not who:
         raise MQError(_INVALID, text("permit.nobody"))
     if action == OWNER:

@@ -13,7 +13,7 @@ from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
 from rpcqm.codec.security.permissions import permissions
-from rpcqm.console.asked import REFUSALS, Asked, Download, Page, Shown, whole_number
+from rpcqm.console.asked import REFUSALS, Asked, Download, Fields, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.pages.orders import choice_of
@@ -191,7 +191,7 @@ async def show_message(asked: Asked) -> Shown:
     """One message, which stays where it is."""
     name, __, called = look(asked, asked.query)
     queue = asked.operations.queues.find(name)
-    message = _found(asked)
+    message = message_in(asked, asked.query)
     told = properties(message)
     if told["sender"] is not None:
         told["sender"] = names_of_accounts(asked).of(str(told["sender"]))
@@ -252,20 +252,21 @@ def _fact(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _found(asked: Asked) -> Message:
-    key = whole_number("id", asked.query.text("id"))
-    return asked.operations.messages.look_up(asked.identity, queue_in(asked.query), key)
+def message_in(asked: Asked, fields: Fields) -> Message:
+    """The message that a query or a form names; raises MQError."""
+    key = whole_number("id", fields.text("id"))
+    return asked.operations.messages.look_up(asked.identity, queue_in(fields), key)
 
 
 async def export_message(asked: Asked) -> Download:
     """One message as a packet, which another queue manager can import."""
-    message = _found(asked)
+    message = message_in(asked, asked.query)
     return Download(message.packet, f"message-{message.lookup_identifier}.packet")
 
 
 async def export_body(asked: Asked) -> Download:
     """The body of one message, as it is."""
-    message = _found(asked)
+    message = message_in(asked, asked.query)
     return Download(message.attributes.body, f"message-{message.lookup_identifier}.body")
 
 

@@ -83,7 +83,8 @@ def _written(value: object) -> str:
 
 def _rule(form: Fields, name: str) -> TriggerRule:
     """The rule of a form; raises MQError with a clause about what is wrong."""
-    numbers = {each: form.number(each) for each in _NUMBERS if form.text(each).strip()}
+    given = {each: form.number_or_none(each) for each in _NUMBERS}
+    numbers = {each: number for each, number in given.items() if number is not None}
     members: Mapping[str, Any] = {
         "name": name,
         "queue": form.text("queue").strip(),

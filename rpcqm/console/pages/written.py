@@ -10,7 +10,7 @@ from rpcqm.codec.bodies.kinds import WRITERS, body_of
 from rpcqm.codec.names.written import HERE, path_name
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.console.asked import Asked, Fields, Page, Redirect, Shown
-from rpcqm.console.fields import Field, field
+from rpcqm.console.fields import Field, check_choice, field
 from rpcqm.console.forms import link
 from rpcqm.console.naming import look, named, queue_in
 from rpcqm.console.texts import text
@@ -50,22 +50,15 @@ async def ask_send(asked: Asked) -> Shown:
 async def send(asked: Asked) -> Redirect:
     """Send what was written."""
     form = asked.form
-    kind = form.text("kind")
-    if kind not in WRITERS:
-        raise MQError(
-            _INVALID, text("wrong.choice", name=text("send.kind"), choices=", ".join(WRITERS))
-        )
-    try:
-        body, body_type = body_of(kind, form.text("body").encode())
-    except ValueError as error:
-        raise MQError(_INVALID, str(error)) from None
+    check_choice("send", "kind", form.text("kind"), WRITERS)
+    body, body_type = written_body(form.text("kind"), form.text("body"))
     draft = Draft(
         body,
         form.text("label"),
         form.number("priority"),
         body_type,
         recoverable=form.checked("recoverable"),
-        ttbr=form.number("ttbr") if form.text("ttbr").strip() else None,
+        ttbr=form.number_or_none("ttbr"),
         journal=form.checked("journal"),
         dead_letter=form.checked("dead_letter"),
     )
@@ -73,6 +66,14 @@ async def send(asked: Asked) -> Redirect:
     (identifier,) = await settled(sent)
     said = text("send.done", identifier=identifier)
     return Redirect(link("/console/queue", queue=form.text("queue")), said)
+
+
+def written_body(kind: str, written: str) -> tuple[bytes, int]:
+    """The octets and the type of a body that somebody has written; raises MQError."""
+    try:
+        return body_of(kind, written.encode())
+    except ValueError as error:
+        raise MQError(_INVALID, str(error)) from None
 
 
 # Queues
@@ -101,8 +102,8 @@ async def create(asked: Asked) -> Redirect:
         "transactional": form.checked("transactional"),
         "journaling": form.checked("journal"),
     }
-    if form.text("quota").strip():
-        attributes["quota"] = form.number("quota")
+    if (quota := form.number_or_none("quota")) is not None:
+        attributes["quota"] = quota
     created = asked.operations.queues.create(asked.identity, str(path), attributes)
     told = asked.operations.queues.shown(asked.identity, await settled(created))
     called = named(told)
@@ -189,12 +190,12 @@ def _wanted(form: Fields) -> dict[str, object]:
     wanted: dict[str, object] = {
         "label": form.text("label"),
         "journal": form.checked("journal"),
-        "quota": form.number("quota") if form.text("quota").strip() else None,
+        "quota": form.number_or_none("quota"),
         "authenticate": form.checked("authenticate"),
         "privacy": form.text("privacy"),
     }
-    if (quota := form.text("journal_quota", "-").strip()) != "-":  # a page before it had the field
-        wanted["journal_quota"] = form.number("journal_quota") if quota else None
+    if form.text("journal_quota", "-").strip() != "-":  # a page before it had the field
+        wanted["journal_quota"] = form.number_or_none("journal_quota")
     return wanted
 
 
@@ -203,10 +204,7 @@ def _attribute(key: str, value: object) -> object:
         return INFINITE if value is None else value
     if key != "privacy":
         return value
-    if value not in PRIVACY:
-        raise MQError(
-            _INVALID, text("wrong.choice", name=text("change.privacy"), choices=", ".join(PRIVACY))
-        )
+    check_choice("change", key, str(value), PRIVACY)
     return PRIVACY[str(value)]
 
 

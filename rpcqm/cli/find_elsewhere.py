@@ -12,7 +12,8 @@ from rpcqm.cli.filters import as_options
 from rpcqm.cli.message_search import NOT_READABLE, queues_with_messages
 from rpcqm.cli.messages import as_json
 from rpcqm.cli.options import queue_name
-from rpcqm.cli.receive import PREVIEW, WHOLE_BODY
+from rpcqm.cli.peeking import PREVIEW
+from rpcqm.client.reads import WHOLE_BODY
 from rpcqm.codec.filters.matching import Matcher, Verdict
 from rpcqm.codec.filters.written import Surroundings, no_names, read_filter
 

@@ -30,13 +30,10 @@ if TYPE_CHECKING:
 
     Read = Callable[[QueueReader, argparse.Namespace, MessageWriter], Awaitable[None]]
 
-WHOLE_BODY = 0x400000
 MAXIMUM_IDENTIFIER = (1 << 64) - 1
 MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
 """Acknowledgements on their way at the same time; Ctrl-C waits for these only."""
-PREVIEW = 512
-"""Bytes of a body that one line of a table can show."""
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
 FORMATS = {name: name for name in ("table", "json", "csv", "body", "hex")}
@@ -360,17 +357,21 @@ def _write(message: "ReceivedMessage", writer: "MessageWriter", consequence: str
 async def _peek(
     reader: "QueueReader", arguments: argparse.Namespace, writer: "MessageWriter"
 ) -> None:
+    # Only now, because it takes time to load what decodes messages.
+    from rpcqm.cli.peeking import PREVIEW, peeked
+    from rpcqm.client.reads import WHOLE_BODY
+
     preview = arguments.format in (None, "table") and arguments.output is None
-    body = PREVIEW if preview else WHOLE_BODY
-    if arguments.lookup_id is not None:
-        _write(await reader.peek_by_lookup_identifier(arguments.lookup_id, body=body), writer)
-        return
     wanted = None if arguments.all else arguments.count or 1
-    seen = 0
-    async for message in reader.browse(arguments.timeout or 0, body=body):
+    seen = False
+    async for message in peeked(
+        reader,
+        arguments.lookup_id,
+        wanted,
+        timeout=arguments.timeout or 0,
+        body=PREVIEW if preview else WHOLE_BODY,
+    ):
         _write(message, writer)
-        seen += 1
-        if seen == wanted:
-            return
+        seen = True
     if not seen:
         raise MQError(HResult.MQ_ERROR_IO_TIMEOUT)

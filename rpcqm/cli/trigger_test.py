@@ -83,18 +83,14 @@ async def _all_tried(
     evaluator: "Evaluator",
     arguments: argparse.Namespace,
 ) -> list[_Tried]:
+    from rpcqm.cli.peeking import peeked
     from rpcqm.client.names import format_name
     from rpcqm.triggers.conditions import Conditions
 
     conditions, found = Conditions(rule, evaluator), list[_Tried]()
     async with client.open_reader(format_name(rule.queue), peek_only=True) as reader:
-        if arguments.lookup_id is not None:
-            message = await reader.peek_by_lookup_identifier(arguments.lookup_id)
-            return [await _tried(rule, conditions, message)]
-        async for message in reader.browse():
+        async for message in peeked(reader, arguments.lookup_id, arguments.count):
             found.append(await _tried(rule, conditions, message))
-            if len(found) == arguments.count:
-                break
     return found
 
 

@@ -14,8 +14,8 @@ from rpcqm.triggers.values import octets_of
 
 _FIRST_REFUSAL = 0x8000
 _PLAIN = {
-    "normal": {MessageClass.MQMSG_CLASS_NORMAL},
-    "report": {MessageClass.MQMSG_CLASS_REPORT},
+    "normal": MessageClass.MQMSG_CLASS_NORMAL,
+    "report": MessageClass.MQMSG_CLASS_REPORT,
 }
 
 
@@ -24,14 +24,10 @@ def _classes(word: str) -> frozenset[int] | None:
     if not word:
         return None
     if word in _PLAIN:
-        return frozenset(_PLAIN[word])
-    positive = {each for each in MessageClass if each < _FIRST_REFUSAL}
-    positive -= _PLAIN["normal"] | _PLAIN["report"]
-    return frozenset(positive if word == "acknowledgement" else set(MessageClass) - _all(positive))
-
-
-def _all(positive: set[MessageClass]) -> set[MessageClass]:
-    return positive | _PLAIN["normal"] | _PLAIN["report"]
+        return frozenset({_PLAIN[word]})
+    refused = word == "refusal"
+    others = set(MessageClass) - set(_PLAIN.values())
+    return frozenset(each for each in others if (each >= _FIRST_REFUSAL) is refused)
 
 
 class Conditions:

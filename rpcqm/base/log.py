@@ -80,6 +80,11 @@ if not structlog.is_configured():
     structlog.configure(logger_factory=_to_standard_error)
 
 
+def is_json(style: str) -> bool:
+    """Whether lines are JSON as `logging.format` says; with `auto` unless a terminal shows them."""
+    return style == "json" or (style == "auto" and not sys.stderr.isatty())
+
+
 def configure(
     level: str = "info",
     as_json: bool = False,

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,10 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rpcqm.base.errors import MQError
     from rpcqm.client.target import ServerUnreachableError
 
-    as_json = settings.logging.format == "json" or (
-        settings.logging.format == "auto" and not sys.stderr.isatty()
-    )
-    log.configure(settings.logging.level, as_json)
+    log.configure(settings.logging.level, log.is_json(settings.logging.format))
     os.umask(0o077)
     try:
         asyncio.run(_serve(settings))

@@ -6,7 +6,6 @@ import gc
 import os
 import resource
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,10 +42,7 @@ def serve(
 
 
 def _configure_log(configuration: Configuration) -> None:
-    as_json = configuration.logging.format == "json" or (
-        configuration.logging.format == "auto" and not sys.stderr.isatty()
-    )
-    log.configure(configuration.logging.level, as_json)
+    log.configure(configuration.logging.level, log.is_json(configuration.logging.format))
 
 
 def _allow_many_connections() -> None:

@@ -18,7 +18,13 @@ from rpcqm.cli.output import (
     print_json,
     time_text,
 )
-from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
+from rpcqm.cli.parser import (
+    LOOKUP_IDENTIFIER,
+    Parser,
+    add_command,
+    add_commands,
+    amount_in,
+)
 from rpcqm.cli.session import if_told, with_server
 from rpcqm.client.names import DEAD_LETTER_QUEUES
 from rpcqm.codec.packet.enums import MessageClass
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
     from rpcqm.client.remote_read import QueueReader
 
-MAXIMUM_IDENTIFIER = (1 << 64) - 1
 LIST_DETAILS = """\
 A dead letter tells why it is one by its class. A transactional message is kept by the queue
 manager that it was sent from. Another one is kept by the queue manager where it could go no
@@ -102,7 +107,7 @@ def _add_lookup(parser: Parser, nargs: str | None = None) -> None:
         "lookup_id",
         metavar="LOOKUP-ID",
         nargs=nargs,
-        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
+        type=LOOKUP_IDENTIFIER,
         help="the message's lookup identifier",
     )
 

@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Mapping
 
 from rpcqm.cli.errors import UsageMistake
-from rpcqm.cli.parser import Parser, whole_number
+from rpcqm.cli.parser import LOOKUP_IDENTIFIER, Parser
 
-MAXIMUM_IDENTIFIER = (1 << 64) - 1
 CONDITIONS: Mapping[str, tuple[str, str]] = {
     "label": ("PATTERN", "whose label is like this: * ? and […] stand for others, as `order*`"),
     "body": ("TEXT", "whose body says this, in whatever encoding"),
@@ -31,7 +30,7 @@ def add_choice(parser: Parser, default: str) -> None:
         "--lookup-id",
         metavar="N",
         action="append",
-        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
+        type=LOOKUP_IDENTIFIER,
         help=f"the message with this lookup identifier; may be given again ({default})",
     )
     which.add_argument("--all", action="store_true", help="all that are there now")

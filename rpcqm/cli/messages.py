@@ -24,7 +24,6 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.codec.bodies.described import Place, class_name, described, described_body
 from rpcqm.codec.packet.enums import MessageClass
 
-FORMATS = ("table", "json", "csv", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
 
 COLUMNS = (

@@ -153,6 +153,10 @@ def whole_number(low: int, high: int, what: str) -> Callable[[str], int]:
     return parse
 
 
+LOOKUP_IDENTIFIER = whole_number(1, (1 << 64) - 1, "a lookup identifier")
+"""A type of argument: the lookup identifier of a message."""
+
+
 def amount_in(unit: str, low: int, high: int, what: str) -> Callable[[str], int]:
     """A type of argument: a number of `unit`, or a number with a unit of its own such as `5MB`."""
     plain = whole_number(low, high, what)

@@ -16,7 +16,7 @@ from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import receive_each, running
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
-from rpcqm.cli.parser import Parser, add_command, amount_in, one_of, whole_number
+from rpcqm.cli.parser import LOOKUP_IDENTIFIER, Parser, add_command, amount_in, one_of, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.message_fields import message_identifier
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Read = Callable[[QueueReader, argparse.Namespace, MessageWriter], Awaitable[None]]
 
-MAXIMUM_IDENTIFIER = (1 << 64) - 1
 MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
 """Acknowledgements on their way at the same time; Ctrl-C waits for these only."""
@@ -119,7 +118,7 @@ def _add_options(parser: Parser) -> None:
     which.add_argument(
         "--lookup-id",
         metavar="N",
-        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
+        type=LOOKUP_IDENTIFIER,
         help="only the message with this lookup identifier",
     )
     parser.add_argument(

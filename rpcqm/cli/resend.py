@@ -5,6 +5,7 @@ import base64
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpcqm.cli.body_kinds import PLAIN_KINDS
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.message_choice import add_choice
 from rpcqm.cli.message_orders import FollowedOrder
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 MAXIMUM_SECONDS = 0xFFFF_FFFE
 FOR_EVER = "forever"
-KINDS = (
-    *("text", "xml", "json", "bytes", "int", "long", "double", "bool", "date", "currency"),
-    *("guid", "null"),
-)
 YES_OR_NO = {"yes": True, "no": False}
 ACKNOWLEDGEMENTS = {name: name for name in ("arrival", "receive", "no-arrival", "no-receive")}
 DETAILS = """\
@@ -74,8 +71,8 @@ def _add_changes(parser: Parser) -> None:
     group.add_argument(
         "--set-type",
         metavar="KIND",
-        type=one_of({kind: kind for kind in KINDS}, "kind of a body"),
-        help=f"what the other body is: {', '.join(KINDS)}",
+        type=one_of({kind: kind for kind in PLAIN_KINDS}, "kind of a body"),
+        help=f"what the other body is: {', '.join(PLAIN_KINDS)}",
     )
     group.add_argument("--set-label", metavar="T", help="another label")
     group.add_argument(

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli import not_before
+from rpcqm.cli.body_kinds import PLAIN_KINDS
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.full import why_full
@@ -48,15 +49,7 @@ XML_TYPES = (
     *("unsignedLong", "float", "double", "decimal", "string", "char", "dateTime", "guid"),
     "base64Binary",
 )
-KINDS = {
-    kind.lower(): kind
-    for kind in (
-        *("text", "xml", "json", "bytes", "int", "long", "double", "bool", "date", "currency"),
-        *("guid", "null"),
-        *(f"xml:{name}" for name in XML_TYPES),
-    )
-}
-"""The kinds of `rpcqm.codec.bodies.kinds`, which takes time to load."""
+KINDS = {kind.lower(): kind for kind in (*PLAIN_KINDS, *(f"xml:{name}" for name in XML_TYPES))}
 LINES = ("text", "json", "csv")
 """The kinds of lines that `rpcqm.cli.message_lines` reads."""
 WITHOUT_BODY = (
@@ -161,8 +154,7 @@ def _add_body(parser: Parser) -> None:
         "--type",
         metavar="KIND",
         type=one_of(KINDS, "type of body"),
-        help="what the body is, for the receiver's formatter: "
-        f"{', '.join(kind for kind in KINDS if ':' not in kind)}, xml:TYPE",
+        help=f"what the body is, for the receiver's formatter: {', '.join(PLAIN_KINDS)}, xml:TYPE",
     )
 
 

@@ -35,8 +35,8 @@ class ToldMessages:
     def answer(self, following: object | None, **more: object) -> bytes:
         """All of them, after which one the next ones come, and what else there is to tell."""
         told = "null" if following is None else f'"{following}"'
-        parts = (b",".join(self._parts), told.encode(), write_json(more)[1:] if more else b"}")
-        return b'{"messages":[%b],"next":%b%b%b' % (*parts[:2], b"," if more else b"", parts[2])
+        rest = b",%b" % write_json(more)[1:] if more else b"}"
+        return b'{"messages":[%b],"next":%b%b' % (b",".join(self._parts), told.encode(), rest)
 
     def add(self, more: Iterable[Mapping[str, object]]) -> None:
         """Tell something more of each, which was not known when it was told."""

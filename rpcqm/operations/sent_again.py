@@ -226,5 +226,3 @@ _MEMBERS: Mapping[str, Callable[[str, object], Values]] = {
     "dead_letter": _flag("negative_journaling_requested"),
     "encrypt": _encrypt,
 }
-EDITABLE = (*_MEMBERS, "transactional")
-"""The members by which a message can be changed."""

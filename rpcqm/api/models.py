@@ -11,7 +11,7 @@ from rpcqm.operations import machine
 
 
 class Strict:
-    """A model of which a member that nobody knows is a mistake that should be told."""
+    """A model that refuses members which it does not have."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = {"extra": "forbid"}
 
@@ -24,7 +24,7 @@ IDENTIFIER = r"^(\{?[0-9A-Fa-f-]{36}\}?\\[0-9]{1,10}|[0-9A-Fa-f]{40})$"
 Identifier = Annotated[
     str, Field(min_length=1, max_length=64, json_schema_extra={"pattern": IDENTIFIER})
 ]
-"""Of a message; what is none is refused in better words than by the pattern."""
+"""Of a message; another text is refused in better words than by the pattern."""
 Base64 = Annotated[str, Field(max_length=6 << 20, json_schema_extra={"contentEncoding": "base64"})]
 Name = Annotated[str, Field(min_length=1, max_length=512)]
 Version = Annotated[str, Field(min_length=1, max_length=64)]

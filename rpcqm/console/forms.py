@@ -29,7 +29,7 @@ TYPE = "application/x-www-form-urlencoded"
 
 
 def read_fields(octets: bytes) -> Fields:
-    """The fields of a form or a query; raises MQError for what is none."""
+    """The fields of a form or a query; raises MQError for other octets."""
     pairs = [pair for pair in octets.split(b"&") if pair]
     if len(pairs) > MOST_FIELDS:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("wrong.fields"))

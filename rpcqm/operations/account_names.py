@@ -33,10 +33,6 @@ class AccountNames:
             return known
         return f"removed account {sid}" if self.is_removed(sid) else sid
 
-    def known(self, sid: str) -> str | None:
-        """A name, None if there is none."""
-        return self._known.get(sid)
-
     def is_removed(self, sid: str) -> bool:
         """Whether an account of this queue manager had that SID, which is there no more."""
         return bool(self._machine) and sid not in self._known and self._is_here(sid)

@@ -70,7 +70,7 @@ class AccountOperations:
         return self._accounts.machine_sid
 
     def identity_of_sid(self, identity: Identity, sid: str) -> Identity:
-        """Who has a SID, with the groups of that account."""
+        """The account that has a SID, with its groups."""
         require_observer(identity)
         return self._accounts.identity_of_sid(sid)
 

@@ -126,7 +126,7 @@ def number(name: str, value: int, highest: int) -> int:
 
 
 def seconds(name: str, value: int | None) -> int:
-    """A time in seconds; raises MQError for what is none, INFINITE for None."""
+    """A time in seconds, INFINITE for None; raises MQError for a number that is too great."""
     return INFINITE if value is None else number(name, value, INFINITE - 1)
 
 

@@ -117,7 +117,7 @@ class Sender:
             yield into.queue_reference
 
     async def remove(self, group: Group) -> Outcome:
-        """Receive them for nobody, in one commit."""
+        """Remove them in one commit; no reader gets them."""
         outcome, keys = self._present(group)
         if keys:
             await self._engine.sending_on.remove(group.queue, keys)

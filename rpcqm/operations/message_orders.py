@@ -36,17 +36,17 @@ MOST_CHOSEN = 100_000
 Bound `orders.chosen` [messages]: the order is for the first ones, and says that there are more.
 """
 MOST_CHOSEN_IN_ALL = 1_000_000
-"""Messages of all orders that are known.
+"""Messages of all orders that are kept.
 
 Bound `orders.chosen_in_all` [messages]: the oldest orders are forgotten.
 """
 ORDERS_OF_ACCOUNT = 32
-"""Orders of one account that are known.
+"""Orders of one account that are kept.
 
 Bound `orders.of_account` [orders]: the oldest one of the account is forgotten.
 """
 LIFE = 12 * 3_600_000
-"""Milliseconds after which an order is forgotten with which nobody has gone on."""
+"""Milliseconds after its last step until an order is forgotten."""
 
 _TOO_MANY = f"more than {MOST_CHOSEN:,} messages at once"
 _log = get_logger("operations")
@@ -93,8 +93,8 @@ class Wanted:
 class Order:
     """Messages that somebody has chosen, and how far what was ordered for them is.
 
-    `more` messages were there than an order may have; `unread` ones say more than was read to
-    choose among them, and are not meant. Those with a greater number than `newest` in their
+    `more` messages were there than an order may have; `unread` ones may match, but were not read
+    whole, and are not chosen. Those with a greater number than `newest` in their
     lookup identifiers have come later; `after` is the last one that was looked at. `step` grows
     with each group.
     """
@@ -167,9 +167,10 @@ class UnknownOrderError(MQError):
 
 
 class MessageOrders:
-    """Who may peek at messages copies them, who may receive them moves and removes them.
+    """Copying messages needs the right to peek at them, moving and removing that to receive them.
 
-    Both need the right to send to where messages go. Nothing is durable but what was done.
+    The caller also needs the right to send to where they go. An order is lost by a restart, what it
+    has done is not.
     """
 
     def __init__(self, engine: QueueManagerEngine, messages: MessageOperations) -> None:

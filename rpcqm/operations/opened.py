@@ -26,7 +26,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.leases import Lease
 
 MOST_AT_ONCE = 1000
-"""Rows of what is open that are told at once.
+"""Rows of one answer about what is open.
 
 The answer says from where to go on.
 
@@ -65,7 +65,7 @@ class OpenPage:
 
 
 class OpenedOperations:
-    """What an account has open, and from where, is for those who may look at all; they end none."""
+    """Administrators and observers see what all accounts have open; only administrators end it."""
 
     def __init__(
         self, engine: QueueManagerEngine, queues: QueueOperations, accounts: AccountOperations

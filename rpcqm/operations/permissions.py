@@ -1,4 +1,4 @@
-"""Who may do what, and why: permissions in words, and changes of them by two who do not collide."""
+"""Who may do what, and why: permissions in words, and changes that overwrite nobody else's."""
 
 import hashlib
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class Explained:
 
 
 class PermissionOperations:
-    """Of a queue by its format name; None is the queue manager itself."""
+    """Permissions of a queue by its format name; None is the queue manager itself."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class PermissionOperations:
             raise PermissionsChangedError
 
     def may_change(self, identity: Identity, name: FormatName) -> bool:
-        """Whether the caller may change the permissions of what has some."""
+        """Whether the caller may change the permissions of a queue, if it has any of its own."""
         queue = self._queues.find(name)
         if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
             return False

@@ -38,12 +38,12 @@ Each takes about 500 octets of memory, without its body.
 Bound `program.scheduled` [messages]: the call is refused.
 """
 MOST_OF_ACCOUNT = 10_000
-"""Those of one account, which are told all at once.
+"""Messages of one account that are held back, all of which one answer has.
 
 Bound `program.scheduled_of_account` [messages]: the call is refused.
 """
 MOST_OCTETS = 1 << 30
-"""Octets that those take on the disk, with all that their senders have said of them.
+"""Octets on the disk of all messages that are held back, with their properties.
 
 Bound `program.scheduled_octets` [octets]: the call is refused.
 """
@@ -58,13 +58,13 @@ _log = get_logger("operations")
 
 
 class AccountsBySid(Protocol):
-    """Who has a SID now."""
+    """The accounts by their SIDs, as they are now."""
 
     def identity_of_sid(self, sid: str) -> Identity: ...
 
 
 class TokensByName(Protocol):
-    """Which tokens there are."""
+    """The tokens by their names, as they are now."""
 
     def find(self, name: str) -> TokenView | None: ...
 
@@ -179,7 +179,7 @@ class Scheduling:
         return outcome
 
     def _check_room(self, new: Scheduled) -> None:
-        """Raise MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if there is none for another one."""
+        """Raise MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if another one would be too many."""
         many = len(self._kept) >= MOST_SCHEDULED or self._of_account[new.sid] >= MOST_OF_ACCOUNT
         if many or self._octets + new.octets > MOST_OCTETS:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many are held back")
@@ -191,7 +191,7 @@ class Scheduling:
         outcome.succeed(new.identifier)
 
     def list(self, identity: Identity) -> list[Scheduled]:
-        """Those of the caller, or all for who may see everything, by their time."""
+        """The messages of the caller, or all for administrators and observers, by their time."""
         found = self._kept.values()
         seen = [each for each in found if identity.may_look or each.is_of(identity)]
         return sorted(seen, key=lambda each: (each.due, each.identifier))
@@ -249,7 +249,7 @@ class Scheduling:
         self._watch()
 
     def _send(self, kept: Scheduled) -> None:
-        """Send it as its account, with what that may do now; a refusal is tried again later."""
+        """Send it with the rights that its account has now; a refusal is tried again later."""
         identifier = kept.identifier
         try:
             _, draft = _decoded(self._records.get(identifier))

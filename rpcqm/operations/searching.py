@@ -152,7 +152,7 @@ class Chosen:
 
 
 class SearchOperations:
-    """Who may peek at a queue may search it; administrators are asked for that right as others."""
+    """An account searches queues at which it may peek; administrators need that right, too."""
 
     def __init__(
         self, engine: QueueManagerEngine, messages: MessageOperations, accounts: AccountKeeper

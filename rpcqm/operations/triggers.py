@@ -23,7 +23,7 @@ class TriggerOperations:
     def __init__(self, engine: QueueManagerEngine) -> None:
         self._triggers, self._registry = engine.triggers, engine.registry
         self.service_account: Callable[[], str] = lambda: ""
-        """The account that may run rules without being an administrator; "" for none."""
+        """The account that may run rules without being an administrator; "" if no account may."""
 
     def list(self, identity: Identity) -> Sequence[Trigger]:
         """All rules, by name, with how they do."""

@@ -53,7 +53,7 @@ def keys_of(fields: Fields, name: str = "key") -> list[int]:
 
 
 def choice_of(asked: Asked, rows: Sequence[Message]) -> dict[str, object]:
-    """What is chosen, on this page and in all; nothing if that is not known any more."""
+    """What is chosen, on this page and in all; nothing if the choice has been forgotten."""
     try:
         identifier = asked.query.text("choice")
         order = asked.operations.message_orders.find(asked.identity, identifier)

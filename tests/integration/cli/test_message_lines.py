@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.cli.send import IN_FLIGHT
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.cli.conftest import Command
 
@@ -73,7 +74,9 @@ WRONG = {
     ("json", b'{"body_base64": "*"}\n'): "1: ",
     ("csv", b"label\nx\n"): "1: the first row names no column `body`",
     ("csv", b'body\nx\n"y\n'): "it is no CSV",
+    ("json", b'{"body": "a"}\n' * 2 * IN_FLIGHT + b"no\n"): f"{2 * IN_FLIGHT + 1}: the line is no",
 }
+"""Files and what is said of them; before the last wrong line are more than are sent at a time."""
 
 
 @pytest.mark.parametrize(("kind", "text"), WRONG)

@@ -6,6 +6,7 @@ from rpcqm.api import parameters
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.api.problems import bad_request
 from rpcqm.api.telling import ToldMessages
+from rpcqm.base.text import number_of_64_bits
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.filters.written import CONDITIONS
 from rpcqm.operations.messages import Message
@@ -15,9 +16,10 @@ from rpcqm.operations.shapes import shown_where, unread_where
 
 def lookup_id_of(text: str) -> int:
     """A lookup identifier as it is told; raises Refusal."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64):
+    key = number_of_64_bits(text)
+    if key is None:
         raise bad_request("a lookup identifier is a number of 64 bits")
-    return int(text)
+    return key
 
 
 def conditions_of(wanted: parameters.Conditions) -> dict[str, str]:

@@ -48,6 +48,14 @@ def wide_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def number_of_64_bits(digits: str) -> int | None:
+    """The number that decimal digits write, None for another text and for a greater number."""
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        return None
+    number = int(digits)
+    return number if number < 1 << 64 else None
+
+
 def whole(text: str) -> str:
     """The text with a mark for each half of a surrogate pair, which no text in UTF-8 can have."""
     if text.isascii():

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.text import number_of_64_bits
 from rpcqm.console.texts import text
 from rpcqm.http.exchange import HttpStream
 from rpcqm.operations.operations import Operations
 
-LARGEST_NUMBER = 1 << 64
 REFUSALS = (HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_PRIVILEGE_NOT_HELD)
 """Statuses of what the caller may not do."""
 
@@ -106,7 +106,7 @@ class Page:
 
 def whole_number(name: str, written: str) -> int:
     """A number that is not negative, of 64 bits; raises MQError."""
-    digits = written.isascii() and written.isdigit() and len(written) <= 20
-    if not digits or int(written) >= LARGEST_NUMBER:
+    number = number_of_64_bits(written)
+    if number is None:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, text("wrong.number", name=name))
-    return int(written)
+    return number

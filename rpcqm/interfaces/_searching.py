@@ -12,7 +12,7 @@ from typing import Any
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.base.text import cut
+from rpcqm.base.text import cut, number_of_64_bits
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.searching import Behind, Search, SearchPage
@@ -62,10 +62,11 @@ def _read(question: str) -> dict[str, Any]:
 
 
 def _key(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64):
+    key = number_of_64_bits(text)
+    if key is None:
         sentence = f"`{cut(text)}` is no lookup identifier, behind which a search could go on"
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, sentence)
-    return int(text)
+    return key
 
 
 class _Told:

@@ -6,6 +6,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.settling import settling
+from rpcqm.base.text import number_of_64_bits
 from rpcqm.codec.filters.matching import Matcher
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import QueueAccessType
@@ -23,7 +24,6 @@ from rpcqm.operations.sent_again import edits_of
 
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 _MEMBERS = frozenset({"doing", "lookup_ids", "all", "filter", "after", "until", "edits", "keep"})
-_HIGHEST = 1 << 64
 
 
 class OrderRequests:
@@ -122,10 +122,11 @@ def _wanted(request: Mapping[str, object], to: FormatName | None) -> Wanted:
 
 def _key(value: object) -> int:
     """A lookup identifier, as a number or its digits."""
-    digits = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20 and int(digits) < _HIGHEST):
+    is_number = isinstance(value, int | str) and not isinstance(value, bool)
+    key = number_of_64_bits(str(value)) if is_number else None
+    if key is None:
         raise MQError(_INVALID, "a lookup identifier is a number of 64 bits")
-    return int(digits)
+    return key
 
 
 def _optional(value: object) -> int | None:

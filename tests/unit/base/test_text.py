@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rpcqm.base.text import iso_time
+from rpcqm.base.text import iso_time, number_of_64_bits
 from rpcqm.cli.output import time_text
 from rpcqm.console.rendering import clock, instant, moment
 
@@ -30,3 +30,15 @@ def test_a_moment_that_no_calendar_has_is_written(seconds: float, year: str) -> 
     assert instant(int(seconds * 1000)).startswith(year)
     assert clock(seconds * 1000).endswith("UTC")
     assert time_text(seconds).startswith(year)
+
+
+@pytest.mark.parametrize("number", [0, 7, (1 << 64) - 1])
+def test_a_number_of_64_bits_is_read(number: int) -> None:
+    assert number_of_64_bits(str(number)) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", " 1", "1 ", "1_0", "٣", "1.0", str(1 << 64), "0" * 21]
+)
+def test_another_text_is_no_number_of_64_bits(text: str) -> None:
+    assert number_of_64_bits(text) is None

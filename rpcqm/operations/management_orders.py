@@ -39,7 +39,7 @@ class ManagementOrders:
         self._management = management
 
     def of_machine(self, identity: Identity, action: str) -> Completion[None]:
-        """Have the queue manager act; what takes time is a completion."""
+        """Have the queue manager act; done when what it has changed is durable."""
         about = STORE if action == TIDY else MACHINE
         with ordered(identity, called(action), about):
             require_administrator(identity)

@@ -42,7 +42,7 @@ def _right(word: str) -> str:
 async def show(asked: Asked) -> Shown:
     """The owner and the entries, with the forms that change them."""
     name, __, called = look(asked, asked.query)
-    shown = _shown(asked, name)
+    shown = shown_permissions(asked, name)
     owner = shown.descriptor.owner
     return Shown(
         {
@@ -62,7 +62,7 @@ async def show(asked: Asked) -> Shown:
     )
 
 
-def _shown(asked: Asked, name: FormatName) -> ShownPermissions:
+def shown_permissions(asked: Asked, name: FormatName) -> ShownPermissions:
     """The permissions, with the names that pages have."""
     shown = asked.operations.permissions.shown(asked.identity, name)
     return replace(shown, names=names_of_accounts(asked))

@@ -11,13 +11,12 @@ from rpcqm.codec.bodies.described import class_name
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import DEAD_LETTER_QUEUES
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
-from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
 from rpcqm.codec.security.permissions import permissions
 from rpcqm.console.asked import REFUSALS, Asked, Download, Fields, Page, Shown, whole_number
 from rpcqm.console.bodies import LONGEST_BODY, ShownBody, shown_body
 from rpcqm.console.naming import Named, look, names_of_accounts, queue_in
 from rpcqm.console.pages.orders import choice_of
-from rpcqm.console.pages.permissions import in_words
+from rpcqm.console.pages.permissions import in_words, shown_permissions
 from rpcqm.console.paging import ROWS
 from rpcqm.console.texts import text
 from rpcqm.operations.codes import CLASSES
@@ -26,9 +25,6 @@ from rpcqm.operations.probing import probing
 from rpcqm.operations.queues import QueueRights
 from rpcqm.operations.shapes import properties
 
-_PARTS = (
-    SecurityInformation.OWNER_SECURITY_INFORMATION | SecurityInformation.DACL_SECURITY_INFORMATION
-)
 _SHOWN_APART = (
     "value_type",
     "value",
@@ -174,11 +170,10 @@ def _permissions(asked: Asked, name: FormatName) -> tuple[str, list[Allowed]] | 
     """The owner, and who may do what; None where the caller may not know."""
     try:
         with probing():
-            octets = asked.operations.queues.security(asked.identity, name, _PARTS)
+            shown = shown_permissions(asked, name)
     except MQError:
         return None
-    descriptor = SecurityDescriptor.decode(octets)
-    names = names_of_accounts(asked)
+    descriptor, names = shown.descriptor, shown.names
     rights = [
         Allowed(names.of(str(each.sid)), in_words(each.allowed), in_words(each.denied))
         for each in permissions(descriptor)

@@ -59,6 +59,7 @@ def run(tmp_path: Path) -> Run:
         shutil.copy(SCRIPT, script)
         return subprocess.run(
             ["/bin/bash", script],
+            cwd=tmp_path,
             env={"PATH": str(tmp_path)},
             capture_output=True,
             text=True,

@@ -11,6 +11,7 @@ from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.load import check, parse_toml, read_toml
 from rpcqm.config.otel_files import check_otel
 from rpcqm.config.remote_accounts import load_remote_accounts
+from rpcqm.config.replica_section import ReplicaSection
 from rpcqm.config.schema import Configuration
 from rpcqm.config.srmp_section import SrmpSection
 from rpcqm.config.values import ConfigurationError, Mistake
@@ -31,6 +32,7 @@ def check_file(file: Path) -> Configuration | None:
         *_srmp_mistakes(configuration.srmp),
         *_console_mistakes(configuration.console),
         *check_otel(configuration.otel),
+        *_replica_mistakes(configuration.replica),
         *_alias_mistakes(configuration),
     ]
     if mistakes:
@@ -49,6 +51,15 @@ def _srmp_mistakes(section: SrmpSection) -> list[Mistake]:
     except ConfigurationError as error:
         return error.mistakes
     return []
+
+
+def _replica_mistakes(section: ReplicaSection) -> list[Mistake]:
+    """What is wrong with the log, the files that it needs, and programs."""
+    if not section.log:
+        return []
+    from rpcqm.config.replica_files import check_replica  # the module ssl takes time to load
+
+    return check_replica(section)
 
 
 def _console_mistakes(section: ConsoleSection) -> list[Mistake]:

@@ -38,6 +38,8 @@ CONSOLE_KEY = ("console", "key")
 DCOM_ENABLED = ("dcom", "enabled")
 ALIASES = ("aliases",)
 PEERS = {("binary", "peers"): BINARY_PORT, ("remote", "peers"): ENDPOINT_MAPPER_PORT}
+NAME = ("name",)
+REPLICA_LOG = ("replica", "log")
 EPM_PORT = ("epm_port",)
 DCOM_PORT = ("dcom_port",)
 
@@ -107,6 +109,7 @@ class _Values:
         self._check_certificates()
         self._check_dcom()
         self._check_aliases()
+        self._check_replica()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
         parts = {name: _made(table, self._of(name)) for name, table in tables().items()}
@@ -160,6 +163,12 @@ class _Values:
             for alias, name in aliases_of_peers(aliases, peers, port):
                 text = f"`aliases` has {shown(alias)}, which is {name} by `{path[0]}.{path[1]}`."
                 self.mistakes.append(Mistake(self._where[ALIASES], text))
+
+    def _check_replica(self) -> None:
+        """Whichever node is primary is the same computer: the host's own name does not do."""
+        if self._values.get(REPLICA_LOG) and NAME not in self._values:
+            text = "`replica.log` needs `name`, the same on every node of the cluster."
+            self.mistakes.append(Mistake(self._where[REPLICA_LOG], text))
 
     def _of(self, *above: str) -> dict[str, object]:
         return {path[-1]: value for path, value in self._values.items() if path[:-1] == above}

@@ -22,6 +22,7 @@ from rpcqm.config.dcom_section import DcomSection
 from rpcqm.config.limits_section import LimitsSection
 from rpcqm.config.metrics_section import MetricsSection
 from rpcqm.config.otel_section import OtelSection
+from rpcqm.config.replica_section import ReplicaSection
 from rpcqm.config.srmp_section import SrmpSection
 from rpcqm.config.triggers_section import TriggersSection
 
@@ -401,6 +402,7 @@ class Configuration:
     metrics: MetricsSection = field(default_factory=MetricsSection)
     otel: OtelSection = field(default_factory=OtelSection)
     triggers: TriggersSection = field(default_factory=TriggersSection)
+    replica: ReplicaSection = field(default_factory=ReplicaSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,6 +444,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "metrics": MetricsSection,
         "otel": OtelSection,
         "triggers": TriggersSection,
+        "replica": ReplicaSection,
     }
 
 

@@ -25,8 +25,8 @@ FIXED = (
     *("epm_port", "rpc_port", "qm2qm_port", "binary_port", "http_port", "https_port"),
     *("dcom_port", "console_port"),
 )
-"""Settings that hold as long as the process, besides binary.ping, dcom.enabled, console.host
-and [otel]: who and where it is, what it listens on, and whom it tells.
+"""Settings that hold as long as the process, besides binary.ping, dcom.enabled, console.host,
+[otel] and [replica]: who and where it is, what it listens on, and whom it tells.
 """
 
 
@@ -128,6 +128,7 @@ def in_force(old: Configuration, new: Configuration) -> Configuration:
         binary=replace(new.binary, ping=old.binary.ping),
         console=_console_in_force(old.console, new.console),
         otel=old.otel,
+        replica=old.replica,
         dcom=replace(new.dcom, enabled=old.dcom.enabled),
     )
 

@@ -206,6 +206,9 @@ EXAMPLES: dict[str, tuple[str, object]] = {
     "dcom.access": ("'D:(A;;LC;;;BA)'", "D:(A;;LC;;;BA)"),
     "dcom.advertise": ("['h', '::1']", ("h", "::1")),
     "otel.endpoint": ("'http://h:4318/v1/traces'", "http://h:4318/v1/traces"),
+    "replica.log": ("['tls://h:4222']", ("tls://h:4222",)),
+    "replica.on_promote": ("['ip', 'address']", ("ip", "address")),
+    "replica.on_demote": ("['ip', 'address']", ("ip", "address")),
     "srmp.proxy": ("'http://h:3128'", "http://h:3128"),
     "srmp.receipts_to": ("['h', '::1']", ("h", "::1")),
     "srmp.default_stream_receipt_url": ("'https://h/msmq/q'", "https://h/msmq/q"),
@@ -221,6 +224,7 @@ NEEDED = {
     "console.certificate": "key = 'k'\n",
     "console.key": "certificate = 'c'\n",
 }
+NEEDED_BEFORE = {"replica.log": "name = 'queues'\n"}
 
 
 @pytest.mark.parametrize("setting", list(settings()), ids=lambda setting: setting.key)
@@ -242,9 +246,8 @@ def test_every_setting_can_be_set_in_a_file(file: Path, setting: Setting) -> Non
     if setting.about.choices:
         text, expected = f"'{setting.about.choices[-1]}'", setting.about.choices[-1]
     *table, name = setting.path
-    file.write_text(
-        (f"[{table[0]}]\n" if table else "") + f"{name} = {text}\n" + NEEDED.get(setting.key, "")
-    )
+    before = NEEDED_BEFORE.get(setting.key, "") + (f"[{table[0]}]\n" if table else "")
+    file.write_text(before + f"{name} = {text}\n" + NEEDED.get(setting.key, ""))
     found: object = check(file)
     for part in setting.path:
         found = getattr(found, part)

@@ -262,7 +262,7 @@ def find_route(method: str, target: str) -> tuple[routes.Route, Mapping[str, str
 
 
 def methods_of(target: str) -> str:
-    """The methods by which a target is asked for, as `Allow` names them; all for what is none."""
+    """The methods that a target allows, as `Allow` names them; all methods for an unused path."""
     if target in _OPEN or target in (_ICON, metrics.PATH):
         return "GET"
     try:

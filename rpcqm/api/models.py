@@ -34,7 +34,7 @@ Privacy = Literal["none", "optional", "body"]
 
 @dataclass(frozen=True)
 class QueueDraft(Strict):
-    """A queue to be made; quotas are KB, null for none."""
+    """A queue to be created; quotas are KB, null without a quota."""
 
     name: Name
     transactional: bool = False

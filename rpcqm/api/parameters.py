@@ -65,7 +65,7 @@ class Conditions(Strict):
 class PageOfMessages(Conditions, Peek):
     """Which messages are looked at; it waits so many seconds for the first one.
 
-    With conditions it searches for those that meet all of them, and waits for none.
+    With conditions it searches for messages that meet all of them, and never waits.
     """
 
     after: LookupId | None = None

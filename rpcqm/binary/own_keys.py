@@ -36,7 +36,8 @@ class OwnKeys:
 
 
 def load_key(path: str) -> RSAPrivateKey:
-    """An RSA key. Raises OSError, or ValueError if it is none or others may read the file."""
+    """Read an RSA key. Raises OSError; ValueError for another kind of file, and if others may
+    read it."""
     try:
         octets = read_private(Path(path))
     except PermissionsTooWide as error:

@@ -81,7 +81,7 @@ def with_server(
 async def _told_by_server(
     client: "QueueManagerClient", arguments: argparse.Namespace, error: MQError, subject: str
 ) -> str:
-    """The sentence about a refusal with what the server tells of its reason; empty for none."""
+    """The sentence with the server's reason for a refusal, "" where it gives no reason."""
     if error.status in _NOT_HERE and (host := await _other_host(client, arguments)):
         return _elsewhere(subject, host, error)
     if error.status in _NOT_HERE and (renamed := await _renamed(client, arguments)):

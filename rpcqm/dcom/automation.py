@@ -219,7 +219,7 @@ class Automation(ComObject):
 
 
 def called_operation(com_object: ComObject, iid: UUID, dispid: int, flags: int) -> str:
-    """The method of a class that Invoke of one of its interfaces calls; "" for none."""
+    """The method of a class that Invoke of an interface calls; "" if there is no such method."""
     found = vocabulary(com_object.interfaces, iid).find(dispid, flags & INVOKE_KINDS)
     return "" if found is None else found[0]
 

@@ -20,7 +20,7 @@ class Enumerator(ComObject):
     def Next(self, call: ComCall, celt: int) -> Outcome:
         """The next elements, S_FALSE where there are fewer ([MS-OAUT] 3.3.4.1, opnum 3).
 
-        E_INVALIDARG for none.
+        E_INVALIDARG if no element is asked for.
         """
         if celt == 0:
             raise MQError(HResult.E_INVALIDARG, "no element is asked for")

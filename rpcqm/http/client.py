@@ -67,7 +67,7 @@ def _target(url: str, connect_to: str) -> _Target:
 
 
 class HttpClient:
-    """Posts; `proxy_for` gives the proxy for a URL, "" for none."""
+    """Posts; `proxy_for` gives the proxy for a URL, "" for a direct connection."""
 
     def __init__(
         self,

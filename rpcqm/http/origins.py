@@ -31,7 +31,7 @@ def _told(request: HttpRequest, name: str) -> str:
 
 
 def host_of(authority: str) -> str:
-    """The host of `host:port`, without a last dot; "" for what is none."""
+    """The host of `host:port`, without a last dot; "" if the text has another form."""
     found = _AUTHORITY.fullmatch(authority)
     return "" if found is None else found[1].strip("[]").lower().removesuffix(".")
 
@@ -44,7 +44,7 @@ def is_local_name(authority: str, names: Container[str]) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is one of this machine; raises ValueError for what is none."""
+    """Whether an address is one of this machine; raises ValueError unless it is an IP address."""
     short = len(address) <= LONGEST_REMEMBERED
     return (_remembered_loopback if short else _is_loopback)(address)
 

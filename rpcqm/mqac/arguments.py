@@ -37,7 +37,7 @@ def plain(argument: Variant | None) -> Variant | None:
 
 
 def integer(argument: Variant | None, default: int) -> int:
-    """A number, whatever its type; raises DISP_E_TYPEMISMATCH for what is none."""
+    """A number of any type; raises DISP_E_TYPEMISMATCH if the argument is no number."""
     given = plain(argument)
     if given is None:
         return default

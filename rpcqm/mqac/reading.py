@@ -209,7 +209,7 @@ class RemoteReading:
         return await self._read(call, action, 0, 0, identifier)
 
     async def _at(self, at_cursor: bool) -> int:
-        """The other side's number of the cursor, made when it is needed; 0 for none."""
+        """The other side's number of the cursor, created at its first use; 0 without a cursor."""
         if at_cursor and not self._cursor:
             self._cursor = await self._reader.create_cursor()
         return self._cursor if at_cursor else 0

@@ -275,7 +275,7 @@ async def open_log(settings: PostgresqlSettings) -> PostgresqlLog:
 
 
 async def _standbys(connection: Any) -> int:
-    """How many standbys a commit may wait for; 0 if it waits for none."""
+    """How many standbys a commit may wait for; 0 if it does not wait."""
     if not await connection.fetchval("show synchronous_standby_names"):
         return 0
     count: int = await connection.fetchval(

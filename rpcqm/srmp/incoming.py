@@ -88,7 +88,7 @@ def destination_of(to: str) -> FormatName:
 
 
 def name_of(uri: str | None) -> FormatName | None:
-    """The format name of a URI, None for none and for one that names no queue.
+    """The format name of a URI; None without a URI, or if it names no queue.
 
     Source: [MC-MQSRM] 2.2.4.2, 2.2.4.4.
     """

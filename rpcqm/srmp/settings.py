@@ -13,7 +13,7 @@ class Redirection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SrmpSettings:
-    """Times are milliseconds. Ports are those that are listened to, -1 for none."""
+    """Times are milliseconds. A port is the one that we listen on, -1 if we do not."""
 
     http_port: int = -1
     https_port: int = -1

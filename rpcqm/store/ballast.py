@@ -15,7 +15,7 @@ _log = get_logger("store")
 
 
 class Ballast:
-    """The files of a data directory; both together take `size` bytes, 0 for none."""
+    """The files of a data directory; both together take `size` bytes, 0 switches them off."""
 
     def __init__(self, directory: Path, size: int) -> None:
         self._paths = {name: directory / name for name in (RUNNING, STARTING)}

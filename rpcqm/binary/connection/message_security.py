@@ -385,7 +385,7 @@ class MessageSecurity:
 
 
 def _hash_for(message: MessageAttributes) -> int:
-    """The hash that a message asks for, SHA-512 if it asks for none or a broken one (G151)."""
+    """The hash that a message asks for; SHA-512 in place of a missing or broken one (G151)."""
     asked = message.hash_algorithm
     return asked if asked in _SIGNED_WITH else HashAlgorithm.SHA_512
 

@@ -109,7 +109,7 @@ class _Sorted:
         self.regular = self.regular & good & same
 
     def _before(self, lower: Array, begin: Array) -> tuple[Array, Array]:
-        """The last segments before each, of its own and of the other direction; -1 for none."""
+        """The last segment before each in its own and in the other direction, or -1."""
         one, two = _last_before(lower, begin), _last_before(~lower, begin)
         return np.where(lower, one, two), np.where(lower, two, one)
 

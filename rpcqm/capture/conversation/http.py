@@ -78,7 +78,7 @@ class HttpMessage:
 
 
 def read_head(octets: bytes, answer: bool, time: int, offset: int) -> HttpMessage | None:
-    """The head of a message, without the empty line; None if it is none."""
+    """The head of a message, without the empty line; None if the octets are no HTTP head."""
     lines = octets.decode("latin-1").split("\r\n")
     words = lines[0].split(" ", 2)
     words += [""] * (3 - len(words))

@@ -100,7 +100,7 @@ class SrmpExchange:
 
     @property
     def name(self) -> str:
-        """The kind of the message ([MC-MQSRM] 3.1.5.1.5); the method of what is none."""
+        """The kind of the message ([MC-MQSRM] 3.1.5.1.5), or the HTTP method of another request."""
         request = self.decoded_request()
         return kind_of(request.envelope) if request is not None else self.asked.first[0]
 

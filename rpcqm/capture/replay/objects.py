@@ -165,7 +165,7 @@ class ObjectMapping:
 
 
 def reference_fields(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
-    """What two references have to have in common, each with its path; nothing if it is none."""
+    """The parts that two references must share, each with its path; empty for another value."""
     reference = _objref(octets)
     if isinstance(reference, ObjRefCustom):
         for number, part in enumerate(_activated(octets)):

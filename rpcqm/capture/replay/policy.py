@@ -201,7 +201,7 @@ def _fields(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def _of_automation(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """The same for values of automation and references to objects; what is none is as it is."""
+    """The same for automation values and references to objects; other values stay unchanged."""
     if isinstance(value, Variant):
         yield f"{path}.vt", value.vt
         yield from _fields(value.value, f"{path}.{'date' if value.vt == VT_DATE else 'value'}")

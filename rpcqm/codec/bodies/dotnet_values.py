@@ -20,7 +20,7 @@ _LIST = "System.Collections.Generic.List`1[["
 
 
 def value_of_object(members: Mapping[str, object]) -> object:
-    """The value that an object stands for; the members themselves if it stands for none."""
+    """The value that an object wraps, or its members if its class wraps no value."""
     name = members.get(CLASS)
     if isinstance(name, str):
         make = _list if name.startswith(_LIST) else _MAKERS.get(name)

@@ -140,7 +140,7 @@ class _Decoder(Decoder):
 
 
 def _name(expression: Expression | None, frame: Frame) -> str:
-    """The field beside it that an expression is; "" if it is none, or is more."""
+    """The sibling field that an expression names; "" if it is anything but one name."""
     if isinstance(expression, Name) and frame.knows(expression):
         return expression.text
     return ""

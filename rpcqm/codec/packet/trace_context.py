@@ -33,7 +33,7 @@ class TraceContext(NamedTuple):
 
 
 def parse_traceparent(text: str) -> TraceContext | None:
-    """Read the value of a header `traceparent`; None if it is none, whatever it is."""
+    """The trace context in a header `traceparent`, or None if the value is malformed."""
     found = _FORM.fullmatch(text) if len(text) <= LONGEST_HEADER else None
     if found is None:
         return None

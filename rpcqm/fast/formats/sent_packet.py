@@ -125,8 +125,8 @@ class SentTemplate:
     ) -> bytes:
         """The packet with these values, each of which fits its field; times are seconds.
 
-        `label` is as `label_octets` gives it, `correlation` is 20 octets, null for none. Raises
-        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for a packet over 4 MiB.
+        `label` is as `label_octets` gives it, `correlation` is 20 octets, all zero without one.
+        Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for a packet over 4 MiB.
         """
         size = len(body)
         padding, total = self._end(len(label), size)

@@ -128,7 +128,7 @@ def plain_host(host: str) -> str:
 
 
 def address_of(text: str) -> Address | None:
-    """The address that a text is, an IPv4 address mapped into IPv6 as what it is; None for none."""
+    """The IP address that a text writes, or None; an IPv4 address mapped into IPv6 becomes IPv4."""
     try:
         address = ipaddress.ip_address(plain_host(text).partition("%")[0])
     except ValueError:  # a name

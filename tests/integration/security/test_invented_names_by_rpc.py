@@ -98,7 +98,7 @@ def test_one_open_of_many_hosts_makes_no_more(place: Place) -> None:
 
 
 def test_reading_at_invented_hosts_keeps_nobody_else_waiting(place: Place) -> None:
-    """What reads there is looked up two at a time, and the end waits for none."""
+    """Names to read at are looked up two at a time, and the end does not wait for them."""
     with place.caller("qmcomm", "qmcomm2") as caller, place.caller("qmcomm", "qmcomm2") as other:
         for number in range(NAMES):
             start_reading(caller, f"host{number}.invented")

@@ -32,7 +32,7 @@ _VISIBLE = (0, 4, 5, 6, 7)
 
 
 def binary_frame(data: bytearray) -> int:
-    """Frames packets of [MS-MQQB]; what is none is passed on as it comes."""
+    """Frames packets of [MS-MQQB]; other octets are passed on unchanged."""
     size = len(data)
     if size < BASE_HEADER_SIZE:
         return 0

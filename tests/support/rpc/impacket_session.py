@@ -3,8 +3,8 @@
 python -m tests.support.rpc.impacket_session LEVEL USER PASSWORD QUEUE
 
 The endpoint mapper is at port 135 of 127.0.0.1; QUEUE is the name of a private queue that holds
-three messages, the third a large one. LEVEL is an authentication level, 1 for none. A USER with
-an @REALM logs on by Kerberos, with the tickets that KRB5CCNAME names.
+three messages, the third a large one. LEVEL is an authentication level; 1 is no
+authentication. A USER with an @REALM logs on by Kerberos, with the tickets that KRB5CCNAME names.
 """
 
 import struct

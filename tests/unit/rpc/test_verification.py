@@ -1,4 +1,4 @@
-"""Verification trailers ([MS-RPCE] 2.2.2.13): what agrees, what does not, and what is none."""
+"""Verification trailers ([MS-RPCE] 2.2.2.13): those that agree, those that do not, other octets."""
 
 import struct
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The five kinds of messages, and what is none of them ([MC-MQSRM] 3.1.5.1.5)."""
+"""The five kinds of messages, and posts of no kind ([MC-MQSRM] 3.1.5.1.5)."""
 
 import pytest
 

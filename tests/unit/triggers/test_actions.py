@@ -1,4 +1,4 @@
-"""HTTP requests and messages elsewhere: which outcome counts for a message, and which for none."""
+"""HTTP requests and messages elsewhere: which outcome counts against a message, which does not."""
 
 import asyncio
 import ssl

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 _HOLD = "ip link set lo up && echo ready && exec cat"
 _ROOT = ("unshare", "--net"), ("nsenter", "--net")
+_FILES = ("--uts", "--mount")
 _USER = (
     ("unshare", "--net", "--user", "--map-root-user"),
     ("nsenter", "--net", "--user", "--preserve-credentials"),
@@ -20,11 +21,16 @@ class NamespaceError(Exception):
 class Namespace:
     """A network namespace with loopback up, as long as the ``with`` block lasts.
 
-    Raises NamespaceError on entry when neither root nor a user namespace can make one.
+    With `own_files` it has a host name and mounts of its own, too: what is mounted inside is seen
+    inside only. Raises NamespaceError on entry when neither root nor a user namespace can make one.
     """
+
+    def __init__(self, own_files: bool = False) -> None:
+        self._more = _FILES if own_files else ()
 
     def __enter__(self) -> Self:
         make, enter = _ROOT if os.geteuid() == 0 else _USER
+        make, enter = (*make, *self._more), (*enter, *self._more)
         try:
             self._holder = subprocess.Popen(
                 [*make, "sh", "-c", _HOLD],

@@ -197,7 +197,8 @@ class Events:
         found = frozenset(self._queues.find(name) for name in queues)
         for queue in found:
             if not self._may_peek(identity, queue):
-                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED)
+                lacks = f"{identity.name} lacks peek on {queue.full_name}"
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, lacks)
         return found
 
     def _may_peek(self, identity: Identity, queue: Queue) -> bool:

@@ -26,6 +26,7 @@ from rpcqm.operations.audit import ordered
 from rpcqm.operations.drafts import Draft, attributes_of
 from rpcqm.operations.messages import MessageOperations
 from rpcqm.operations.tokens import TokenView
+from rpcqm.qm.access_explained import denied_to
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.held_records import HeldRecords
 from rpcqm.qm.program_work import Also
@@ -207,7 +208,7 @@ class Scheduling:
             raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, identifier[:64])
         with ordered(identity, "cancel held message", identifier, queue=", ".join(kept.queues)):
             if not kept.is_of(identity) and not identity.is_administrator:
-                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+                raise denied_to(identity, "the sender and administrators")
             self._drop(identifier)
             return self._records.remove(identifier, partial(self._take_up, kept))
 

@@ -38,9 +38,9 @@ from rpcqm.codec.security.identifier import (
     BUILTIN_ADMINISTRATORS,
     EVERYONE,
 )
-from rpcqm.codec.security.permissions import MACHINE, QUEUE
+from rpcqm.codec.security.permissions import MACHINE, QUEUE, Vocabulary
 from rpcqm.codec.types.mqvalues import QueueAccessType
-from rpcqm.qm.access_explained import Explanation, explained
+from rpcqm.qm.access_explained import Explanation, denied_to, explained, refusal
 from rpcqm.qm.default_security import (
     allow,
     application_access_list,
@@ -256,7 +256,9 @@ class AccessControl:
         granted = self._grants(security, mapping, identity, desired, queue)
         audited = prepared.audited and prepared.audits(identity.sids, desired, granted)
         if not granted:
-            _refuse(identity, what, rights, audited)
+            words = QUEUE if mapping is QUEUE_MAPPING else MACHINE
+            held = prepared.granted(identity.sids)
+            _refuse(identity, what, rights, audited, words=words, granted=held)
         if audited:
             _log.info("access granted", **_line(identity, what, rights, audited))
 
@@ -466,22 +468,28 @@ def probing() -> Iterator[None]:
         _PROBING.reset(before)
 
 
+_RULERS = "administrators"
+_LOOKERS = "administrators and accounts that see all and change nothing"
+_CHANGERS = "accounts that may change something"
+_READERS_OF_METRICS = f"{_LOOKERS}, and tokens of both with peek on all queues,"
+
+
 def require_administrator(identity: Identity) -> None:
     """Raise MQError(MQ_ERROR_ACCESS_DENIED) if the caller is not an administrator."""
     if not identity.is_administrator:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+        raise denied_to(identity, _RULERS)
 
 
 def require_observer(identity: Identity) -> None:
     """Raise MQ_ERROR_ACCESS_DENIED if the caller may not see what administrators see (G654)."""
     if not identity.may_look:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+        raise denied_to(identity, _LOOKERS, looks=True)
 
 
 def refuse_read_only(identity: Identity) -> None:
     """Raise MQ_ERROR_ACCESS_DENIED for who may only look, where everybody else may change it."""
     if identity.read_only:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+        raise denied_to(identity, _CHANGERS)
 
 
 def require_metrics_reader(identity: Identity) -> None:
@@ -493,7 +501,7 @@ def require_metrics_reader(identity: Identity) -> None:
     scope = identity.scope
     narrow = scope is not None and (scope.queues is not None or TokenRight.PEEK not in scope.rights)
     if narrow or not replace(identity, scope=None).may_look:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+        raise denied_to(identity, _READERS_OF_METRICS, looks=True)
 
 
 def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str, object]:
@@ -509,11 +517,20 @@ def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str
     }
 
 
-def _refuse(identity: Identity, what: str, rights: int, audited: bool = False) -> NoReturn:
+def _refuse(
+    identity: Identity,
+    what: str,
+    rights: int,
+    audited: bool = False,
+    *,
+    words: Vocabulary = QUEUE,
+    granted: int = 0,
+) -> NoReturn:
     """Log a refused access, and raise the error for the caller."""
     if audited or not _PROBING.get():
         _log.warning("access refused", **_line(identity, what, rights, audited))
-    raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{identity.name}, {what}")
+    told = refusal(identity, what, rights, words, granted)
+    raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, told)
 
 
 def _check_auditing(parts: int, identity: Identity | None) -> None:

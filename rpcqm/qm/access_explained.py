@@ -4,9 +4,10 @@ import enum
 from dataclasses import dataclass
 
 from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.security.access_check import PreparedDescriptor, Reason, Step
-from rpcqm.codec.security.permissions import Vocabulary
+from rpcqm.codec.security.permissions import Vocabulary, rights_in
 from rpcqm.qm.looking import only_looks
 from rpcqm.qm.token_scopes import permits
 
@@ -79,3 +80,32 @@ def _verdict(
     if left:
         return Verdict(word, False, Because.NOT_ALLOWED)
     return Verdict(word, True, Because(deciding[0].reason.value), tuple(deciding))
+
+
+def refusal(identity: Identity, what: str, rights: int, words: Vocabulary, granted: int = 0) -> str:
+    """The sentence for a caller who lacks `rights`: which of them, on what object, and why."""
+    cause = _cause(identity, only_looks(words.mapping, rights))
+    asked = rights_in(words.mapping.map(int(rights)), words)
+    lacking = [word for word in asked if words.words.get(word, 0) & ~granted]
+    named = asked if cause or not lacking else lacking
+    return f"{identity.name} lacks {' and '.join(named)} on {what}{cause}"
+
+
+def denied_to(identity: Identity, callers: str, *, looks: bool = False) -> MQError:
+    """The refusal of what only some `callers` may do; `looks` if that changes nothing."""
+    told = f"only {callers} may do this, not {identity.name}{_cause(identity, looks)}"
+    return MQError(HResult.MQ_ERROR_ACCESS_DENIED, told)
+
+
+def _cause(identity: Identity, looks: bool) -> str:
+    """What takes a right from a caller whatever the entries of a descriptor allow."""
+    if identity.validity.ended:
+        return ": the account has ended"
+    if identity.read_only and not looks:
+        return ": the account may only look"
+    scope = identity.scope
+    if scope is not None and not scope.is_whole:
+        where = "" if scope.queues is None else " on some queues"
+        left = ", ".join(sorted(scope.rights)) or "nothing"
+        return f": the token {scope.token} leaves only {left}{where}"
+    return ""

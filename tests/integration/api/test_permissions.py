@@ -114,3 +114,52 @@ def test_what_is_no_change_is_refused(
 def test_somebody_who_is_not_there_is_told_so(boss: Program, entries: str) -> None:
     refused = boss.ask("PATCH", entries, change("allow", "nobody", "send"))
     assert (refused.status, refused.value["code"]) == (404, "STATUS_NO_SUCH_USER")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "says"),
+    [
+        ("GET", "/queues/{}/messages?label=x", None, "alice lacks peek on "),
+        ("POST", "/queues/{}/messages", b"x", "alice lacks send on "),
+        ("DELETE", "/queues/{}", None, "alice lacks delete on "),
+        (
+            "PATCH",
+            "/queues/{}",
+            {"label": "x"},
+            "alice lacks set-properties on ",
+        ),
+        ("GET", "/dead-letters", None, "alice lacks peek-dead-letter on the queue manager"),
+        ("GET", "/accounts", None, "only administrators"),
+        ("PATCH", "/queue-manager", {"maintenance": True}, "only administrators may do this"),
+    ],
+)
+def test_a_refusal_says_which_right_is_missing(
+    running: PrivateQueueManager,
+    boss: Program,
+    queue: str,
+    method: str,
+    path: str,
+    body: object,
+    says: str,
+) -> None:
+    entries, name = f"{queue}/permission-entries", queue.rpartition("/")[2]
+    assert boss.ask("PATCH", entries, change("deny", "alice", "peek", "send")).status == 200
+    assert boss.ask("PATCH", entries, change("allow", "alice", "get-properties")).status == 200
+    alice = Program(running.endpoint("console"), "alice")
+    told = alice.ask(method, path.format(name), body)
+    alice.close()
+    assert (told.status, told.code) == (403, "MQ_ERROR_ACCESS_DENIED")
+    assert told.value["detail"].startswith(says)
+
+
+def test_a_refusal_says_what_keeps_a_right_from_its_account(
+    running: PrivateQueueManager, queue: str
+) -> None:
+    scope = ("--account", "boss", "--rights", "peek")
+    made = running.run("token", "create", queue.rpartition("/")[2], *scope)
+    bearer = Program(running.endpoint("console"))
+    bearer.headers["Authorization"] = f"Bearer {made.stdout.split()[-1]}"
+    told = bearer.ask("POST", f"{queue}/messages", b"x")
+    bearer.close()
+    assert told.value["detail"].startswith("boss lacks send on ")
+    assert " leaves only peek" in told.value["detail"]

@@ -38,6 +38,7 @@ from rpcqm.operations.permissions import (
     PermissionChange,
     PermissionsChangedError,
 )
+from rpcqm.qm.access import require_administrator
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR
 
@@ -252,3 +253,28 @@ def test_entries_and_owner_are_changed_in_one_order(
     found = {each["name"]: each for each in shown["entries"]}
     assert found["users"]["allowed"] == ["send"]
     assert found["anonymous"]["denied"] == ["full"]
+
+
+def test_a_refusal_names_the_missing_rights_and_their_cause(
+    qm: RunningQueueManager, orders: Queue, protect: Callable[[str], None]
+) -> None:
+    protect("D:(A;;0x2;;;WD)")  # everybody may peek
+    access, gone = qm.engine.access, _ended()
+    bearer = ADMINISTRATOR.narrowed(TokenScope("meter", frozenset({TokenRight.PEEK})))
+    looker = authenticated("looker", ANN.sid, "S-1-5-32-544", read_only=True)
+    words = QUEUE.words
+    causes = {
+        ANN: "ann lacks send on {}",
+        gone: "gone lacks peek and send on {}: the account has ended",
+        bearer: "root lacks peek and send on {}: the token meter leaves only peek",
+        looker: "looker lacks peek and send on {}: the account may only look",
+    }
+    for caller, says in causes.items():
+        with pytest.raises(MQError) as caught:
+            access.check_queue(orders, caller, words["peek"] | words["send"])
+        assert caught.value.detail == says.format(orders.pathname)
+    with pytest.raises(MQError) as caught:
+        require_administrator(bearer)
+    assert caught.value.detail == (
+        "only administrators may do this, not root: the token meter leaves only peek"
+    )

@@ -1,7 +1,8 @@
-"""Accepting connections, each of which is asked about before it costs more than its descriptor.
+"""Accepts connections, and asks about each one before it costs more than its descriptor.
 
-The servers of event loops accept all that wait, and only then tell of them: at the worst as many
-descriptors as the backlog is long are taken at once by connections that are refused afterwards.
+The servers of event loops accept all waiting connections at once and report them afterwards: a
+connection that is going to be refused then holds a descriptor, and there may be as many of these as
+the backlog is long.
 """
 
 import asyncio
@@ -33,7 +34,8 @@ _log = get_logger("base")
 
 Address = tuple[str, int]
 Admit = Callable[[socket.socket, Address], Ticket | None]
-"""Whether a socket with its peer's address is let in; without a ticket it is closed."""
+"""Takes a socket and its peer's address; returns the ticket of a connection that may stay, or None,
+and the socket is closed."""
 Make = Callable[[Ticket], asyncio.Protocol]
 
 
@@ -44,7 +46,7 @@ def tcp_socket(host: str, port: int) -> socket.socket:
 
 
 def keep_alive(listening: socket.socket, seconds: int) -> None:
-    """Let the kernel find out about clients that vanished; accepted sockets inherit it."""
+    """Let the kernel notice clients that have vanished; accepted sockets inherit the option."""
     if seconds > 0:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
@@ -54,9 +56,9 @@ def keep_alive(listening: socket.socket, seconds: int) -> None:
 
 @dataclass(slots=True)
 class Tls:
-    """What connections are protected with; another context holds for those that come later.
+    """The protection of connections; replacing the context affects later connections only.
 
-    `handshake_seconds` is None for the time that the loop itself allows.
+    `handshake_seconds` is None for the time that the event loop itself allows.
     """
 
     context: "ssl.SSLContext"
@@ -64,7 +66,7 @@ class Tls:
 
 
 class Acceptor:
-    """Accepts on a bound socket, which is its own from now on, until it is closed."""
+    """Accepts on a bound socket, which it owns until it is closed."""
 
     def __init__(
         self, listening: socket.socket, admit: Admit, make: Make, tls: Tls | None = None
@@ -81,7 +83,7 @@ class Acceptor:
         self._loop.add_reader(listening, self._accept_some)
 
     def close(self) -> None:
-        """Accept no more; connections go on, but for handshakes of TLS."""
+        """Accept no more. Open connections go on, except those with an unfinished TLS handshake."""
         if self._listening.fileno() < 0:
             return
         if self._pause is not None:
@@ -98,11 +100,11 @@ class Acceptor:
             except OSError as error:
                 if error.errno in _EXHAUSTED:
                     self._rest(error)
-                return  # none waits, or the one that did has gone
+                return  # nobody waits, or the peer has gone again
             self._begin(accepted, address)
 
     def _rest(self, error: OSError) -> None:
-        """What waits would wake the loop again and again: look at it later."""
+        """Pause: a connection that cannot be accepted would wake the loop again and again."""
         _log.error("no connection can be accepted", reason=error.strerror)
         self._loop.remove_reader(self._listening)
         self._pause = self._loop.call_later(PAUSE_SECONDS, self._resume)
@@ -115,7 +117,7 @@ class Acceptor:
         try:
             ticket = self._admit(accepted, address)
         except OSError:
-            ticket = None  # it has gone before it could be asked who it is
+            ticket = None  # the peer has gone before its address could be asked for
         if ticket is None:
             accepted.close()
             return

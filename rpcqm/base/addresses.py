@@ -1,4 +1,4 @@
-"""Whom an address stands for, wherever something is bounded or counted by address (G91)."""
+"""The owner of an address: connections, rates and quotas are counted by owner (G91)."""
 
 import ipaddress
 from functools import lru_cache
@@ -23,7 +23,7 @@ def owner_of(host: str) -> str:
 
 @lru_cache(1024)
 def owner_of_peer(peer: str) -> str:
-    """The same for the text by which logs name a peer: an address, or one with a port."""
+    """The owner of a peer as logs name it: an address, or an address with a port."""
     whole = owner_of(peer)
     if whole != peer or ":" not in peer:
         return whole
@@ -66,5 +66,5 @@ def _port(text: str) -> int:
 
 
 def reachable(host: str) -> str:
-    """Where this machine reaches what listens at an address of its own."""
+    """The address at which this machine reaches its own listener."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

@@ -1,4 +1,4 @@
-"""Who may connect: one count for all doors of a process, whatever they speak (G93)."""
+"""Admission of connections: one count for all doors of a process, whatever they speak (G93)."""
 
 import enum
 from collections import Counter
@@ -38,7 +38,7 @@ def room_for_connections(descriptors: int) -> int:
 
 
 class Caller(enum.Enum):
-    """Who connects, with how many connections beyond the bound there may be then."""
+    """A kind of caller, with the number of connections that it may open beyond the common bound."""
 
     STRANGER = 0
     USER = USERS_RESERVE
@@ -65,7 +65,7 @@ class Admission:
     """Counts connections: all of them, and those of each address or local user.
 
     `connections` and `per_address` are the configured limits. `room` is the number of connections
-    for which the system allows open files; None if the system was not asked.
+    for which the system allows open files, or None if the system was not asked.
     """
 
     def __init__(self, connections: int, per_address: int, room: int | None = None) -> None:
@@ -75,12 +75,12 @@ class Admission:
         self.limit(connections, per_address)
 
     def limit(self, connections: int, per_address: int) -> None:
-        """Let in so many from now on; those that are in stay."""
+        """Set new limits; connections that are open stay."""
         self.bound = connections if self._room is None else min(connections, self._room)
         self.per_address = per_address
 
     def refusal(self, owner: str, caller: Caller = Caller.STRANGER) -> str:
-        """Why a caller is not let in now; empty if it is."""
+        """Why a caller is not let in now; "" if it may connect."""
         if self.count >= self.bound + caller.value:
             return "too many connections"
         if caller is not Caller.ADMINISTRATOR and self._of_owner.get(owner, 0) >= self.per_address:
@@ -99,7 +99,7 @@ class Admission:
         return Ticket(self, None)
 
     def forget(self, owner: str | None) -> None:
-        """What tickets call."""
+        """Forget one connection of an owner; tickets call this."""
         self.count -= 1
         if owner is not None:
             self._of_owner[owner] -= 1

@@ -1,4 +1,4 @@
-"""How much of something one client may have."""
+"""A bound on how much of one thing a client may have."""
 
 from rpcqm.base.errors import HResult, MQError
 

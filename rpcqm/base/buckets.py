@@ -1,4 +1,4 @@
-"""Rates by key: so many at once, then so many a second."""
+"""Rates by key: a burst of a given size, then a given number of tokens a second."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -14,10 +14,10 @@ class _Bucket:
 
 
 class TokenBuckets:
-    """A bucket of tokens for each key: full at first, filled again with time.
+    """A bucket of tokens for each key, full at first and refilled with time.
 
-    No more than `most` keys are known. A key that has not been used for so long that its bucket is
-    full makes room for another one; while there is no such key, all further ones share a bucket.
+    At most `most` keys have a bucket of their own. A key whose bucket has become full again makes
+    room for a new key; while no bucket is full, all further keys share one.
     """
 
     def __init__(self, burst: int, per_second: float, most: int) -> None:
@@ -31,9 +31,9 @@ class TokenBuckets:
         return len(self._buckets)
 
     def take(self, key: Hashable, now: int) -> int | None:
-        """Take a token of a key; returns None if it has no token left.
+        """Take a token of a key, or return None if its bucket is empty.
 
-        Else it returns how many were asked for in vain since the last token was taken. `now` is in
+        Else it returns how many attempts have failed since the last token was taken. `now` is in
         monotonic milliseconds.
         """
         bucket = self._bucket(key, now)

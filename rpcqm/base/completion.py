@@ -41,7 +41,8 @@ class Completion(Generic[T]):
         self._run_callbacks()
 
     def giving(self, value: U) -> "Completion[U]":
-        """This completion, changed so that it will succeed with `value` whatever value it gets.
+        """Make this completion succeed with `value`, whatever value it gets; returns the same
+        object.
 
         Only the sole holder of a completion may call this. Raises RuntimeError if it is resolved
         already.
@@ -59,17 +60,18 @@ class Completion(Generic[T]):
         self._run_callbacks()
 
     def follow(self, other: "Completion[T]") -> None:
-        """Resolve as `other` was resolved: its value is this one's, or its error."""
+        """Resolve as `other` resolves, with its value or its error."""
         if other.error is not None:
             self.fail(other.error)
         else:
             self.succeed(other.result())
 
     def follow_call(self, start: "Callable[[], Completion[T]]") -> None:
-        """Resolve as what `start` begins will be; what it raises is this one's error."""
+        """Resolve as the completion that `start` returns; an error that `start` raises becomes this
+        one's."""
         try:
             going = start()
-        except Exception as error:  # whatever is wrong, whoever waits knows what to say of it
+        except Exception as error:  # whatever the error is, the waiting caller can report it
             self.fail(error)
         else:
             going.add_done_callback(self.follow)
@@ -129,7 +131,7 @@ def _step(coroutine: Coroutine[Completion[Any], None, T], outcome: Completion[T]
         awaited = coroutine.send(None)
     except StopIteration as stop:
         outcome.succeed(stop.value)
-    except Exception as error:  # it reaches the caller that awaits the outcome
+    except Exception as error:  # the error reaches the caller that awaits the outcome
         outcome.fail(error)
     else:
         awaited.add_done_callback(lambda _: _step(coroutine, outcome))

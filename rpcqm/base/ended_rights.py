@@ -1,7 +1,8 @@
-"""The end of what an account has proved: whoever keeps something open for it hears of that (G403).
+"""Ends what an account has open once its proof of identity is void (G403).
 
-There is one event for all reasons: the account is removed, or has another password or other groups.
-What stays open for an account is named here by its kind, and somebody subscribes to end it.
+There is one event for all reasons: the account is removed, or gets another password or other
+groups. Each kind of thing that stays open for an account is named here, and one subscriber ends the
+things of that kind.
 """
 
 import enum
@@ -16,7 +17,7 @@ _log = get_logger("base")
 
 
 class OpenKind(enum.StrEnum):
-    """What stays open for an account, in the order in which it ends."""
+    """The kinds of things that stay open for an account, in the order in which they end."""
 
     PERMISSION = "permission"
     WAITING_READ = "waiting read"
@@ -32,7 +33,7 @@ class OpenKind(enum.StrEnum):
 
 
 class EndedRights:
-    """Who ends what; several may end things of one kind."""
+    """The subscribers that end things of accounts; several may end things of one kind."""
 
     def __init__(self) -> None:
         self._ends: dict[OpenKind, list[End]] = {kind: [] for kind in OpenKind}
@@ -42,10 +43,10 @@ class EndedRights:
         self._ends[kind].append(end)
 
     def tell(self, sid: str) -> None:
-        """End everything of an account, whatever goes wrong with some of it."""
+        """End everything of an account, even if ending some of it fails."""
         for kind, ends in self._ends.items():
             for end in ends:
                 try:
                     end(sid)
-                except Exception:  # the other kinds have to end all the same
+                except Exception:  # the other kinds end all the same
                     _log.exception("what is open of an account could not be ended", kind=kind)

@@ -55,7 +55,7 @@ def _draft(path: Path) -> Iterator[tuple[int, str]]:
 def _check_ordinary(path: Path) -> None:
     try:
         mode = path.lstat().st_mode
-    except FileNotFoundError:  # nothing is in the place of the new file
+    except FileNotFoundError:  # nothing remains under the new file's name
         return
     if stat.S_ISLNK(mode):
         raise OSError(errno.ELOOP, "it is a link, and links are not followed", str(path))

@@ -1,4 +1,4 @@
-"""Who a caller is: a name, a security identifier and the groups it belongs to."""
+"""A caller: its name, its security identifier and the groups that it belongs to."""
 
 import enum
 from dataclasses import dataclass, field, replace
@@ -13,12 +13,12 @@ ADMINISTRATOR_IDENTIFIER = 500
 
 
 def folded_name(name: str) -> str:
-    """The form in which names of accounts are compared, wherever that is done."""
+    """The form in which names of accounts are compared everywhere."""
     return name.casefold()
 
 
 class TokenRight(enum.StrEnum):
-    """What a token lets its bearer do, as far as its account may."""
+    """What a token lets its bearer do, within the rights of its account."""
 
     PEEK = "peek"
     SEND = "send"
@@ -27,7 +27,7 @@ class TokenRight(enum.StrEnum):
 
     @property
     def bit(self) -> int:
-        """What stands for it in calls (idl/rpcqm_admin.idl)."""
+        """The bit that stands for the right in calls (idl/rpcqm_admin.idl)."""
         return 1 << list(TokenRight).index(self)
 
 
@@ -36,7 +36,7 @@ ALL_RIGHTS = frozenset(TokenRight)
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
-    r"""What a token leaves of its account's rights; it adds none.
+    r"""The rights that a token leaves of its account's; it adds none.
 
     `queues` are keys of queues (`private$\orders`, `system$;deadletter`) and format names, all
     folded; None means every queue and the queue manager itself.
@@ -48,14 +48,14 @@ class TokenScope:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of the account's rights is missing."""
+        """Whether the token leaves every right of its account."""
         return self.queues is None and self.rights >= ALL_RIGHTS
 
 
 class Validity:
-    """Whether what somebody has proved still counts: `ended` once it does not.
+    """Whether a logon still counts: `ended` is true once it does not.
 
-    All identities that were made of one logon state of an account share it (G403).
+    All identities of one state of an account share it (G403).
     """
 
     __slots__ = ("ended",)
@@ -65,7 +65,7 @@ class Validity:
 
 
 ALWAYS = Validity()
-"""Of those who have no account that could end."""
+"""For callers without an account that could end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,23 @@ class Identity:
     groups: frozenset[str] = frozenset({EVERYONE})
     scope: TokenScope | None = None
     read_only: bool = False
-    """Whether it may look at what administrators see, and change nothing (G654)."""
+    """Whether the caller may see what administrators see, but change nothing (G654)."""
     validity: Validity = field(default=ALWAYS, repr=False, compare=False)
     sids: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The identifiers of the caller and its groups, which descriptors are checked against."""
+    """The SIDs of the caller and its groups, against which descriptors are checked."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sids", self.groups | {self.sid})
 
     @property
     def is_administrator(self) -> bool:
-        """Whether it may do everything; the bearer of a token only if that leaves every right."""
+        """Whether the caller may do everything; the bearer of a token only if the token leaves
+        every right."""
         return not self.read_only and self.may_look
 
     @property
     def may_look(self) -> bool:
-        """Whether it may see everything: an administrator, or one who may only look (G654)."""
+        """Whether the caller may see everything: administrators and read-only accounts (G654)."""
         if self.validity.ended:
             return False
         if self.scope is not None and not self.scope.is_whole:
@@ -110,7 +111,8 @@ class Identity:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its account is there no more, or has another password or other groups since."""
+        """Whether the account was removed, or got another password or other groups, since the
+        logon."""
         return self.validity.ended
 
     @property
@@ -127,4 +129,4 @@ def authenticated(
 
 
 ANONYMOUS = Identity("ANONYMOUS LOGON", ANONYMOUS_LOGON, frozenset())
-"""A caller that proved nothing; it is in no group, not even in Everyone (G83)."""
+"""A caller that has proved nothing; it is in no group, not even in Everyone (G83)."""

@@ -61,7 +61,7 @@ Bound `log.traceback_lines` [lines]: the lines in the middle are left out.
 
 
 class _Lines(structlog.PrintLogger):
-    """Writes lines. Those that a full disk does not take are lost, and nothing else is."""
+    """Writes lines. A line that a full disk does not take is lost; the caller goes on."""
 
     def msg(self, message: str) -> None:
         with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ if not structlog.is_configured():
 
 
 def is_json(style: str) -> bool:
-    """Whether lines are JSON as `logging.format` says; with `auto` unless a terminal shows them."""
+    """Whether lines are JSON by `logging.format`; `auto` means JSON except on a terminal."""
     return style == "json" or (style == "auto" and not sys.stderr.isatty())
 
 
@@ -110,7 +110,7 @@ def configure(
             logging.getLevelNamesMapping()[level.upper()]
         ),
         logger_factory=lambda *_: _Lines(stream or sys.stderr),
-        # A later call, with another level, holds for the loggers that are there already.
+        # a later call with another level also applies to loggers that exist already
         cache_logger_on_first_use=False,
     )
 
@@ -122,10 +122,10 @@ def get_logger(room: str) -> FilteringBoundLogger:
 
 
 def limited_in_rate(clock: Clock) -> Processor:
-    """Leave out the lines that one peer or account causes too often, and frequent ones of nobody.
+    """Leave out lines that one peer or account causes too often, and frequent lines without a peer.
 
-    A line with `always=True` is never left out: an administrator has asked for it, or it tells of
-    a change.
+    A line with `always=True` is never left out: an administrator has asked for it, or it reports a
+    change.
     """
     of_callers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
     of_nobody = TokenBuckets(LINES_WITHOUT_PEER_AT_ONCE, LINES_WITHOUT_PEER_PER_SECOND, PEERS)

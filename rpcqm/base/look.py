@@ -1,4 +1,4 @@
-"""How all that people look at in a browser looks: the console's pages and the jobs' reports."""
+"""The common look of pages in a browser: the console's pages and the jobs' reports."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ ICON = Path(__file__).parent / "icon.svg"
 
 
 def style() -> str:
-    """The style sheet; it asks for nothing from elsewhere."""
+    """The style sheet; it loads nothing from elsewhere."""
     return LOOK.read_text("utf-8")

@@ -9,7 +9,7 @@ _log = get_logger("base")
 
 
 def timers_on_loop(clock: Clock, loop: asyncio.AbstractEventLoop) -> Timers:
-    """Timers that the loop runs when they fall due; one that fails is logged, the others go on."""
+    """Timers that the loop runs when they are due; a failing timer is logged, the others go on."""
     armed: asyncio.TimerHandle | None = None
     timers = Timers(clock)
 
@@ -25,7 +25,7 @@ def timers_on_loop(clock: Clock, loop: asyncio.AbstractEventLoop) -> Timers:
         try:
             timers.run_due()
         except Exception:
-            # What else is due is still in the heap: the loop is armed for it at once.
+            # other due timers are still in the heap: the loop is armed for them at once
             _log.exception("a timer failed")
         finally:
             due = timers.next_due()

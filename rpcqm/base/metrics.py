@@ -1,11 +1,11 @@
-"""Counters of events in the process, by name, and how long things take."""
+"""Counters of events in the process by name, and histograms of durations."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 
 stopwatch = perf_counter_ns
-"""Nanoseconds from an arbitrary point, to tell how long something takes."""
+"""Nanoseconds from an arbitrary point, for measuring durations."""
 
 
 class Histogram:
@@ -35,7 +35,7 @@ class Metrics:
     """Named counters; `snapshot` gives them to an operator.
 
     `histograms` are by name, which are words such as ("rpc", "qmcomm2", "rpc_QMGetObjectSecurity").
-    `gauges` are asked when somebody wants to know.
+    `gauges` are functions, called when somebody reads the metrics.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Metrics:
         return self.histograms.setdefault(name, Histogram())
 
     def gauge(self, name: str) -> float:
-        """What a gauge says now, 0 if there is none of that name."""
+        """The present value of a gauge, 0 if there is no gauge of that name."""
         ask = self.gauges.get(name)
         return 0 if ask is None else ask()
 
@@ -71,7 +71,7 @@ class Metrics:
         return dict(self._counts - Counter(before))
 
     def go_back(self, before: Mapping[str, int]) -> None:
-        """Count as at the time of a snapshot: what has happened since is taken back."""
+        """Reset the counters to a snapshot: later events no longer count."""
         self._counts = Counter(before)
 
     def snapshot(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The connections of all doors, as operators see and end them."""
+"""The connections of all doors, for operators to see and end."""
 
 import itertools
 from collections.abc import Iterable
@@ -11,16 +11,16 @@ _numbers = itertools.count(1)
 
 
 def next_number() -> int:
-    """A number that no connection of this process has had."""
+    """A number that no other connection of this process has or had."""
     return next(_numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionView:
-    """A connection: by which door, from where, since when, and who has logged on by it.
+    """A connection: its door, its peer, its age, and the accounts that have logged on over it.
 
-    `accounts` is empty where nobody has, or each request proves it anew. `handles` are context
-    handles that are open by it and others of its client.
+    `accounts` is empty where nobody has logged on, or where each request carries its own proof.
+    `handles` counts the open context handles of its client.
     """
 
     number: int
@@ -38,4 +38,7 @@ class ConnectionSource(Protocol):
         """Those that are there now."""
 
     def end_connection(self, number: int) -> bool:
-        """End one; False if none has that number. What is in flight ends as when it is lost."""
+        """End a connection; False if no connection has that number.
+
+        Calls in flight end as when a connection is lost.
+        """

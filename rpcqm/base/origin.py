@@ -1,4 +1,4 @@
-"""Where what is asked comes from: an address, and by what it comes."""
+"""The origin of an order: an address, and the protocol that brought it."""
 
 import ipaddress
 from contextvars import ContextVar
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 LOCAL = "local"
 RPC, COM, HTTP = "rpc", "com", "http"
-"""How orders come."""
+"""The protocols by which orders come."""
 
 
 class Origin(NamedTuple):
-    """Where an order comes from: an address, or LOCAL for the local socket, and by what."""
+    """The origin of an order: an address, or LOCAL for the local socket, and a protocol."""
 
     address: str = LOCAL
     protocol: str = RPC
@@ -18,11 +18,11 @@ class Origin(NamedTuple):
 
 HERE = Origin()
 ORIGIN: ContextVar[Origin] = ContextVar("origin", default=HERE)
-"""Where the orders of this task come from."""
+"""The origin of the orders of this task."""
 
 
 def origin_of_peer(peer: str, protocol: str) -> Origin:
-    """The origin of a peer: `address:port`, or another text if it is local."""
+    """The origin for a peer given as `address:port`; any other text is a local peer."""
     host = peer.rpartition(":")[0].strip("[]")
     try:
         return Origin(str(ipaddress.ip_address(host)), protocol)

@@ -1,4 +1,4 @@
-"""How programs that were started have ended."""
+"""The ways in which started programs end."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""When to send again what has left and is not acknowledged, less and less often."""
+"""When to resend unacknowledged packets, less and less often."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ from rpcqm.base.clock import Clock, Timer, Timers
 class ResendLadder:
     """The timer of a sequence or stream ([MS-MQQB] 3.1.6.5, [MC-MQSRM] 3.1.6.2, G28).
 
-    `table` tells the milliseconds of each step, `is_owed` whether an acknowledgement is
-    outstanding, `resend` sends again what awaits one. `step` is the present step; `resend_time` is
-    when the timer expires, in seconds since 1970, None while it does not run.
+    `table` gives the milliseconds of each step, `is_owed` says whether an acknowledgement is
+    outstanding, `resend` sends the unacknowledged packets again. `step` is the present step;
+    `resend_time` is when the timer expires, in seconds since 1970, None while it does not run.
     """
 
     def __init__(
@@ -34,30 +34,30 @@ class ResendLadder:
         return table[min(self.step, len(table) - 1)]
 
     def wait(self) -> None:
-        """Something has left: wait for its acknowledgement, if nothing else does so already."""
+        """Start the timer for a packet that has been sent, unless it runs already."""
         if self._timer is None:
             self.resend_time = (self._clock.now() + self.interval) // 1000
             self._timer = self._timers.call_later(self.interval, self._expired)
 
     def acknowledged(self) -> None:
-        """Something new is acknowledged: what else is owed has the time of the first step."""
+        """Return to the first step after a new acknowledgement; the timer runs on for the rest."""
         self.begin_anew()
         if self._is_owed():
             self.wait()
 
     def begin_anew(self) -> None:
-        """Wait for nothing, and then for the time of the first step."""
+        """Stop the timer and return to the first step."""
         self.stop()
         self.step = 0
 
     def resend_now(self) -> None:
-        """Do as if the timer had expired, because an administrator says so."""
+        """Act as if the timer had expired, on an administrator's order."""
         self.stop()
         if self._is_owed():
             self._expired()
 
     def _expired(self) -> None:
-        """Each time-out climbs one step."""
+        """Resend, and climb one step."""
         self._timer = None
         self.step = min(self.step + 1, len(self._table()) - 1)
         self._resend()
@@ -65,7 +65,7 @@ class ResendLadder:
             self.wait()
 
     def stop(self) -> None:
-        """Wait for nothing: nothing can be sent at the moment, or nothing is owed."""
+        """Stop the timer: nothing can be sent at the moment, or nothing is owed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

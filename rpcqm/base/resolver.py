@@ -1,9 +1,10 @@
-"""Addresses of hosts from the system's resolver, in threads that nothing waits for (G425).
+"""Asks the system's resolver for addresses of hosts, in threads that nobody waits for (G425).
 
-The system offers no look-up that ends by a deadline or can be given up. So each has a daemon thread
-of its own, of which there are few; whoever asks hears within the deadline, and the end of the
-process joins none of them. What strangers invent costs them their own turns only: each sender
-has few threads at a time, and what the operator has named has threads that no sender gets.
+The system offers no look-up that ends by a deadline or can be given up. So each look-up has a
+daemon thread of its own, and there are few of these; callers get an answer within the deadline, and
+the end of the process joins no thread. Names that strangers invent delay only their own senders:
+each sender has few threads at a time, and names given by the operator have threads that no sender
+gets.
 """
 
 import asyncio
@@ -19,9 +20,9 @@ from rpcqm.base.clock import Deadlines, Timers
 from rpcqm.base.completion import Completion, completed, failed
 
 Senders = tuple[str, ...]
-"""Who has given a name: accounts, or sources of messages."""
+"""The senders that have given a name: accounts, or sources of messages."""
 OPERATOR: Senders = ()
-"""Of names that the operator has given: peers, the directory, settings."""
+"""For names that the operator has given: peers, the directory, settings."""
 THREADS = 8
 """Names that are resolved at the same time for all accounts and addresses.
 
@@ -38,7 +39,7 @@ OWN_THREADS = 4
 Bound `names.own_threads` [names]: the name waits for its turn.
 """
 OWN_THREADS_OF_ONE = 3
-"""The same for what the operator has named, and for all of it but this machine itself."""
+"""The same for names given by the operator, except for this machine's own name."""
 WAITING = 4096
 """Names that wait to be resolved.
 
@@ -55,7 +56,7 @@ DEADLINE = 15_000
 Bound `names.deadline` [ms]: the name counts as not resolved, until it is tried again.
 """
 REMEMBERED = 30_000
-"""Milliseconds for which a failure is remembered, and an answer that came too late."""
+"""Milliseconds for which a failure, or an answer that came too late, is remembered."""
 NAMES = 4096
 """Names that could not be resolved and are not asked for again for half a minute.
 
@@ -72,10 +73,10 @@ LookUp = Callable[[str], Awaitable[Addresses]]
 
 
 def system_addresses(host: str) -> Addresses:
-    """What the system says, IPv4 first; it may take long. Raises OSError."""
+    """The system's answer, IPv4 first; it may take long. Raises OSError."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except ValueError as error:  # no name can be like that
+    except ValueError as error:  # no valid name has such a form
         raise socket.gaierror(socket.EAI_NONAME, str(error)) from error
     ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in ordered))
@@ -83,7 +84,7 @@ def system_addresses(host: str) -> Addresses:
 
 @lru_cache(maxsize=1024)
 def is_address(host: str) -> bool:
-    """Whether a host is given by an address, which needs no look-up; it may have a scope."""
+    """Whether a host is written as an address, perhaps with a scope; it needs no look-up."""
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -119,7 +120,8 @@ class _Pool:
         self.waiting += 1
 
     def next(self) -> _Question | None:
-        """The question whose turn it is, which has a thread now; None if there is none."""
+        """The next question, which gets a thread now; None if no question waits or no thread is
+        free."""
         if self._busy.total() >= self._threads:
             return None
         for lane in self._lanes:
@@ -131,13 +133,13 @@ class _Pool:
         questions = self._lanes.pop(lane)
         question = questions.popleft()
         if questions:
-            self._lanes[lane] = questions  # behind the others
+            self._lanes[lane] = questions  # behind the other senders
         self.waiting -= 1
         self._busy[lane] += 1
         return question
 
     def leave(self, question: _Question) -> None:
-        """Nobody waits any more for a question that has no thread."""
+        """Drop a question that has no thread yet: its caller has stopped waiting."""
         questions = self._lanes[question.lane]
         questions.remove(question)
         if not questions:
@@ -145,7 +147,7 @@ class _Pool:
         self.waiting -= 1
 
     def over(self, question: _Question) -> None:
-        """Its thread has ended."""
+        """Count a question's thread as free again."""
         self._busy[question.lane] -= 1
         if not self._busy[question.lane]:
             del self._busy[question.lane]
@@ -171,7 +173,7 @@ class Resolver:
     def resolve(self, host: str, senders: Senders = OPERATOR) -> Completion[Addresses]:
         """The addresses of a host, IPv4 first. Fails with OSError.
 
-        Of several senders the one counts for whom the fewest names wait.
+        A name that several senders have given counts for the one with the fewest waiting names.
         """
         if is_address(host):
             return completed((host,))
@@ -224,7 +226,7 @@ class Resolver:
                 self._call(partial(self._answered, question, found))
 
     def _work(self, question: _Question) -> None:
-        """What the thread does; nobody hears of it once the loop is closed."""
+        """The body of a thread; the answer is dropped once the loop is closed."""
         found: Found
         try:
             found = self._look_up(question.host)
@@ -262,7 +264,7 @@ class Resolver:
         else:
             outcome.succeed(found)
 
-    # What is remembered
+    # Answers that are remembered
 
     def _recall(self, host: str) -> Found | None:
         until, found = self._remembered.get(host, (0, None))
@@ -278,7 +280,7 @@ class Resolver:
             del self._remembered[next(iter(self._remembered))]
 
     def stop(self) -> None:
-        """Answer whoever waits; threads that still work are left alone."""
+        """Answer all waiting callers; threads that still work are left alone."""
         self._stopped = True
         for question in list(self._asked.values()):
             self._tell(question, OSError("the queue manager stops"))

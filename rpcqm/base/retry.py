@@ -1,4 +1,4 @@
-"""When to try again what has failed."""
+"""When to try again after failures."""
 
 from collections.abc import Callable
 
@@ -15,9 +15,9 @@ def delay_after(failures: int, first: int) -> int:
 
 
 class RetryTimer:
-    """The timer of what has failed, like that of a queue ([MS-MQQB] 3.1.6.1, [MC-MQSRM] 3.1.2.1).
+    """The retry timer of a queue or stream ([MS-MQQB] 3.1.6.1, [MC-MQSRM] 3.1.2.1).
 
-    `first` tells the shortest delay in milliseconds; `expired` is called when it is over.
+    `first` gives the shortest delay in milliseconds; `expired` is called at the end of the delay.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class RetryTimer:
         return self._timer is not None
 
     def start(self, failures: int) -> None:
-        """Wait as long as so many failures ask for; a timer that runs goes on."""
+        """Start a delay for this number of failures; a running timer goes on."""
         if self._timer is None:
             delay = delay_after(failures, self._first())
             self._timer = self._timers.call_later(delay, self._expire)

@@ -1,4 +1,4 @@
-"""The connections of a server: who is let in, and which are ended for what they owe or hold."""
+"""The connections of a server: admits them, and ends those that owe or hold too much."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 
 SWEEP_SECONDS = 1.0
-"""Deadlines are whole seconds and more, so that looking once a second is exact enough."""
+"""Deadlines are at least whole seconds, so one look a second is exact enough."""
 
 
 class ServedConnection(Protocol):
-    """One connection, as what ends it sees it."""
+    """One connection, as far as a server needs it to end it."""
 
     @property
     def peer(self) -> str: ...
@@ -31,10 +31,11 @@ C = TypeVar("C", bound=ServedConnection)
 
 
 class ServedConnections(Generic[C]):
-    """The connections of one server; `name` begins its metrics, and is that of its log.
+    """The connections of one server; `name` begins its metrics and names its log.
 
-    `overdue` says why a connection ends at a time, "" if it goes on; all of them together may hold
-    `most_held`. `admission` says who may connect; servers of other protocols may share it.
+    `overdue` gives the reason for ending a connection at a time, or ""; all connections together
+    may hold `most_held` octets. `admission` admits callers; servers of other protocols may share
+    it.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ServedConnections(Generic[C]):
         self._metrics.count(f"{self._name}.connections")
 
     def start_sweeping(self) -> None:
-        """Look once a second, from the first time that this is called."""
+        """Look once a second from now on."""
         if self._sweeper is None:
             self._sweep_later()
 

@@ -15,7 +15,7 @@ _running: set["asyncio.Task[Any]"] = set()
 
 
 async def settled(outcome: Completion[T]) -> T:
-    """The value of a completion, for a task; the task may be cancelled meanwhile."""
+    """Wait in a task for a completion, and return its value; the task may be cancelled."""
     if not outcome.done:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         outcome.add_done_callback(partial(_tell, done))

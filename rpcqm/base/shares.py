@@ -1,7 +1,7 @@
-"""Who has how many entries of a bounded table; whoever has most gives way first.
+"""Counts the entries that each owner has in a bounded table; the largest owner gives way first.
 
-Entries that strangers can cause would else push out everybody's: a flood of one address costs that
-address its own oldest entries, and nobody else anything (G184).
+Otherwise entries that strangers can cause would push out everybody's: a flood from one address now
+costs that address its own oldest entries, and nobody else any (G184).
 """
 
 from collections import OrderedDict
@@ -18,14 +18,14 @@ class Shares(Generic[K]):
         self._owners: dict[K, str] = {}
         self._keys: dict[str, OrderedDict[K, None]] = {}
         self._having: dict[int, OrderedDict[str, None]] = {}
-        """Owners by how many keys they have: strangers with many addresses cost no search."""
+        """Owners by their number of keys, so that strangers with many addresses cost no search."""
         self._most = 0
 
     def __len__(self) -> int:
         return len(self._owners)
 
     def use(self, key: K, owner: str) -> None:
-        """An owner uses a key, which is its own from now on."""
+        """Note that an owner uses a key, and owns it from now on."""
         before = self._owners.get(key)
         if before == owner:
             self._keys[owner].move_to_end(key)
@@ -58,7 +58,7 @@ class Shares(Generic[K]):
         return len(self._keys.get(owner, ()))
 
     def copied(self) -> "Shares[K]":
-        """Others like these."""
+        """A copy."""
         made: Shares[K] = Shares()
         made._owners = dict(self._owners)
         made._keys = {owner: keys.copy() for owner, keys in self._keys.items()}
@@ -67,7 +67,7 @@ class Shares(Generic[K]):
         return made
 
     def take_oldest(self, count: int, owner: str) -> list[K]:
-        """Remove so many keys of an owner, those first that were used longest ago."""
+        """Remove and return `count` keys of an owner, the least recently used first."""
         keys = self._keys.get(owner)
         if not keys or count <= 0:
             return []
@@ -81,7 +81,7 @@ class Shares(Generic[K]):
         return taken
 
     def touch(self, key: K) -> None:
-        """Whoever has a key uses it."""
+        """Note that the key was used by its owner."""
         owner = self._owners.get(key)
         if owner is None:
             self.use(key, "")
@@ -89,7 +89,7 @@ class Shares(Generic[K]):
             self._keys[owner].move_to_end(key)
 
     def remove(self, key: K) -> None:
-        """Nobody has that key."""
+        """Remove a key."""
         owner = self._owners.pop(key, None)
         if owner is None:
             return
@@ -100,10 +100,7 @@ class Shares(Generic[K]):
             del self._keys[owner]
 
     def take_surplus(self) -> K:
-        """Remove the key that was used longest ago, of an owner who has most.
-
-        KeyError if nobody has any.
-        """
+        """Remove the least recently used key of an owner with most keys. Raises KeyError."""
         if not self._keys:
             raise KeyError("no shares")
         owner = next(iter(self._having[self._most]))
@@ -113,9 +110,9 @@ class Shares(Generic[K]):
 
 
 class RankedShares(Generic[K]):
-    """Shares of which some are worth nothing: those give way before all others, whoever has them.
+    """Shares in which worthless keys give way before all others, whoever owns them.
 
-    Among those of one rank, whoever has most gives way first.
+    Within one rank the largest owner gives way first.
     """
 
     def __init__(self) -> None:
@@ -129,23 +126,23 @@ class RankedShares(Generic[K]):
         return key in self._worthless or key in self._others
 
     def use(self, key: K, owner: str, *, worthless: bool) -> None:
-        """An owner uses a key, which has that rank from now on."""
+        """Note that an owner uses a key, which has that rank from now on."""
         ranks = (self._worthless, self._others)
         into, out = ranks if worthless else reversed(ranks)
         out.remove(key)
         into.use(key, owner)
 
     def remove(self, key: K) -> None:
-        """Nobody has that key."""
+        """Remove a key."""
         self._worthless.remove(key)
         self._others.remove(key)
 
     def take_surplus(self) -> K:
-        """Remove the key that gives way first. KeyError if there is none."""
+        """Remove the key that gives way first. Raises KeyError if there is no key."""
         return (self._worthless if len(self._worthless) else self._others).take_surplus()
 
     def copied(self) -> "RankedShares[K]":
-        """Others like these."""
+        """A copy."""
         made: RankedShares[K] = RankedShares()
         made._worthless, made._others = self._worthless.copied(), self._others.copied()
         return made

@@ -64,7 +64,7 @@ def whole(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """The form in which names of queues are compared, wherever that is done (G182).
+    """The form in which names of queues are compared everywhere (G182).
 
     Each character is folded by itself (simple case folding of Unicode), so that lengths stay the
     same: "Größe" is "GRÖßE", but not "GRÖSSE".
@@ -100,7 +100,7 @@ EARLIEST, LATEST = -2_208_988_800, 253_402_214_400
 
 
 def within_calendar(seconds: float) -> float:
-    """A moment that can be written: the first or the last one for what lies beyond these."""
+    """The nearest moment that a calendar can write."""
     return min(max(seconds, EARLIEST), LATEST)
 
 
@@ -118,5 +118,5 @@ def iso_time(seconds: float) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _second(seconds: float) -> str:
-    """A whole second, which moments that are told together have in common."""
+    """A whole second as text; cached, because moments listed together often share it."""
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()

@@ -1,4 +1,4 @@
-"""Values of dataclasses as JSON has them: a class says once what is told of it, and how."""
+"""Dataclasses as JSON: each class declares once which members it has, and in what form."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -20,13 +20,13 @@ _NAMES = {"identifier": "id"}
 
 
 def told(value: object) -> dict[str, Any]:
-    """The members of a dataclass in what JSON has; those within it are told alike."""
+    """The members of a dataclass as JSON values; nested dataclasses are converted alike."""
     found: dict[str, Any] = _told(value)
     return found
 
 
 def member_of(attribute: str) -> str:
-    """The name in JSON of what an attribute tells."""
+    """The JSON name of an attribute."""
     return _NAMES.get(attribute, attribute)
 
 
@@ -46,7 +46,7 @@ def _told(value: Any) -> Any:
 
 @cache
 def _kinds(described: type) -> dict[str, Callable[[Any], Any]]:
-    """How those attributes are told whose declaration says more than their type."""
+    """The converters of attributes whose annotation says more than their type."""
     hints = get_type_hints(described, include_extras=True)
     return {name: _TOLD[hint] for name, hint in hints.items() if hint in _TOLD}
 

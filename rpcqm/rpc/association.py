@@ -1,13 +1,10 @@
 """The server's side of one connection, without input or output.
 
-Bytes go into `receive_data`, what is to be sent comes out of `data_to_send`. Whole requests are
-given to `on_call` as soon as they are there, and answered through the call; everything else that
-happens is given to `on_event`.
-
-What is accepted in each state is in `association_states`. A PDU that its table lacks is a protocol
-error: a fault (for a second bind a bind_nak), then the end of the connection.
-
-[C706] calls this an association, [MS-RPCE] 3.3.1.1.2 a connection.
+Bytes go into `receive_data`, bytes to send come out of `data_to_send`. Whole requests are given to
+`on_call` at once, and answered through the call; all other events are given to `on_event`.
+`association_states` lists the PDUs that each state accepts. A PDU that its table lacks is a
+protocol error: a fault (for a second bind a bind_nak), then the end of the connection. [C706] calls
+this an association, [MS-RPCE] 3.3.1.1.2 a connection.
 """
 
 from collections.abc import Callable
@@ -70,9 +67,9 @@ MOST_UNWRITTEN = 256
 hundreds of them may be read at once."""
 
 Receive = Callable[[bytes, int, int, int, bool], Call | None]
-"""What receives a PDU: its bytes, pfc_flags, auth_length, call_id, and whether big-endian.
+"""Receives a PDU: its bytes, pfc_flags, auth_length, call_id, and whether it is big-endian.
 
-It returns the call that the PDU completes.
+It returns the call that the PDU completes, or None.
 """
 
 
@@ -175,9 +172,9 @@ class ServerAssociation:
 
     @property
     def unfinished(self) -> object | None:
-        """What the peer owes: a bind, a leg, the rest of a request or PDU, the closing.
+        """What the peer owes: a bind, a leg, the rest of a request or PDU, or the close; or None.
 
-        None if the peer owes nothing. The value stays equal as long as the peer owes the same.
+        The value stays equal as long as the peer owes the same.
         """
         if self.state in (State.UNBOUND, State.CLOSED):
             return self.state
@@ -198,7 +195,7 @@ class ServerAssociation:
 
     @property
     def authenticated(self) -> bool:
-        """Whether it is known who the client is, if only for some of its calls."""
+        """Whether the client has proved its identity, at least for some of its calls."""
         return self._negotiation.security.proved
 
     @property
@@ -219,22 +216,22 @@ class ServerAssociation:
             self._end_if_done()
 
     def end(self, reason: str) -> None:
-        """Take nothing more from a peer that cannot be trusted; what is queued is still sent."""
+        """Take nothing more from a peer that broke the protocol; queued output is still sent."""
         if self.state is not State.CLOSED:
             self._become(State.CLOSED)
             self.on_event(ProtocolError(reason, b""))
 
     @property
     def negotiated(self) -> Negotiation:
-        """What client and server have agreed on: who may call, and the association group."""
+        """The outcome of the bind: security and presentation contexts, the association group."""
         return self._negotiation
 
     def take_no_more(self) -> None:
-        """Take nothing more, because a caller's account has ended; what is in flight goes on."""
+        """Take nothing more because the caller's account has ended; calls in flight go on."""
         self._become(State.CLOSED)
 
     def fault_all(self, status: FaultStatus) -> None:
-        """Answer every call in flight with a fault; nobody waits for their outcomes then."""
+        """Answer every call in flight with a fault; later outcomes of theirs are dropped."""
         while self.calls:
             call_id, call = self.calls.popitem()
             self._queue(_fault(call_id, call.context.context_id, status, True))
@@ -261,7 +258,7 @@ class ServerAssociation:
             self.endpoint.groups.leave(group)
 
     def receive_data(self, data: bytes) -> None:
-        """Take what the transport has read, in whatever pieces.
+        """Take what the transport has read, in pieces of any size.
 
         Each PDU is dealt with before the next one is looked at.
         """
@@ -352,7 +349,7 @@ class ServerAssociation:
         raise ConnectionBroken(f"PDU type {ptype} in state {self.state.name}")
 
     def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> None:
-        """Answer a PDU whose receiving has raised `error`."""
+        """Answer a PDU for which receiving raised `error`."""
         if isinstance(error, RequestRefused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
             shown, level = pdu[:SHOWN], error.level
@@ -383,7 +380,7 @@ class ServerAssociation:
         self.on_event(LoggedOn(context.identity, context.level, context.claim))
 
     def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
-        """Refuse it, or begin anew as on a connection of its own, where that is allowed (G254)."""
+        """Refuse a second bind, or begin anew where that is allowed (G254)."""
         if not self.endpoint.for_objects or self.calls:
             raise ConnectionBroken("a second bind")
         self._leave_group()
@@ -508,7 +505,7 @@ class ServerAssociation:
     def send_stub(
         self, call_id: int, context: PresentationContext, security: SecurityContext, stub: bytes
     ) -> None:
-        """Queue the response of what is no longer in flight."""
+        """Queue the response of a request that is no longer in flight."""
         length, output, negotiation = len(stub), self.output, self._negotiation
         if not (output or self.watching):
             self.output_ready()
@@ -561,7 +558,7 @@ class ServerAssociation:
                 self._end_if_done()
 
     def _take(self, call: Call) -> bool:
-        """Whether the call may still be answered; it is no longer in flight then."""
+        """Take the call out of those in flight; False if it may not be answered any more."""
         if call.answered:
             raise RuntimeError("the call is already answered")
         call.fate |= ANSWERED

@@ -1,4 +1,4 @@
-"""A call: a whole request as it arrived, and what a handler may ask and do about it."""
+"""A call: a whole request, and what a handler may ask about it and do with it."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -20,11 +20,11 @@ Hook = Callable[[], None]
 
 ANSWERED = 1
 ABANDONED = 2
-"""What has become of a call: bits of its `fate`."""
+"""Bits of `fate`: how a call has ended."""
 
 
 class InFlight(Protocol):
-    """A request that has come and is not answered: a call, or what a shortcut has made of it."""
+    """A request that is not answered yet: a call, or the object that a shortcut made of it."""
 
     @property
     def context(self) -> PresentationContext: ...
@@ -33,10 +33,10 @@ class InFlight(Protocol):
     def security(self) -> SecurityContext: ...
 
     def notify_cancelled(self) -> None:
-        """Its client asks for it to be cancelled."""
+        """The client has asked for its cancellation."""
 
     def notify_abandoned(self) -> None:
-        """Its client does not want an answer any more, or has gone."""
+        """The client wants no answer any more, or has gone."""
 
 
 class ConnectionShortcut(Protocol):
@@ -53,14 +53,14 @@ class ConnectionShortcut(Protocol):
         security: SecurityContext,
         stub: bytes,
     ) -> bool:
-        """Let a request be in flight, to be answered later, and count it.
+        """Put a request in flight, to be answered later, and count it.
 
-        False leaves everything as it was, for the request to be dispatched as a call.
+        Returns False, and changes nothing, for a request that has to be dispatched as a call.
         """
 
 
 class CallingAssociation(Protocol):
-    """The association by which calls came, as these see it (`association.ServerAssociation`).
+    """The members of `association.ServerAssociation` that calls use.
 
     `pending` counts its calls that wait, `untaken` those since a shortcut took one.
     """
@@ -91,7 +91,7 @@ class CallingAssociation(Protocol):
 
 
 class Hooks:
-    """The callbacks of a call, and the handles that it has opened; few calls have any."""
+    """The callbacks of a call and the handles that it has opened; few calls have any."""
 
     __slots__ = ("abandoned", "cancel_asked", "cancelled", "opened", "undelivered")
 

@@ -1,4 +1,4 @@
-"""What a server tells others about itself: where it listens, and what it has counted."""
+"""What other parts of a server may read of it: its endpoints and its statistics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Statistics:
 
 
 class ServerFace(Protocol):
-    """What the endpoint mapper and the management interface need of a server."""
+    """The members of a server that the endpoint mapper and the management interface use."""
 
     @property
     def endpoints(self) -> Sequence[BoundEndpoint]: ...

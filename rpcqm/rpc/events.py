@@ -1,7 +1,7 @@
-"""What an association reports besides calls.
+"""The events that an association reports besides calls.
 
-What was refused comes with the first octets of its PDU, for the logs: its header, but nothing
-of what was sealed.
+Events of refusals hold the first octets of the PDU, for logs: its header, and nothing that was
+sealed.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rpcqm.rpc.pdu import ContextAnswer
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 SHOWN = 32
-"""How many of the first octets an event has."""
+"""The number of first octets that an event holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class BindRefused:
 
 @dataclass(frozen=True, slots=True)
 class LoggedOn:
-    """A handshake has succeeded: who the peer said it was, and which account that is."""
+    """A handshake has succeeded: the claimed name, and the account that was authenticated."""
 
     identity: Identity
     level: AuthenticationLevel
@@ -58,7 +58,7 @@ class AuthenticationFailed:
 class CallRefused:
     """A request was answered with a fault before it became a call.
 
-    `level` is how it was protected, None if that was not looked at.
+    `level` is its protection, or None if that was not examined.
     """
 
     call_id: int

@@ -28,7 +28,7 @@ Handler = Callable[[Call, Any], Any]
 
 
 class ServedOperation(Protocol):
-    """What dispatch needs of an operation; codec.interface has them."""
+    """The members of an operation that dispatch uses; codec.interface provides them."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class ServedOperation(Protocol):
 
 
 class ServedInterface(Protocol):
-    """What a server needs of an interface; codec.interface has them."""
+    """The members of an interface that a server uses; codec.interface provides them."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ class ServedInterface(Protocol):
 
 
 class CarefulPath(Protocol):
-    """What runs a call that no shortcut takes.
+    """Runs calls that no shortcut takes.
 
     `calls` counts those that have come, `pending` those that wait, which are at most
     `most_pending`, of one connection `most_of_one`.
@@ -88,7 +88,7 @@ class Shortcut(Protocol):
 
 
 ShortcutOf = Callable[[ServedOperation, TransferSyntax], Shortcut | None]
-"""Gives the shortcut of an operation in one syntax; None where it has none."""
+"""Gives the shortcut of an operation in one syntax, or None if the operation has no shortcut."""
 
 CallCheck = Callable[[Call], None]
 """Raises RpcFault to refuse a call before it is decoded."""
@@ -180,7 +180,7 @@ class OperationEntry:
         return self.encode(response)
 
     def response_of_status(self, request: Value, status: object) -> Value:
-        """The response of a method that reports a status and nothing else; None is success."""
+        """The response of a method that reports only a status; None means success."""
         if not isinstance(status, int):
             if status is not None:
                 raise TypeError(f"a {type(status).__name__} is no response of {self.name}")
@@ -230,7 +230,7 @@ def _preferred_first(interface: ServedInterface) -> list[TransferSyntax]:
 
 
 class LazyTables(Mapping[SyntaxId, tuple[OperationEntry | None, ...]]):
-    """The tables of an interface that is prepared when the first client binds it."""
+    """The tables of an interface, prepared when the first client binds it."""
 
     def __init__(self, syntaxes: Iterable[SyntaxId], make: Callable[[], RegisteredInterface]):
         self._syntaxes = tuple(syntaxes)
@@ -252,7 +252,7 @@ class LazyTables(Mapping[SyntaxId, tuple[OperationEntry | None, ...]]):
 
 
 def time_calls(registered: RegisteredInterface, metrics: Metrics, subject: str) -> None:
-    """Let calls of an operation count in one histogram, in whatever syntax they come."""
+    """Count the durations of calls of an operation in one histogram, whatever their syntax."""
     for table in registered.tables.values():
         for entry in table:
             if entry is not None:

@@ -1,4 +1,4 @@
-"""The bounds of what peers may use of a server."""
+"""The bounds of a peer's use of a server."""
 
 from dataclasses import dataclass
 

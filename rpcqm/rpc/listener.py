@@ -94,7 +94,7 @@ Callback = Callable[[bytes], Any]
 
 
 class _Stub(Value):
-    """A request or a response of which only the octets are known."""
+    """A request or a response given as octets only."""
 
     __slots__ = ("octets",)
 
@@ -122,7 +122,7 @@ class _Operation:
 
 
 class _Interface:
-    """An interface that is known by its callbacks only."""
+    """An interface that consists of callbacks only."""
 
     def __init__(self, uuid: UUID, version: tuple[int, int], opnums: set[int]) -> None:
         self.name = str(uuid)
@@ -158,7 +158,7 @@ class DCERPCServer(threading.Thread):
     ) -> None:
         """Serve an interface: UUID and version, and a callback for each opnum.
 
-        `secondaryAddr` of the first interface is what binds are answered with.
+        Binds are answered with the `secondaryAddr` of the first interface.
         """
         major, _, minor = ifaceUUID[1].partition(".")
         interface = _Interface(UUID(ifaceUUID[0]), (int(major), int(minor or 0)), set(callbacks))

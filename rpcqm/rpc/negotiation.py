@@ -1,7 +1,7 @@
-"""The server's side of bind, alter_context and rpc_auth_3: what a connection agrees on.
+"""The server's side of bind, alter_context and rpc_auth_3: the agreements of a connection.
 
-The result is what the rest of a connection uses: presentation contexts, security contexts, the
-association group and the fragment size.
+The rest of a connection uses the result: presentation contexts, security contexts, the association
+group and the fragment size.
 """
 
 from collections.abc import Callable, Mapping
@@ -131,11 +131,8 @@ class Negotiation:
             raise rejected from error
 
     def alter(self, alter: AlterContext) -> AlterContextResp:
-        """The alter_context_resp.
-
-        Raises SecurityRefusal if the authentication fails, BindRejected if a limit is exceeded, and
-        RpcFault for anything else that is wrong.
-        """
+        """The alter_context_resp. Raises SecurityRefusal if the authentication fails, BindRejected
+        if a limit is exceeded, and RpcFault for any other mistake."""
         try:
             if alter.auth is not None:
                 self.security.check_type(alter.auth)

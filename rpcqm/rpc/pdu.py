@@ -1,8 +1,8 @@
 """Connection-oriented PDUs: bytes to values and back.
 
 One frozen dataclass per PDU, with the field names of [C706] 12.6.4. `unpack` takes one whole PDU
-and raises DecodeError for whatever is not one. Both byte orders are read; the project itself
-writes little-endian PDUs only.
+and raises DecodeError for any other octets. Both byte orders are read; the project itself writes
+little-endian PDUs only.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""The errors of receiving a PDU: one ends the connection, the other only refuses a request."""
+"""The errors of receiving a PDU: one ends the connection, the other refuses one request."""
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, NtStatus
 from rpcqm.rpc.constants import AuthenticationLevel, PduType, RejectReason
@@ -32,9 +32,9 @@ class ConnectionBroken(Exception):
 
 
 class RequestRefused(Exception):
-    """A request that is answered with a fault; the connection lives on.
+    """A request that is answered with a fault; the connection goes on.
 
-    `level` is how the request was protected, None if that was not looked at.
+    `level` is its protection, or None if that was not examined.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Makes whole calls of request PDUs: fragments, protection, and the order of PDUs."""
+"""Makes calls of request PDUs: joins fragments, checks protection and the order of PDUs."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -42,7 +42,7 @@ OLD_CALLS = 150
 
 
 class ReceivingAssociation(CallingAssociation, Protocol):
-    """The association that requests are received for (`association.ServerAssociation`)."""
+    """The members of `association.ServerAssociation` that receiving uses."""
 
     state: State
     pdus_in: int
@@ -107,7 +107,7 @@ class RequestReceiver:
         return self._assembly.size if self._assembly is not None else 0
 
     def uses(self, security: SecurityContext) -> bool:
-        """Whether a call in flight, or one that is not whole, has a security context."""
+        """Whether a security context is used by a call in flight or by an unfinished request."""
         calls: list[InFlight] = [*self._calls.values()]
         if self._assembly is not None:
             calls.append(self._assembly.call)
@@ -117,10 +117,10 @@ class RequestReceiver:
         self._assembly = None
 
     def take_whole(self, data: bytes, offset: int) -> int:
-        """Take requests from `offset` on, and have them run; where the first other PDU begins.
+        """Take whole unprotected requests from `offset` on, and have them run.
 
-        These are whole ones without protection, which may be calls. The others are received as if
-        nobody had looked at them.
+        Returns where the first other PDU begins. Requests that no shortcut takes become calls as if
+        they had been received one by one.
         """
         if self._assembly is not None or self._security.authenticated:
             return offset
@@ -229,7 +229,7 @@ class RequestReceiver:
     def unprotected(
         self, pdu: bytes, start: int, auth_length: int, context_id: int, big_endian: bool
     ) -> tuple[SecurityContext, bytes]:
-        """The security of a PDU, and what follows `start` without protection."""
+        """The security context of a PDU, and its octets behind `start` without protection."""
         try:
             security = self._security.of_request(pdu, auth_length, big_endian)
             if auth_length == 0:
@@ -287,12 +287,12 @@ class RequestReceiver:
         return self._admit_joined(call)
 
     def _admit(self, call: Call) -> None:
-        """Let a whole request be a call in flight."""
+        """Put a whole request in flight as a call."""
         self._check_admission(call)
         self._calls[call.call_id] = call
 
     def _admit_joined(self, call: Call) -> Call | None:
-        """As `_admit`, of what has come in fragments; None if a shortcut takes it."""
+        """The call of a request that came in fragments; None if a shortcut takes it."""
         self._check_admission(call)
         call_id, shortcut = call.call_id, self._shortcuts.get(call.opnum)
         if shortcut is not None and not (call.big_endian or call.object_octets):
@@ -310,7 +310,7 @@ class RequestReceiver:
             self._note_highest(call)
 
     def _not_admitted(self, call: Call) -> ConnectionBroken | RequestRefused:
-        """Why a whole request does not become a call in flight."""
+        """The error for a whole request that may not become a call in flight."""
         if call.call_id in self._calls:
             return _broken(call, "the call identifier is in use")
         busy = FaultStatus.nca_s_server_too_busy

@@ -46,7 +46,7 @@ from rpcqm.rpc.security.context import (
 )
 
 TURNS_ALONE = 16
-"""How often one that was alone in a turn is answered at once, before that is looked at again."""
+"""Requests, each alone in its turn, that are answered at once before a turn is waited for again."""
 
 _log = get_logger("rpc")
 
@@ -54,10 +54,10 @@ _log = get_logger("rpc")
 class RpcServer:
     """A server of RPC interfaces over TCP and Unix sockets.
 
-    `providers` are the security providers by authentication type. `local_identity` says who a
-    Unix user is. `admission` says who may connect; listeners of other protocols may share
-    it. Interfaces are registered before the server listens. What connections are given to send
-    within `gathering` is written at its end, else at the end of the turn of the loop.
+    `providers` are the security providers by authentication type. `local_identity` gives the
+    identity of a Unix user. `admission` admits connections; listeners of other protocols may share
+    it. Interfaces are registered before the server listens. Output of connections within
+    `gathering` is written at its end, else at the end of the turn of the loop.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class RpcServer:
         endpoint = self._endpoint(NCALRPC, os.fsencode(path), interfaces)
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(path))
-        path.chmod(0o666)  # who connects is known from the kernel, and calls are checked by that
+        path.chmod(0o666)  # the kernel says which user connects, and calls are checked by that
         listener = Acceptor(listening, self._admit_user, partial(self._make, endpoint))
         return self._listens(listener, endpoint, str(path), 0, True)
 
@@ -180,7 +180,7 @@ class RpcServer:
     async def stop(self) -> None:
         """Stop listening, let the calls in flight be answered, and end every connection.
 
-        What is not answered after `stop_milliseconds` is cut off.
+        Calls without an answer after `stop_milliseconds` are cut off.
         """
         self._stopping = True
         for listener in self._listeners:
@@ -189,7 +189,7 @@ class RpcServer:
             connection.stop()
         if self.served.open:
             self._empty.clear()
-            with contextlib.suppress(TimeoutError):  # what is not answered by then is cut off
+            with contextlib.suppress(TimeoutError):  # calls without an answer by then are cut off
                 await asyncio.wait_for(self._empty.wait(), self.limits.stop_milliseconds / 1000)
         for connection in list(self.served.open):
             connection.abort()
@@ -201,15 +201,15 @@ class RpcServer:
         self.endpoints.clear()
 
     def end_handles(self, sid: str) -> None:
-        """Run down the context handles of an account, behind what its calls have put off."""
+        """Run down the context handles of an account, after carrying out its deferred calls."""
         self.dispatcher.before_close()
         self.groups.end_handles(sid)
 
     def end_associations(self, sid: str) -> None:
-        """End the connections by which an account calls, whoever else calls by them.
+        """End the connections over which an account calls, whoever else uses them.
 
-        They take nothing more from now on. What is in flight ends with the turn of the loop: the
-        call that has caused it is answered by then.
+        They take nothing more from now on. Calls in flight end with the turn of the loop: by then
+        the call that has caused the end is answered.
         """
         ended = [
             each
@@ -218,7 +218,7 @@ class RpcServer:
         ]
         for connection in ended:
             connection.association.take_no_more()
-            # Not between the answer and the end: a client that asks again would not find it closed.
+            # not between the answer and the end: a client that calls again would not see the close
             _log.info("a connection ends with the account of its caller", peer=connection.peer)
         if ended:
             asyncio.get_running_loop().call_soon(self._end_calls, ended)
@@ -287,10 +287,11 @@ class RpcServer:
             self._empty.set()
 
     def flush_soon(self, connection: Connection) -> None:
-        """Write what a connection has to send after what it was sent: together with the others.
+        """Write the output of a connection soon, together with that of others.
 
-        Clients that are woken all at once ask all at once, and waking takes longer than asking.
-        Who is alone need not wait for others; whether that is still so is looked at now and then.
+        Clients that are woken together ask together, and waking takes longer than asking. A
+        connection that is alone need not wait for others; whether it still is alone is examined now
+        and then.
         """
         if self._alone:
             self._alone -= 1

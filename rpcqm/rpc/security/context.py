@@ -1,8 +1,8 @@
-"""Security contexts of a connection: who the peer is, and how its PDUs are protected.
+"""Security contexts of a connection: the peer's identity, and the protection of its PDUs.
 
 A provider makes handshakes (`Handshake`), a finished handshake yields an identity and a
-`MessageProtection`; this module applies them to PDUs as [MS-RPCE] 3.3.1.5.2.2 says, for servers
-and clients alike. Nothing here does input or output.
+`MessageProtection`; this module applies them to PDUs as [MS-RPCE] 3.3.1.5.2.2 says, for servers and
+clients alike. Nothing here does input or output.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from rpcqm.rpc.pdu import HEADER, HEADER_LENGTH, LITTLE_ENDIAN, TRAILER, TRAILER
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 ALIGNMENT = 16
-"""What request and response bodies are padded to before the trailer ([MS-RPCE] 2.2.2.11)."""
+"""The multiple to which request and response bodies are padded ([MS-RPCE] 2.2.2.11)."""
 
 NONE = AuthenticationLevel.RPC_C_AUTHN_LEVEL_NONE
 CONNECT = AuthenticationLevel.RPC_C_AUTHN_LEVEL_CONNECT
@@ -47,14 +47,14 @@ class ProtectionError(AuthenticationError):
 
 
 class MessageProtection(Protocol):
-    """What a finished handshake does to messages; see NtlmProtection for the three segments."""
+    """The protection of messages by a finished handshake; NtlmProtection explains the segments."""
 
     @property
     def signature_length(self) -> int: ...
 
     @property
     def dummy_signature(self) -> bytes | None:
-        """What a peer may send instead of a signature below PKT_INTEGRITY."""
+        """The octets that a peer may send instead of a signature below PKT_INTEGRITY."""
         ...
 
     def sign_headers(self) -> None:
@@ -62,7 +62,7 @@ class MessageProtection(Protocol):
         ...
 
     def restart_ciphers(self) -> None:
-        """Begin anew what signing the list of mechanisms of a negotiation has used up."""
+        """Restart the key streams, which signing a negotiation's list of mechanisms has used."""
         ...
 
     def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes: ...
@@ -125,7 +125,7 @@ class Authentication:
 
 
 class Credentials(Protocol):
-    """What a client logs on with, in a manner of its own; `host` is where it connects to."""
+    """The credentials of a client, in a form of their own; `host` is the server's name."""
 
     def authentication(self, level: AuthenticationLevel, host: str = "") -> Authentication: ...
 
@@ -136,11 +136,11 @@ SecurityProviders = Mapping[int, SecurityProvider]
 class SecurityContext:
     """One security context of one connection ([MS-RPCE] 3.3.1.1.2).
 
-    `assured_level` and `identity` are what a call made under it has. It is the negotiated `level`,
-    but with nobody's key ([MS-NLMP] 5.1) protection is worth nothing. Until the handshake is
-    complete the identity is ANONYMOUS and nothing can be protected. `claim` is who the peer said
-    it was, whether the handshake succeeded or failed. `granted` is for those who check calls: under
-    which permissions they have let one of this context through.
+    Calls made under it have `assured_level` and `identity`. The former is the negotiated `level`,
+    except that protection with a publicly known key ([MS-NLMP] 5.1) is worth nothing. Until the
+    handshake is complete the identity is ANONYMOUS and nothing can be protected. `claim` is the
+    identity that the peer claimed, whether the handshake succeeded or failed. Access checks store
+    in `granted` the permissions by which they let a call of this context through.
     """
 
     __slots__ = (
@@ -235,7 +235,7 @@ class SecurityContext:
         return self._unsigned
 
     def body_space(self, fragment: int, fixed: int) -> int:
-        """How much stub data fits a fragment whose header takes `fixed` octets."""
+        """The octets of stub data that fit into a fragment whose header takes `fixed` octets."""
         if self._protection is None:
             return fragment - fixed
         room = fragment - fixed - TRAILER_LENGTH - self.signature_length

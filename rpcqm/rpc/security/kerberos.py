@@ -1,7 +1,7 @@
 """Kerberos security contexts by GSS-API, in its DCE style ([MS-KILE] 3.4.5, RFC 4121).
 
-A handshake has three legs then, and a sealed message is as long as the message itself: what the
-mechanism adds is all in its token. The package `gssapi` is needed (the extra `kerberos`); nothing
+A handshake has three legs then, and a sealed message is as long as the message itself: all overhead
+of the mechanism is in its token. The package `gssapi` is needed (the extra `kerberos`); nothing
 else imports it.
 """
 
@@ -54,10 +54,10 @@ _RC4_SIGNATURE = 37
 
 
 class KerberosProtection:
-    """Signs or seals with the session key of a Kerberos context, and checks what was.
+    """Signs or seals with the session key of a Kerberos context, and checks what the peer sent.
 
-    The context itself refuses messages that come twice or out of order. Without `sign_headers`
-    only the body of a PDU is covered.
+    The context itself refuses messages that come twice or out of order. Without `sign_headers` only
+    the body of a PDU is covered.
     """
 
     dummy_signature = None

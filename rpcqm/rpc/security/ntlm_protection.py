@@ -141,10 +141,10 @@ class _PlainMac:
 
 
 class NtlmProtection:
-    """Signs and seals what one party of a context sends, checks what it receives.
+    """Signs and seals the messages of one party of a context, and checks those of the other.
 
-    A PDU is given as the segments `head` (header), `body` (stub data and padding) and `tail`
-    (the trailer without its token). With extended session security a signature covers all three,
+    A PDU is given as the segments `head` (header), `body` (stub data and padding) and `tail` (the
+    trailer without its token). With extended session security a signature covers all three,
     otherwise the body alone; only the body is ever sealed.
     """
 
@@ -180,7 +180,7 @@ class NtlmProtection:
         self.restart_ciphers()
 
     def sign_headers(self) -> None:
-        """Nothing: the whole of a PDU is signed whether that was agreed on or not."""
+        """Do nothing: NTLM always signs the whole PDU."""
 
     def restart_ciphers(self) -> None:
         """Begin the key streams anew; the sequence numbers go on ([MS-SPNG] 3.3.5.1)."""
@@ -205,7 +205,7 @@ class NtlmProtection:
         """Check a message that came in clear; raises DecodeError if the signature is wrong."""
         if self._whole:
             expected = self._in_mac.signature(head, body, tail)
-        else:  # what stands in RandomPad means nothing, and Samba does not clear it
+        else:  # RandomPad has no meaning, and Samba does not clear it
             expected = self._in_mac.signature(body)
             expected = expected[:4] + signature[4:8] + expected[8:]
         if not hmac.compare_digest(expected, signature):

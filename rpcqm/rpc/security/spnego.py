@@ -1,8 +1,8 @@
-"""Which mechanism authenticates, agreed on by client and server (RFC 4178, [MS-SPNG]).
+"""Negotiates the mechanism that authenticates (RFC 4178, [MS-SPNG]).
 
-Every mechanism is a handshake of its own, found by its object identifier; here are only the
-agreement and its protection against being tampered with. Raw tokens of a mechanism are taken as
-well, as Windows takes them: some clients skip the agreement.
+Every mechanism is a handshake of its own, found by its object identifier; this module has only the
+negotiation and its protection against tampering. Raw tokens of a mechanism are accepted as well, as
+Windows accepts them: some clients skip the negotiation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -131,7 +131,7 @@ class SpnegoAcceptor:
         return NegTokenResp(state, name, token or None, mic).pack()
 
     def _exchange_mics(self, received: bytes | None) -> bytes | None:
-        """Check that the list of mechanisms came as the client sent it (RFC 4178, 5)."""
+        """Check that the list of mechanisms arrived as the client had sent it (RFC 4178, 5)."""
         if not received and self._mechanism.signs_mechanisms:
             raise AuthenticationError("SPNEGO: the list of mechanisms has lost its signature")
         if not (received or self._mic_needed):
@@ -240,7 +240,7 @@ class SpnegoInitiator:
         return self._chosen.protection(CONNECT).sign(b"", self._offered, b"")
 
     def _finish(self, message: NegTokenResp, unsent: bytes) -> None:
-        """The end: a list that was signed here must have been signed there."""
+        """Finish: a list that was signed here must have been signed by the other side, too."""
         if unsent or not self._chosen.complete:
             raise AuthenticationError("SPNEGO: the server ends a handshake that is not over")
         if self._mic_sent or self._name != next(iter(self._mechanisms)):
@@ -255,7 +255,7 @@ class SpnegoInitiator:
 
 @dataclass(frozen=True, slots=True)
 class SpnegoCredentials:
-    """What a client logs on with: credentials of mechanisms, the preferred one first."""
+    """Credentials of several mechanisms, the preferred one first."""
 
     mechanisms: tuple[Credentials, ...]
 

@@ -23,10 +23,11 @@ _MECH_TYPES, _SUPPORTED_MECH = 0, 1
 
 
 def unpack_token(token: bytes) -> object:
-    """A NegTokenInit, a NegTokenResp, or something else for a token that is neither.
+    """Decode a NegTokenInit or a NegTokenResp; another kind of token gives another object.
 
     Raises ValueError for object identifiers that are too long: the time that the package takes for
-    them grows with the square of their length. Any other exception for what is not a token at all.
+    them grows with the square of their length. Any other exception means that the octets are no
+    token at all.
     """
     if len(token) > LONGEST_NAMES and not token.startswith(b"NTLMSSP\0"):
         _check_names(token)

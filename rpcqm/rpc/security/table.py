@@ -31,7 +31,8 @@ _AUTHENTICATE = b"NTLMSSP\0\3\0\0\0"
 class SecurityRefusal(Exception):
     """An authentication that is refused: by bind_nak with `reason`, later by a fault.
 
-    `claim` is who the peer said it was, `level` the authentication level that it asked for.
+    `claim` is the identity that the peer claimed, `level` the authentication level that it asked
+    for.
     """
 
     def __init__(
@@ -67,13 +68,12 @@ def _never(context: SecurityContext) -> bool:
 
 
 class SecurityTable:
-    """What authentication a connection has, by auth_context_id.
+    """The security contexts of a connection, by auth_context_id.
 
-    `base` is what calls have on a connection without any; `authenticated` says that there is one.
-    `in_use` tells whether a call in flight has a context; with `replaces` a further one takes the
-    place of one that is of no use. `address` is the client's, for the
-    throttle that slows its attempts down; `on_logon` is called for every handshake that has
-    succeeded.
+    `base` is the security of calls on a connection without authentication; `authenticated` says
+    that a context exists. `in_use` says whether a call in flight uses a context; with `replaces` a
+    further context takes the place of an unused one. `address` is the client's, for the throttle
+    that slows its attempts down; `on_logon` is called for every handshake that has succeeded.
     """
 
     __slots__ = (
@@ -120,7 +120,8 @@ class SecurityTable:
 
     @property
     def proved(self) -> bool:
-        """Whether the client is known: from a handshake, or from the kernel on a local socket."""
+        """Whether the client has an identity, from a handshake or from the kernel on a local
+        socket."""
         return any(
             context.identity != ANONYMOUS
             for context in (self.base, *self._contexts.values())
@@ -128,14 +129,14 @@ class SecurityTable:
         )
 
     def callers(self) -> tuple[str, ...]:
-        """The names of those whose calls may come, without those who have not proved any."""
+        """The names of the accounts that may call over this connection."""
         found = (self.base, *self._contexts.values())
         names = [each.identity.name for each in found if each.established]
         anonymous = ANONYMOUS.name
         return tuple(dict.fromkeys(name for name in names if name != anonymous))
 
     def has_caller(self, sid: str) -> bool:
-        """Whether any of the calls that may come are an account's."""
+        """Whether an account is among those that may call over this connection."""
         return any(
             context.identity.sid == sid
             for context in (self.base, *self._contexts.values())
@@ -156,7 +157,7 @@ class SecurityTable:
         return self._step(context, trailer)
 
     def check_type(self, trailer: SecurityTrailer) -> None:
-        """Refuse a PDU that takes the authentication type back, whatever else it asks for."""
+        """Refuse a PDU that changes the authentication type."""
         if trailer.auth_type == AuthenticationType.RPC_C_AUTHN_NONE:
             raise _denied("the authentication type was taken back")
 
@@ -171,7 +172,7 @@ class SecurityTable:
         return b"" if context.established else self._step(context, trailer)
 
     def _drop_oldest(self) -> None:
-        """Forget the oldest context that is of no use: clients of COM objects make many (G251)."""
+        """Forget the oldest unused context: clients of COM objects make many (G251)."""
         for identifier, context in self._contexts.items():
             over = context.established or context.refused
             useless = over and context is not self._default and not self.in_use(context)
@@ -220,7 +221,7 @@ class SecurityTable:
         return context
 
     def _handshake(self, trailer: SecurityTrailer, level: AuthenticationLevel) -> Handshake:
-        """What answers the caller's legs. Raises SecurityRefusal with the level."""
+        """The handshake that answers the caller's legs. Raises SecurityRefusal with the level."""
         provider = self._providers.get(trailer.auth_type)
         try:
             if provider is None:
@@ -288,10 +289,10 @@ class SecurityTable:
         return context.unsigned if context.is_unsigned(pdu, auth_length) else context
 
     def _of_plain_request(self) -> SecurityContext:
-        """What a request without a trailer is made under ([MS-RPCE] 3.3.1.5.4).
+        """The security context of a request without a trailer ([MS-RPCE] 3.3.1.5.4).
 
-        That is the only context, unless it came after the bind and does more than CONNECT. Where
-        a connection has contexts of several callers, a plain request belongs to none of them.
+        That is the only context, unless it came after the bind and protects more than CONNECT.
+        Where a connection has contexts of several callers, a plain request belongs to none of them.
         """
         context = self._default
         if context is self.base:
@@ -312,7 +313,7 @@ class SecurityTable:
 def _is_last_leg(trailer: SecurityTrailer) -> bool:
     """Whether a token is NTLM's last; node-dcom repeats it, empty, with further interfaces (G251).
 
-    It is ignored then: nobody is logged on anew.
+    A repeated one is ignored: nobody is logged on anew.
     """
     ntlm = trailer.auth_type == AuthenticationType.RPC_C_AUTHN_WINNT
     return ntlm and trailer.auth_value.startswith(_AUTHENTICATE)

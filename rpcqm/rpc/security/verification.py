@@ -1,7 +1,7 @@
-"""Verification trailers: what a client repeats inside the protected octets of a request.
+"""Verification trailers: a client repeats parts of its request inside the protected octets.
 
-A client puts one behind the stub data, so that a server notices when somebody has changed what a
-security provider does not cover ([MS-RPCE] 2.2.2.13).
+It appends one to the stub data, so that a server notices changes to the parts that its security
+provider does not cover ([MS-RPCE] 2.2.2.13).
 """
 
 import struct
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SIGNATURE = bytes.fromhex("8ae3137102f43671")
 LARGEST = 1024
-"""How far before the end a trailer is looked for: all commands together take 80 octets."""
+"""The largest distance from the end at which a trailer is sought; all commands take 80 octets."""
 
 SEC_VT_COMMAND_BITMASK_1 = 0x0001
 SEC_VT_COMMAND_PCONTEXT = 0x0002
@@ -36,14 +36,14 @@ _PCONTEXT_LENGTH = 40
 
 
 class TamperedError(RpcFault):
-    """What the client meant is not what came: the connection cannot be trusted any more."""
+    """The request differs from what the client sent: the connection cannot be trusted any more."""
 
     def __init__(self, text: str) -> None:
         super().__init__(FaultStatus.RPC_S_ACCESS_DENIED, f"verification trailer: {text}")
 
 
 def may_be_verified(stub: bytes) -> bool:
-    """Whether there are octets near the end with which a trailer begins."""
+    """Whether the octets near the end contain the beginning of a trailer."""
     return stub.find(SIGNATURE, -LARGEST) >= 0
 
 
@@ -56,7 +56,7 @@ def place(stub: bytes) -> int:
 def verify(trailer: bytes, call: "Call") -> None:
     """Check the commands of a trailer, which begins with its signature, against the request.
 
-    Raises TamperedError for what does not agree, DecodeError for octets that are no trailer, and
+    Raises TamperedError if they contradict it, DecodeError for octets that are no trailer, and
     RpcFault RPC_S_ACCESS_DENIED for a command that must be understood and is not.
     """
     offset, command, seen = len(SIGNATURE), 0, set[int]()

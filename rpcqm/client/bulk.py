@@ -156,7 +156,7 @@ class BulkReader:
             yield replace(each, request_id=next_request_identifier())
 
     async def _read(
-        self, reads: Iterator[Read], window: int = 256
+        self, reads: Iterator[Read], window: int | None = None
     ) -> AsyncGenerator[tuple[Read, Found], None]:
         session = self._session()
         asked, sent = itertools.tee(reads)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import TypeVar
 
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
@@ -15,44 +15,64 @@ WINDOW = 256
 _TOGETHER = 64
 """Requests that are written at once, which saves system calls."""
 
+MOST_OCTETS = 4 << 20
+"""Octets of requests that are on their way, and one more request: else 256 large ones would be."""
+
 ResponseT = TypeVar("ResponseT", bound=Value)
+
+
+def _light(request: object) -> int:
+    return 0
 
 
 async def pipelined(
     connections: Connections,
     kind: type[OperationRequest[ResponseT]],
     requests: Iterable[OperationRequest[ResponseT]],
-    window: int = WINDOW,
+    window: int | None = None,
+    weigh: Callable[[OperationRequest[ResponseT]], int] = _light,
 ) -> AsyncGenerator[ResponseT | MQError, None]:
     """Call an operation with each request of its `kind`; yields the answers in the same order.
 
-    A refusal is yielded as MQError. Everything else is raised as by Connections.call; then the
-    outcome of the calls that were on their way is not known.
+    `weigh` gives the octets of a request, where they count. A refusal is yielded as MQError.
+    Everything else is raised as by Connections.call; then the outcome of the calls that were on
+    their way is not known.
     """
     source = iter(requests)
     async with connections.borrowed(kind) as binding:
-        window = window if binding.client.multiplexed else 1
-        waiting: deque[TypedCall[ResponseT]] = deque()
+        window = (window or WINDOW) if binding.client.multiplexed else 1
+        waiting: deque[tuple[TypedCall[ResponseT], int]] = deque()
+        room = MOST_OCTETS
         try:
             while True:
-                if len(waiting) <= max(window - _TOGETHER, 0):
-                    some = itertools.islice(source, min(_TOGETHER, window))
-                    _send(binding, some, waiting)
+                if len(waiting) <= max(window - _TOGETHER, 0) and room > 0:
+                    weighed = ((each, weigh(each)) for each in source)
+                    some = itertools.islice(weighed, min(_TOGETHER, window))
+                    room = _send(binding, some, room, waiting)
                 if not waiting:
                     return
-                yield await _outcome(waiting.popleft())
+                call, weight = waiting.popleft()
+                yield await _outcome(call)
+                room += weight
         finally:
-            for call in waiting:
+            for call, _ in waiting:
                 call.pending.forget()
 
 
 def _send(
     binding: Binding,
-    requests: Iterable[OperationRequest[ResponseT]],
-    waiting: deque[TypedCall[ResponseT]],
-) -> None:
+    requests: Iterable[tuple[OperationRequest[ResponseT], int]],
+    room: int,
+    waiting: deque[tuple[TypedCall[ResponseT], int]],
+) -> int:
+    """Send requests with their weights until they fill the room; returns what is left of it."""
     with binding.client.together():
-        waiting.extend(binding.send(request) for request in requests)
+        for request, weight in requests:
+            waiting.append((binding.send(request), weight))
+            room -= weight
+            if room <= 0:
+                break
+    return room
 
 
 async def _outcome(call: TypedCall[ResponseT]) -> ResponseT | MQError:

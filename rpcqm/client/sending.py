@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -13,8 +14,10 @@ from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.client.connection import Connections, require_value
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.pipelining import pipelined
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.client.transfer_buffer import transfer_buffer_of
+from rpcqm.codec.interface import OperationRequest
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.names.written import hint_of
@@ -22,6 +25,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.mqvalues import DENY_NONE, SEND_ACCESS
+from rpcqm.codec.types.qmcomm import CACTransferBufferV2
 
 
 def opening_request(
@@ -243,20 +247,41 @@ class QueueSender:
     async def _send(
         self, message: OutgoingMessage, transaction: InternalTransaction | None
     ) -> MessageIdentifier:
-        buffer = transfer_buffer_of(
-            message,
-            self._clock.now() // 1000,
-            None if transaction is None else transaction.identifier,
-        )
+        unit = None if transaction is None else transaction.identifier
+        buffer = transfer_buffer_of(message, self._clock.now() // 1000, unit)
         handle = self._handles.get(message.dead_letter_queue)
         if handle is None:
             handle = await self._handle_for(message.dead_letter_queue)
-        request = qmcomm2.rpc_ACSendMessageExRequest(
-            hQueue=handle, ptb=buffer, pMessageID=OBJECTID(Lineage=uuid.UUID(int=0))
-        )
-        response = await self._connections.call(request)
-        identifier = require_value(response.pMessageID)
-        return MessageIdentifier(identifier.Lineage, identifier.Uniquifier)
+        return _identifier(await self._connections.call(_request(handle, buffer)))
+
+    async def send_all(
+        self, messages: Iterable[OutgoingMessage]
+    ) -> AsyncIterator[MessageIdentifier]:
+        """Send messages in their order, many on their way at once; yields their identifiers.
+
+        Raises what `send` raises; then it is not certain what became of those behind the last
+        identifier, of which many may have been sent.
+        """
+        for queue, some in itertools.groupby(messages, lambda each: each.dead_letter_queue):
+            # Alone, because this opens the queue again where the connection was lost.
+            yield await self.send(next(some))
+            async for identifier in self._send_together(await self._handle_for(queue), some):
+                yield identifier
+
+    async def _send_together(
+        self, handle: bytes, messages: Iterable[OutgoingMessage]
+    ) -> AsyncIterator[MessageIdentifier]:
+        now = self._clock.now
+        buffers = (transfer_buffer_of(each, now() // 1000) for each in messages)
+        requests = (_request(handle, each) for each in buffers)
+        kind = qmcomm2.rpc_ACSendMessageExRequest
+        async with contextlib.aclosing(
+            pipelined(self._connections, kind, requests, weigh=_octets)
+        ) as answers:
+            async for answer in answers:
+                if isinstance(answer, MQError):
+                    raise answer
+                yield _identifier(answer)
 
     async def close(self) -> None:
         """Close the queue."""
@@ -264,3 +289,20 @@ class QueueSender:
         self._handles.clear()
         for handle in handles:
             await close_handle(self._connections, handle)
+
+
+def _request(handle: bytes, buffer: CACTransferBufferV2) -> qmcomm2.rpc_ACSendMessageExRequest:
+    return qmcomm2.rpc_ACSendMessageExRequest(
+        hQueue=handle, ptb=buffer, pMessageID=OBJECTID(Lineage=uuid.UUID(int=0))
+    )
+
+
+def _identifier(response: qmcomm2.rpc_ACSendMessageExResponse) -> MessageIdentifier:
+    identifier = require_value(response.pMessageID)
+    return MessageIdentifier(identifier.Lineage, identifier.Uniquifier)
+
+
+def _octets(request: OperationRequest[qmcomm2.rpc_ACSendMessageExResponse]) -> int:
+    assert isinstance(request, qmcomm2.rpc_ACSendMessageExRequest)
+    buffer = require_value(request.ptb).old
+    return (buffer.ulBodyBufferSizeInBytes or 0) + (buffer.ulMsgExtensionBufferInBytes or 0)

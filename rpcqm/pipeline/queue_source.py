@@ -4,9 +4,7 @@
 
 Options: `queue`; `server` (HOST[:PORT] of the endpoint mapper) with `user`, `domain` and
 `passwordFile` (or `password`), or `socket` of a local queue manager; `maxMessagesPerBatch`
-(10,000), `partitions` (of a batch, 1), `failOnDataLoss` (true). The sink takes `body` (binary or
-string) and, where they are there, `label`, `priority` and `idempotency_key`, which becomes the
-correlation identifier.
+(10,000), `partitions` (of a batch, 1), `failOnDataLoss` (true). `queue_sink` has what a sink takes.
 
 An offset of the stream is a batch with the explicit list of its lookup identifiers, because
 identifiers become visible out of order (aborts, priorities): what a batch holds is decided on the
@@ -17,17 +15,11 @@ calls `commit` later or never (G472). Messages that become visible later are in 
 whatever their identifiers.
 """
 
-import hashlib
 import itertools
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row as SparkRow
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -35,7 +27,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
-    WriterCommitMessage,
 )
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -43,26 +34,22 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.base.files import read_private
 from rpcqm.base.hresult import HResult
 from rpcqm.capture.export import arrow_schema
-from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.bulk_session import Failure
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.client.mq import server_at
-from rpcqm.client.names import HERE, format_name
-from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.client.target import LocalServer
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED
 from rpcqm.codec.bodies.extensions import headers_in
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.pipeline.capture_tables import BATCH
-from rpcqm.pipeline.errors import DataLossError, in_a_sentence
+from rpcqm.pipeline.errors import DataLossError, SourceError, in_a_sentence
 from rpcqm.pipeline.queue_offsets import Origin, from_ranges, ranges_text
+from rpcqm.pipeline.queue_options import QueueOptions
+from rpcqm.pipeline.queue_sink import QueueStreamWriter, QueueWriter, check_columns
 
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
@@ -70,76 +57,11 @@ SCHEMA = (
     "application_tag long, response_queue string, soap_envelope string, extension binary, "
     "headers map<string,string>"
 )
-DEFAULT_BATCH = 10_000
 MOST_GONE = 10_000
 """Identifiers that an offset carries because the messages were not there to be removed."""
-LONGEST_PASSWORD = 4_096
-"""Octets of a file of a password that are read."""
 _GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 _SIGN = 1 << 63
 _COLUMNS = arrow_schema(SCHEMA)
-
-
-@dataclass(frozen=True)
-class QueueOptions:
-    """How the queue is reached; made of a data source's options, and sent to executors."""
-
-    queue: str
-    socket: str = ""
-    server: str = ""
-    user: str = ""
-    password: str = field(default="", repr=False)
-    domain: str = ""
-    most: int = DEFAULT_BATCH
-    partitions: int = 1
-    fail_on_data_loss: bool = True
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> "QueueOptions":
-        """Raises ValueError when no queue or no server is given, OSError for a file of a password.
-
-        PermissionsTooWide (a ValueError) is raised for a file that others may read.
-        """
-        if not options.get("queue") or not (options.get("socket") or options.get("server")):
-            raise ValueError("the options queue and server (or socket) are needed")
-        return cls(
-            options["queue"],
-            options.get("socket", ""),
-            options.get("server", ""),
-            options.get("user", ""),
-            _password(options),
-            options.get("domain", ""),
-            int(options.get("maxmessagesperbatch", DEFAULT_BATCH)),
-            int(options.get("partitions", 1)),
-            options.get("failondataloss", "true").lower() == "true",
-        )
-
-    def client(self) -> BlockingClient:
-        if self.socket:
-            return BlockingClient(LocalServer(Path(self.socket)))
-        user = f"{self.domain}\\{self.user}" if self.domain else self.user
-        return BlockingClient(server_at(self.server, user or None, self.password))
-
-    @property
-    def address(self) -> str:
-        """Where the queue manager is."""
-        return self.socket or self.server.lower()
-
-    def in_a_sentence(self) -> AbstractContextManager[None]:
-        """Make one sentence, a SourceError, of what the queue manager refuses."""
-        return in_a_sentence(f"The queue {self.queue} at {self.address}")
-
-    @property
-    def name(self) -> FormatName:
-        """The queue's format name; `client.names` says how a queue may be named."""
-        return format_name(self.queue, self.server.partition(":")[0] or HERE)
-
-
-def _password(options: Mapping[str, str]) -> str:
-    """The password, or the first line of the file that holds it."""
-    if name := options.get("passwordfile", ""):
-        return read_private(Path(name), LONGEST_PASSWORD).decode().split("\n")[0].rstrip("\r")
-    return str(options.get("password", ""))
 
 
 def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
@@ -209,12 +131,14 @@ class QueueSource(DataSource):
     def streamReader(self, schema: object) -> DataSourceStreamReader:
         return QueueStreamReader(QueueOptions.of(self.options))
 
-    def writer(self, schema: object, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
-            raise ValueError("a queue can only be appended to")
+            raise SourceError("A queue can only be appended to: write with mode append.")
+        check_columns(schema)
         return QueueWriter(QueueOptions.of(self.options))
 
-    def streamWriter(self, schema: object, overwrite: bool) -> DataSourceStreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        check_columns(schema)
         return QueueStreamWriter(QueueOptions.of(self.options))
 
 
@@ -383,66 +307,3 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: `latestOffset` removes a batch, because this may never be called (G472)."""
-
-
-def _send(options: QueueOptions, rows: Iterator[SparkRow]) -> int:
-    """Send rows as messages, durably; how many."""
-    count = 0
-    with (
-        options.in_a_sentence(),
-        options.client() as client,
-        client.open_sender(options.name) as sender,
-    ):
-        for row in rows:
-            sender.send(_outgoing(row.asDict()))
-            count += 1
-    return count
-
-
-def _outgoing(row: dict[str, Any]) -> OutgoingMessage:
-    body = row.get("body")
-    octets = body.encode() if isinstance(body, str) else bytes(body or b"")
-    key = row.get("idempotency_key")
-    settings: dict[str, Any] = {"body": octets, "label": row.get("label") or ""}
-    if row.get("priority") is not None:
-        settings["priority"] = int(row["priority"])
-    if key is not None:
-        settings["correlation_identifier"] = correlation_of(str(key))
-    return OutgoingMessage(**settings)
-
-
-def correlation_of(key: str) -> MessageIdentifier:
-    """The correlation identifier that stands for an idempotency key: the same for the same key."""
-    digest = hashlib.sha256(key.encode()).digest()
-    return MessageIdentifier(uuid.UUID(bytes=digest[:16]), int.from_bytes(digest[16:20], "big"))
-
-
-@dataclass
-class Sent(WriterCommitMessage):
-    """How many messages a task has sent."""
-
-    count: int
-
-
-class _Sender:
-    """Sends every row; a task that is repeated sends again, with the same idempotency keys."""
-
-    def __init__(self, options: QueueOptions) -> None:
-        self._options = options
-
-    def write(self, iterator: Iterator[SparkRow]) -> WriterCommitMessage:
-        return Sent(_send(self._options, iterator))
-
-    def commit(self, messages: object, batchId: int = 0) -> None:
-        """Everything is sent by now."""
-
-    def abort(self, messages: object, batchId: int = 0) -> None:
-        """What was sent stays sent: delivery is at least once."""
-
-
-class QueueWriter(_Sender, DataSourceWriter):
-    """Sends the rows of a data frame."""
-
-
-class QueueStreamWriter(_Sender, DataSourceStreamWriter):
-    """Sends the rows of a stream, batch by batch."""

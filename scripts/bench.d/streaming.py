@@ -21,7 +21,8 @@ from rpcqm.client.names import format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer
-from rpcqm.pipeline.queue_source import IdentifierPartition, QueueOptions, QueueStreamReader
+from rpcqm.pipeline.queue_options import QueueOptions
+from rpcqm.pipeline.queue_source import IdentifierPartition, QueueStreamReader
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 
 ROWS = "messages read by one executor core", "messages planned, read, written and removed"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,52 @@ def test_few_calls_read_and_empty_a_queue(monkeypatch: pytest.MonkeyPatch) -> No
         asyncio.run(main(LocalServer(queue_manager.socket)))
     done = ["R_BulkOpen", "R_BulkList", "R_BulkRead", "R_BulkRemove", "R_BulkClose"]
     assert asked == done
+
+
+def test_many_messages_are_sent_in_their_order_many_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the first answer is waited for; what is on its way is bounded by octets, too."""
+    alone: list[str] = []
+    waiting: list[int] = []
+    call, send = Connections.call, pipelining._send
+
+    def counted(self: Connections, request: Any, *more: Any) -> Any:
+        alone.append(request.operation.name)
+        return call(self, request, *more)
+
+    def watched(binding: Any, requests: Any, room: int, calls: Any) -> int:
+        left = send(binding, requests, room, calls)
+        waiting.append(len(calls))
+        return left
+
+    async def main(target: LocalServer) -> None:
+        names = [FormatName.parse(f"DIRECT=OS:.\\private$\\{name}") for name in ("orders", "dead")]
+        async with QueueManagerClient(target) as client:
+            async with client.open_sender(names[0]) as sender:
+                monkeypatch.setattr(Connections, "call", counted)
+                monkeypatch.setattr(pipelining, "_send", watched)
+                small = [OutgoingMessage(body, recoverable=False) for body in BODIES]
+                sent = [each async for each in sender.send_all(small)]
+                assert len(set(sent)) == len(small)
+                assert (alone, max(waiting)) == (["rpc_ACSendMessageEx"], 16)
+                waiting.clear()
+                monkeypatch.setattr(pipelining, "MOST_OCTETS", 1000)
+                large = [OutgoingMessage(bytes(400) + body, recoverable=False) for body in BODIES]
+                mixed = [replace(large[0], dead_letter_queue=names[1]), *large[1:]]
+                assert len([each async for each in sender.send_all(mixed)]) == len(mixed)
+                assert max(waiting) == 3
+                labels = (OutgoingMessage(label="x" * each) for each in (1, 2, 500, 3))
+                with pytest.raises(MQError, match="LABEL_TOO_LONG"):
+                    [each async for each in sender.send_all(labels)]
+            async with client.open_reader(names[0], peek_only=True) as reader:
+                found = [each.body async for each in reader.browse()]
+        assert found == [each.body for each in (*small, *large)] + [b""] * 2
+
+    with private_queue_manager() as queue_manager:
+        for name in ("orders", "dead"):
+            queue_manager.run("queue", "create", name)
+        asyncio.run(main(LocalServer(queue_manager.socket)))
 
 
 def test_servers_without_remote_read_are_read_one_by_one(tmp_path: Path) -> None:

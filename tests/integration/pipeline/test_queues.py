@@ -11,7 +11,7 @@ import pytest
 from rpcqm.cli.main import main
 from rpcqm.client.names import format_name
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.pipeline.queue_source import correlation_of
+from rpcqm.pipeline.queue_sink import correlation_of
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.srmp.srmp_text import message
 

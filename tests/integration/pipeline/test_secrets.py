@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rpcqm.pipeline.html import Report
-from rpcqm.pipeline.queue_source import QueueOptions
+from rpcqm.pipeline.queue_options import QueueOptions
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 
 CAPTURE = Path(__file__).parents[2] / "vectors" / "captures" / "impacket-privacy.pcapng"

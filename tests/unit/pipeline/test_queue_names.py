@@ -2,7 +2,7 @@
 
 import pytest
 
-from rpcqm.pipeline.queue_source import QueueOptions
+from rpcqm.pipeline.queue_options import QueueOptions
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "adm": {"base", "codec"},
     "store": {"base", "codec", "adm"},
     "replica": {"base", "store"},
+    "directory": {"base", "codec", "adm"},
     "qm": {"base", "codec", "adm", "store"},
     "operations": {"base", "codec", "adm", "qm"},
     "otel": {"base", "codec", "adm", "store"},

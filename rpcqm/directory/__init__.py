@@ -1,0 +1,1 @@
+"""Queue managers, queues and sites of an Active Directory ([MS-MQDSSM]); off by default."""

@@ -1,1 +1,1 @@
-"""The elements of [MS-MQDMPR] 3.1.1 that all rooms speak of."""
+"""The elements of [MS-MQDMPR] 3.1.1, which all rooms share."""

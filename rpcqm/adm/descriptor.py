@@ -70,26 +70,27 @@ class OpenQueueDescriptor:
         self.remote_read_state = RemoteReadState.NONE
         self.cursor_collection: dict[int, Cursor] = {}
         self.cursor_allowance: Allowance | None = None
-        """What bounds the cursors of the client that has the queue open (ours)."""
+        """Bounds the cursors of the client that has the queue open (ours)."""
         self.waiting_message_read_operation_collection: dict[WaitingMessageReadOperation, None] = {}
         self.two_phase_reads: set[int] = set()
         """Lookup identifiers of messages that this descriptor has locked (ours)."""
         self.owner = ""
-        """The SID of who has opened it; "" for the queue manager itself (ours)."""
+        """The SID of the account that has opened it; "" for the queue manager itself (ours)."""
         self.account = ""
         """The name of that account (ours)."""
         self.notices = True
-        """Whether reading by it is a look at dead letters; not that of who may only look (ours)."""
+        """Whether reading by it counts as a look at dead letters; False for read-only accounts
+        (ours)."""
         self.origin = HERE
-        """From where it was opened (ours)."""
+        """The origin of the order that opened it (ours)."""
         self.opened = 0
-        """When, in milliseconds since 1970 (ours)."""
+        """The time of opening, in milliseconds since 1970 (ours)."""
         self.number = 0
         """The number by which operators name it; no client learns it (ours)."""
         self.end: Callable[[], None] | None = None
-        """Runs down what a client holds it by; None where closing it is enough (ours)."""
+        """Runs down the client's handle; None where closing the descriptor is enough (ours)."""
         self.application_deadletter_queue = ""
-        """What messages that are sent through it get as such (G71)."""
+        """The application dead-letter queue of messages that are sent through it (G71)."""
 
 
 class Cursor:
@@ -116,7 +117,7 @@ class Cursor:
 
     @property
     def message_position_reference(self) -> MessagePosition | None:
-        """Where the cursor is; None for Start, and once the queue is gone."""
+        """The cursor's position; None for Start, and once the queue is gone."""
         queue = self.open_queue_descriptor_reference.queue_reference
         return None if queue is None or self.key is None else MessagePosition(queue, self.key)
 
@@ -124,8 +125,8 @@ class Cursor:
 class WaitingMessageReadOperation:
     """A reader that waits for a message ([MS-MQDMPR] 3.1.1.10).
 
-    `tag` is unique among the readers of a queue (G12). `outcome` is what the caller waits for;
-    `take` does with the message that has arrived what the reader came for.
+    `tag` is unique among the readers of a queue (G12). The caller waits for `outcome`; `take`
+    performs the read with the message that has arrived.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What a directory has in it, and how it is asked ([MS-MQDMPR] 3.1.7.1.18 to .24)."""
+"""The contents of a directory, and the filters of queries ([MS-MQDMPR] 3.1.7.1.18 to .24)."""
 
 import enum
 import operator
@@ -158,7 +158,7 @@ class AttributeFilter(NamedTuple):
     value: object
 
     def matches(self, element: DirectoryObject) -> bool:
-        """Whether an object satisfies it; what cannot be compared does not."""
+        """Whether an object satisfies it; values that cannot be compared do not."""
         left, right = getattr(element, self.attribute), self.value
         if isinstance(left, str) and isinstance(right, str):
             left, right = folded(left), folded(right)
@@ -174,7 +174,7 @@ def equals(attribute: str, value: object) -> AttributeFilter:
 
 
 class AttributeSortOrder(NamedTuple):
-    """How one attribute orders what is found: higher priorities first, 0 not at all."""
+    """The sorting of results by one attribute: higher priorities first, 0 does not sort."""
 
     attribute: str
     sort_priority: int

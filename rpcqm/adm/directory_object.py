@@ -8,11 +8,11 @@ NULL_GUID = UUID(int=0)
 
 @dataclass(slots=True, eq=False)
 class DirectoryObject:
-    """Base of everything that can be published; the identifier never changes."""
+    """Base of all elements that can be published; the identifier never changes."""
 
     identifier: UUID = NULL_GUID
     unsaid: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Directory attributes of which a directory that this was read from says nothing."""
+    """Directory attributes that the directory which this was read from does not contain."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +45,7 @@ class Site(DirectoryObject):
 
 @dataclass(slots=True, eq=False)
 class RoutingLink(DirectoryObject):
-    """What it costs to go from one site to another ([MS-MQDMPR] 3.1.1.8); 1 to 999,999."""
+    """The cost of going from one site to another ([MS-MQDMPR] 3.1.1.8), 1 to 999,999."""
 
     description: str = ""
     full_path: str = ""
@@ -69,7 +69,7 @@ class User(DirectoryObject):
 
 @dataclass(slots=True, eq=False)
 class DistributionList(DirectoryObject):
-    """What DL=identifier stands for: format names, other lists among them ([MS-MQMQ] 2.1.5)."""
+    """The members of DL=identifier: format names, also of other lists ([MS-MQMQ] 2.1.5)."""
 
     name: str = ""
     format_names: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class DistributionList(DirectoryObject):
 
 @dataclass(slots=True, eq=False)
 class QueueAlias(DirectoryObject):
-    """What a path in the directory stands for: the format name of a queue ([MS-MQDSSM] 2.3)."""
+    """The format name of the queue that a path in the directory stands for ([MS-MQDSSM] 2.3)."""
 
     name: str = ""
     format_name: str = ""

@@ -1,4 +1,4 @@
-"""How attributes of directory objects are kept: JSON in which every value tells its type."""
+"""Records of directory attributes: JSON in which every value names its type."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -37,14 +37,14 @@ FLAG_POSITIVE_JOURNALING = 0x04
 FLAG_ADMINISTRATION_QUEUE = 0x08
 FLAG_ALLOW_PEEK_WHEN_LOCKED = 0x10
 FLAG_APPLICATION_DEADLETTER = 0x20
-"""What a position keeps of its message, so that removing it needs no look at the packet."""
+"""Bits that a position keeps of its message, so that a removal need not read the packet."""
 _TRANSACTIONAL_SHIFT = UserFlags.TH.offset
 _JOURNALING_SHIFT = UserFlags.JN.offset - 1
-"""What brings the bits of UserHeader.Flags to those of FLAG_..."""
+"""Shifts the bits of UserHeader.Flags to those of FLAG_..."""
 
 ON_ARRIVAL = FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
 KEPT_FLAGS = FLAG_TRANSACTIONAL | FLAG_APPLICATION_DEADLETTER
-"""What holds of a message in a journal or a dead-letter queue too."""
+"""The bits that stay in a journal or a dead-letter queue."""
 CONSEQUENCES = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
 
 
@@ -85,9 +85,9 @@ class Envelope(NamedTuple):
 
 
 _SID = b"S-"
-"""How SIDs begin, and no addresses: what lies behind a packet is one or the other."""
+"""The beginning of a SID, which no address has: the text behind a packet is one of the two."""
 _BEHIND_SENDER = "\0"
-"""What parts a SID from a path name; no path name has it."""
+"""Separates a SID from a path name; no path name contains it."""
 
 
 def split_stored(stored: bytes) -> tuple[bytes, str]:
@@ -100,18 +100,21 @@ def split_stored(stored: bytes) -> tuple[bytes, str]:
 
 
 class Message:
-    """A message is its UserMessage packet; the attributes are decoded when they are asked for.
+    """A message is its UserMessage packet; attributes are decoded on demand.
 
-    What is not in the packet is kept beside it: `lookup_identifier` (0 before it has one),
+    Values that are not in the packet are kept beside it: `lookup_identifier` (0 before it has one),
     `arrival_time` and `last_move_time` in milliseconds since 1970, counts, the queue where it was
-    read, and the FLAG_... bits of its position.
-    `source_address` is the address that it arrived from, "" when it was sent here (G125).
-    `application_deadletter_queue` is a path name, or "". Only messages sent here have one.
-    `sender` is the SID of the caller who has sent it here, where its packet does not say it and it
-    names queues that the queue manager writes to, that of Anonymous for an imported one; else "".
-    No header carries any of these, so that they lie behind the packet in the store.
-    `xml_signature` is for the copies of a message to several queues that travel by HTTP, until
-    they are made.
+    read, and the FLAG_... bits of its position. `source_address` is the address that it arrived
+    from, "" when it was sent here (G125).
+
+    `application_deadletter_queue` is a path name, or ""; only messages sent here have one. `sender`
+    is the SID of the caller who has sent the message here. It is kept if the packet does not
+    contain it and the message names queues that the queue manager writes to; an imported message
+    has Anonymous's, all others "". No header carries these values, so they lie behind the packet in
+    the store.
+
+    `xml_signature` is for the copies of a message to several queues that travel by HTTP, until they
+    are made.
     """
 
     __slots__ = (
@@ -176,7 +179,7 @@ class Message:
 
     @property
     def stored(self) -> bytes:
-        """What is kept of it: the packet, and what no header carries."""
+        """The stored octets: the packet, and the values that no header carries."""
         if not self.application_deadletter_queue:
             return self.packet + (self.source_address or self.sender).encode()
         name = self.application_deadletter_queue.encode("utf-8", "surrogatepass")
@@ -193,7 +196,7 @@ class Message:
 
     @classmethod
     def of(cls, attributes: PacketMessage) -> "Message":
-        """The message whose packet has been looked at already."""
+        """The message with attributes whose packet has been decoded already."""
         message = cls(bytes(attributes.buffer))
         if attributes.buffer is message.packet:
             message._attributes = attributes
@@ -201,7 +204,7 @@ class Message:
 
     @property
     def attributes(self) -> PacketMessage:
-        """The ADM attributes that are in the packet, each decoded when it is asked for."""
+        """The ADM attributes in the packet, each decoded on demand."""
         attributes = self._attributes
         if attributes is None or attributes.buffer is not self.packet:
             attributes = self._attributes = PacketMessage(self.packet)
@@ -218,7 +221,7 @@ class Message:
         return MessagePosition(self.queue, self.lookup_identifier)
 
     def position_flags(self, envelope: Envelope) -> int:
-        """What the message's position keeps of it: the FLAG_... bits."""
+        """The FLAG_... bits that the message's position keeps."""
         flags = envelope.flags
         if self.application_deadletter_queue:
             flags |= FLAG_APPLICATION_DEADLETTER

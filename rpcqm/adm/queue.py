@@ -1,4 +1,4 @@
-"""Queues and what is known of their traffic ([MS-MQDMPR] 3.1.1.2 to 3.1.1.5, 3.1.1.18)."""
+"""Queues and the statistics of their traffic ([MS-MQDMPR] 3.1.1.2 to 3.1.1.5, 3.1.1.18)."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ NO_SEQUENCE = SequenceInfo()
 
 
 class StoredPosition(Protocol):
-    """What a position list knows of a message without its packet; times are ms since 1970."""
+    """The part of a message that a position list has in memory; times are ms since 1970."""
 
     @property
     def serial(self) -> int: ...
@@ -201,7 +201,7 @@ class Queue(DirectoryObject):
 
     @property
     def total_bytes(self) -> int:
-        """What all messages in the queue take, in bytes (G5, G164)."""
+        """The octets of all messages in the queue (G5, G164)."""
         return self.message_position_list.bytes
 
     @property
@@ -248,7 +248,7 @@ class OutgoingQueue(Queue):
 
     @property
     def named_by(self) -> tuple[str, ...]:
-        """Whose turns the look-up of its host may take; nobody's if the queue manager wants it."""
+        """The senders that named the destination: its host is resolved in their turns."""
         return (self.origin, *self.other_origins) if self.origin else ()
 
     @property
@@ -283,7 +283,7 @@ class OutgoingTransferInfo:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class IncomingTransactionalTransferInfo:
-    """What has arrived from one sender for one queue ([MS-MQDMPR] 3.1.1.5)."""
+    """The progress of one sender's sequence to one queue ([MS-MQDMPR] 3.1.1.5)."""
 
     queue_reference: Queue
     format_name: str = ""

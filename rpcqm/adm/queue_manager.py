@@ -12,10 +12,10 @@ from rpcqm.codec.types.mqvalues import INFINITE
 
 @dataclass(frozen=True, slots=True)
 class StandingOrder:
-    """An order of an administrator that holds until it is taken back, over restarts too.
+    """An order of an administrator that holds until it is taken back, also over restarts.
 
-    `since` is milliseconds since 1970, 0 where an older version has kept the order; `by` is the
-    name of an account.
+    `since` is milliseconds since 1970, 0 for an order stored by an older version; `by` is the name
+    of an account.
     """
 
     since: int = 0
@@ -63,9 +63,9 @@ class QueueManager(DirectoryObject):
     throttled: bool = False
     connection_active: bool = False
     disconnected: StandingOrder | None = None
-    """Ours: who has taken the queue manager off the network (G585)."""
+    """Ours: the order that took the queue manager off the network (G585)."""
     maintenance: StandingOrder | None = None
-    """Ours: who has ordered that no new message is taken (G631)."""
+    """Ours: the order of maintenance, during which no new message is taken (G631)."""
     hardened_security: bool = False
     queue_manager_state: QueueManagerState = QueueManagerState.STOPPED
     system_deadletter_queue: Queue | None = None
@@ -73,8 +73,8 @@ class QueueManager(DirectoryObject):
     system_journal_queue: Queue | None = None
     queue_collection: dict[int, Queue] = field(default_factory=dict)
     unusable_queues: dict[int, str] = field(default_factory=dict)
-    """Ours: queues whose names are refused now, by their queue ids; nobody but the store knows what
-    is in them (G494)."""
+    """Ours: queues whose names are refused now, by queue id; only the store can read them (G494).
+    """
     transaction_collection: dict[UUID, Transaction] = field(default_factory=dict)
     enterprise_reference: Enterprise | None = None
     dispatch_collection: dict[Queue, DispatchEntry] = field(default_factory=dict)

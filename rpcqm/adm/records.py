@@ -1,4 +1,4 @@
-"""How queues and the queue manager are kept: versioned JSON, with names as in the element."""
+"""Records of queues and of the queue manager: versioned JSON with the element's names."""
 
 import json
 from dataclasses import dataclass, fields
@@ -74,7 +74,7 @@ _LEAST, _MOST = -(1 << 31), 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
-    """A queue that was kept, and the queue ids of its journal and main queue (0: no such queue)."""
+    """A stored queue, and the queue ids of its journal and main queue (0: no such queue)."""
 
     queue: Queue
     journal_id: int = 0

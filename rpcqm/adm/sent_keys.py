@@ -1,4 +1,4 @@
-"""Keys of requests that were carried out, as they are kept: what was sent under which key (G353).
+"""Records of idempotency keys: the messages that were sent under a key (G353).
 
 They are records of the family STREAM, under keys that begin with `SENT_KEY_PREFIX`.
 """
@@ -21,9 +21,9 @@ _VERSION = 1
 
 
 class SentKey(NamedTuple):
-    """What was done under a key: `time` is milliseconds since 1970, `owner` an account's SID.
+    """The outcome under a key: `time` is milliseconds since 1970, `owner` an account's SID.
 
-    `digest` is of the request, so that another request under the same key is noticed.
+    `digest` is that of the request, so that another request under the same key is noticed.
     """
 
     time: int

@@ -40,7 +40,7 @@ class TransactionalOperation:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """What is done together or not at all ([MS-MQDMPR] 3.1.1.14)."""
+    """Operations that are carried out together or not at all ([MS-MQDMPR] 3.1.1.14)."""
 
     identifier: UUID
     transactional_operation_collection: list[TransactionalOperation] = field(default_factory=list)

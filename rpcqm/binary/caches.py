@@ -24,7 +24,7 @@ USER_CERT_LIFETIME = 1_200_000
 class AgingCache(Generic[K, V]):
     """At most `size` entries, each for `lifetime` milliseconds and up to a minute longer.
 
-    When it is full the older half goes. One timer looks for entries that are too old: first a
+    When it is full the older half goes. One timer removes entries that are too old: first a
     lifetime after the first entry, then a minute after the oldest one's time.
     """
 
@@ -40,7 +40,7 @@ class AgingCache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """The value of an entry that is still there."""
+        """The value of a present entry, or None."""
         entry = self._entries.get(key)
         return None if entry is None else entry[1]
 
@@ -49,7 +49,7 @@ class AgingCache(Generic[K, V]):
         return [value for _, value in self._entries.values()]
 
     def add(self, key: K, value: V) -> None:
-        """Keep a value from now on."""
+        """Add an entry."""
         if len(self._entries) >= self._size:
             for old in list(self._entries)[: max(self._size // 2, 1)]:
                 del self._entries[old]

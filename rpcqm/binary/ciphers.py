@@ -43,7 +43,7 @@ def key_length(level: int, algorithm: int) -> int:
 
 
 def new_key(public_key: RSAPublicKey, level: PrivacyLevel, algorithm: int) -> tuple[bytes, bytes]:
-    """A new symmetric key, and the SIMPLEBLOB that tells it to the peer."""
+    """A new symmetric key, and the SIMPLEBLOB that carries it to the peer."""
     key = os.urandom(key_length(level, algorithm))
     encrypted = public_key.encrypt(key, PKCS1v15())
     return key, SimpleBlob(algorithm, encrypted).encode()

@@ -7,7 +7,7 @@ from rpcqm.codec.packet.fields import BASE_FLAGS
 
 
 class PacketBuffer:
-    """Bytes that have arrived and were not taken; a packet in pieces is copied once it is whole."""
+    """Bytes that have come and are not taken yet; a packet in pieces is copied once it is whole."""
 
     __slots__ = ("_data", "_partial", "_start", "_wanted")
 
@@ -52,11 +52,11 @@ class PacketBuffer:
 
     @property
     def rest(self) -> tuple[bytes, int]:
-        """What was added and not taken: octets, and where in them it begins."""
+        """The bytes that are not taken yet, and the place where they begin."""
         return self._data, self._start
 
     def skip_to(self, start: int) -> None:
-        """Whole packets of the `rest` up to there have been taken."""
+        """Skip the bytes before `start`: their packets have been taken."""
         self._start = start
 
     def clear(self) -> None:

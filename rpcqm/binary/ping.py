@@ -28,10 +28,10 @@ _COOKIE = 0xFFFF_FFFF
 
 
 class PingRequests:
-    """Questions that wait for their answers; only the latest one of each address counts.
+    """Pings that wait for their answers; only the latest one of each address counts.
 
-    The PingCookie tells answers apart, the Ping Response Timer ends the wait for one.
-    `is_server` says whether this machine's operating system is a Windows for servers.
+    The PingCookie tells answers apart, the Ping Response Timer ends the wait for one. `is_server`
+    says whether this machine's operating system is a Windows for servers.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PingRequests:
         return outcome
 
     def receive(self, datagram: bytes) -> None:
-        """An answer, or anything else, which is ignored ([MS-MQQB] 3.1.7.8)."""
+        """Take an answer; other datagrams are ignored ([MS-MQQB] 3.1.7.8)."""
         ping = _decoded(datagram)
         if ping is not None:
             self._finish(ping.cookie, not ping.flags.RF)
@@ -86,7 +86,7 @@ class PingRequests:
 
 
 class PingRate:
-    """How many questions of each address are answered: a few at once, then so many a second."""
+    """Bounds the answered pings of each address: a burst, then so many a second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -108,9 +108,9 @@ class PingRate:
 
 
 def answer_ping(datagram: bytes, local: UUID, refused: bool) -> bytes | None:
-    """The answer to a question, or None if it is not a question ([MS-MQQB] 3.1.7.7).
+    """The answer to a question, or None for another datagram ([MS-MQQB] 3.1.7.7).
 
-    Only an answer refuses, and what bears our own identifier is an answer that came back (G96).
+    Only an answer refuses; a datagram with our own identifier is an answer that came back (G96).
     """
     ping = _decoded(datagram)
     if ping is None or ping.flags.RF or ping.qm_guid == local:

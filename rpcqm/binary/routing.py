@@ -1,7 +1,7 @@
-"""Where a message goes next on its way to a queue manager ([MS-MQBR] 3.1).
+"""The next hop of a message on its way to a queue manager ([MS-MQBR] 3.1).
 
-The nine procedures have the names that they have there. They ask a directory; only the routing
-table of a site gate is kept, and made anew every hour.
+The nine procedures have the specification's names. They ask a directory; only the routing table of
+a site gate is kept, and rebuilt every hour.
 """
 
 import heapq
@@ -70,7 +70,7 @@ class Routing:
     def initialize_routing_table(self) -> None:
         """Find the cheapest ways from our sites ([MS-MQBR] 3.1.3.1); only a site gate has any.
 
-        While the directory cannot be read the last ways that it told of count (G427).
+        While the directory cannot be read the last ways count (G427).
         """
         machines = self.get_directory_data(QueueManager, [equals("identifier", self._identifier)])
         found, links = self.get_directory_data(Site), self.get_directory_data(RoutingLink)

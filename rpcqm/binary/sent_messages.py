@@ -1,4 +1,4 @@
-"""What a session has sent and the peer has not acknowledged ([MS-MQQB] 3.1.1.4, 3.1.5.5)."""
+"""Messages of a session that the peer has not acknowledged ([MS-MQQB] 3.1.1.4, 3.1.5.5)."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _number_of = itemgetter(1)
 
 
 class SentMessages:
-    """Those that the peer has not counted, in order, and those that are not on its disk."""
+    """Messages that the peer has not counted, in order; recoverable ones not on its disk."""
 
     __slots__ = ("in_flight", "unpersisted")
 
@@ -43,12 +43,12 @@ class SentMessages:
         return bool(self.in_flight or self.unpersisted)
 
     def clear(self) -> None:
-        """Nobody waits for any of them."""
+        """Forget all messages."""
         self.in_flight.clear()
         self.unpersisted.clear()
 
     def add(self, packets: Sequence[bytes], tokens: Sequence[object], last: int) -> int:
-        """Add messages; `last` is the number of the last recoverable one, as is what it returns."""
+        """Add messages; `last` is the number of the last recoverable one, and so is the result."""
         recoverable = bytes(map(_delivery_mode_of, packets)).translate(_IS_RECOVERABLE)
         numbers = list(accumulate(recoverable, initial=last))[1:]
         if numbers and numbers[-1] > COUNTER:
@@ -62,14 +62,15 @@ class SentMessages:
         return numbers[-1] if numbers else last
 
     def take_counted(self, count: int) -> list[object]:
-        """The peer has counted the first ones in flight: the tokens of those that are express."""
+        """Remove the first messages in flight, which the peer has counted; the tokens of express
+        ones."""
         sent = list(map(deque.popleft, repeat(self.in_flight, count)))
         if None not in map(_number_of, sent):
             return []
         return [each.token for each in sent if each.recoverable is None]
 
     def take_persisted(self, header: SessionHeader) -> list[object]:
-        """The tokens of those that a SessionHeader says are on the peer's disk."""
+        """Remove messages that a SessionHeader reports as persisted; returns their tokens."""
         first = header.recoverable_msg_ack_seq_number
         flags = header.recoverable_msg_ack_flags
         if not first and not flags:

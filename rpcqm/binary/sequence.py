@@ -1,9 +1,8 @@
 """Exactly once, in order: sequences of transactional messages ([MS-MQQB] 3.1.1.5, 3.1.1.6.2).
 
 Sequences outlive sessions. The sender's belongs to an outgoing queue, the receiver's to a source
-queue manager and a destination format name as it arrived (G25, G55). Neither knows how it is
-kept: `encode` gives the bytes, and whoever keeps them sees to it that a stamp is durable before
-the message that carries it leaves.
+queue manager and a destination format name as it arrived (G25, G55). Storage is the caller's task:
+`encode` gives the bytes, and a stamp must be durable before the message that carries it leaves.
 """
 
 import struct
@@ -33,10 +32,10 @@ class Stamp(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class OutgoingSequence:
-    """What an outgoing queue has sent and what has been acknowledged ([MS-MQQB] 3.1.1.3.1.1).
+    """The sent and the acknowledged messages of an outgoing queue ([MS-MQQB] 3.1.1.3.1.1).
 
     Messages are named by keys (lookup identifiers). `ladder` is the Transactional Ack Wait Timer;
-    `resend` is called when everything unacknowledged has to be sent again.
+    `resend` is called when all unacknowledged messages have to be sent again.
     """
 
     identifier: TxSequenceID
@@ -62,7 +61,7 @@ class OutgoingSequence:
         return len(self._numbers)
 
     def number_of(self, key: int) -> int | None:
-        """The number of a message that has been stamped and not been acknowledged."""
+        """The number of a stamped message that is not acknowledged yet, or None."""
         return self._numbers.get(key)
 
     @property
@@ -79,7 +78,7 @@ class OutgoingSequence:
         return Stamp(self.identifier, number, number - 1)
 
     def stamp_of(self, key: int) -> Stamp:
-        """The stamp to send a message with again: what went before it may have expired since.
+        """The stamp for sending a message again: the message before it may have expired since.
 
         The number before is that of the message before it that is still there. The first one has
         none, so that a receiver that was restored from a backup takes it, too: nothing before it
@@ -103,10 +102,10 @@ class OutgoingSequence:
     # Acknowledgements
 
     def order_ack(self, sequence: TxSequenceID, number: int) -> list[int]:
-        """Everything up to a number has arrived ([MS-MQQB] 3.1.5.6); the keys of that.
+        """Take an acknowledgement of all messages up to a number ([MS-MQQB] 3.1.5.6); their keys.
 
-        An acknowledgement of another sequence, or of numbers that were never given, is ignored.
-        The ladder starts anew when something new was acknowledged (G28).
+        An acknowledgement of another sequence, or of numbers that were never given, is ignored. The
+        ladder starts anew when something new was acknowledged (G28).
         """
         if sequence != self.identifier or number >= self.next_number:
             return []
@@ -129,12 +128,12 @@ class OutgoingSequence:
 
     @property
     def drained(self) -> bool:
-        """Whether everything that was sent has been acknowledged, or is gone."""
+        """Whether every sent message has been acknowledged, or is gone."""
         return not self._numbers and self.next_number > 1
 
     @property
     def next_stamp(self) -> Stamp:
-        """What the next message gets: number 1 of the next sequence when this one is drained.
+        """The next message's stamp: number 1 of the next sequence when this one is drained.
 
         Source: [MS-MQQB] 3.1.1.5, 3.1.5.6.
         """
@@ -156,10 +155,10 @@ class OutgoingSequence:
         self.last_ack_time = self._clock.now() // 1000
 
     def session_closed(self) -> None:
-        """Nothing can be sent again before the next session ([MS-MQQB] 3.1.5.9)."""
+        """Stop resending until the next session ([MS-MQQB] 3.1.5.9)."""
         self.ladder.stop()
 
-    # What is kept, and what is shown
+    # Storing and showing
 
     def encode(self) -> bytes:
         """The octets that have to survive a restart, apart from the stamps."""
@@ -168,9 +167,9 @@ class OutgoingSequence:
         return _OUTGOING.pack(*state) + _LAST_SEQUENCE.pack(last.sequence.value)
 
     def restore(self, data: bytes, numbers: dict[int, int]) -> list[int]:
-        """Restore what `encode` has written, with the numbers of messages that are left.
+        """Restore the octets of `encode`, with the numbers of messages that are left.
 
-        Returns the keys of those that are left although their order is acknowledged: a crash has
+        Returns the keys of messages that are left although their order is acknowledged: a crash has
         come between their removals.
         """
         try:
@@ -206,7 +205,7 @@ class OutgoingSequence:
 
 
 def _sequence_info(stamp: Stamp) -> SequenceInfo:
-    """A stamp as administrators see it; zeros if nothing was sent."""
+    """A stamp for administrators; zeros before the first."""
     value = stamp.sequence.value
     signed = value - (1 << 64) if value >> 63 else value
     return SequenceInfo(signed, stamp.number, stamp.number - 1) if stamp.number else SequenceInfo()
@@ -218,7 +217,7 @@ def sequence_of(value: int) -> TxSequenceID:
 
 
 def identifier_in(data: bytes) -> TxSequenceID:
-    """The identifier of a sequence that `OutgoingSequence.encode` has written; DecodeError."""
+    """The identifier in octets of `OutgoingSequence.encode`; DecodeError."""
     try:
         return sequence_of(_OUTGOING.unpack_from(data)[0])
     except struct.error as error:
@@ -246,8 +245,8 @@ def next_identifier(last: TxSequenceID, now: int) -> TxSequenceID:
 class IncomingSequence:
     """The last transactional message taken from one sender for one destination.
 
-    `durable` is the number of the last one that is on the disk, or was refused for good: only
-    that may be acknowledged. Source: [MS-MQQB] 3.1.5.8.6.
+    `durable` is the number of the last one that is on the disk, or was refused for good: only that
+    may be acknowledged. Source: [MS-MQQB] 3.1.5.8.6.
     """
 
     sequence: TxSequenceID = field(default_factory=TxSequenceID)
@@ -256,7 +255,7 @@ class IncomingSequence:
     durable: Stamp = field(default_factory=lambda: Stamp(TxSequenceID(), 0, 0))
 
     def copy(self) -> "IncomingSequence":
-        """A copy of the present state, to go back to."""
+        """A copy of the present state, to return to."""
         return IncomingSequence(self.sequence, self.number, self.reject_count, self.durable)
 
     def accept(self, stamp: Stamp) -> bool:

@@ -1,13 +1,13 @@
 """One protocol session between two queue managers, without sockets ([MS-MQQB] 3.1).
 
-A session is fed with the bytes of its connection and the time of a clock. What it wants done it
-says to its host: bytes to transmit, messages that have arrived, messages of our own that the
-peer has acknowledged. States and the packets that they allow are one table; a packet that is not
-in it, or that cannot be read, closes the session ([MS-MQQB] 3.1.5.1.3).
+A session is fed with the bytes of its connection and the time of a clock. It calls its host to
+transmit bytes, to take messages that have arrived, and to report messages of ours that the peer has
+acknowledged. States and the packets that they allow are one table; a packet that is not in it, or
+cannot be decoded, closes the session ([MS-MQQB] 3.1.5.1.3).
 
 Messages are counted in each direction, all of them and the recoverable ones apart, from 1 and
-modulo 2**16 ([MS-MQQB] 3.1.1.4). `RecoverableMessageReceivedCount` counts what has arrived; what
-is on the disk is told by the host with `persisted`, and only that is acknowledged.
+modulo 2**16 ([MS-MQQB] 3.1.1.4). `RecoverableMessageReceivedCount` counts those that have arrived;
+the host reports those on the disk by `persisted`, and only these are acknowledged.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,8 +57,8 @@ _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 class Session:
     """A session over one connection; `start_initiator` or `start_acceptor` comes first.
 
-    `direct` says that the session serves a direct format name, which doubles the Session Ack
-    Wait Timer. Counters are the specification's, modulo 2**16.
+    `direct` says that the session serves a direct format name, which doubles the Session Ack Wait
+    Timer. Counters are the specification's, modulo 2**16.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Session:
         self.direct = direct
         self.close_reason = ""
         self.violated = False
-        """Whether it was closed because of something that no peer may send."""
+        """Whether it was closed because the peer broke the protocol."""
         self.message_sent_count = 0
         self.recoverable_message_sent_count = 0
         self.message_received_count = 0
@@ -91,11 +91,11 @@ class Session:
         self.session_active = False
         self.received_ack = False
         self.request_stamp = self.peer_started = 0
-        """For how long the initiator's system had run; when it started, by our own clock."""
+        """How long the initiator's system had run; when it started, by our own clock."""
         self.take_together: TakeTogether | None = None
         self._carefully = 0
         self._withheld_at: int | None = None
-        """The count of messages in front of the first one that is not acknowledged."""
+        """The number of messages before the first one that is not acknowledged."""
         self._host = host
         self._clock = clock
         self._timers = timers
@@ -136,7 +136,7 @@ class Session:
     # Start and end
 
     def start_initiator(self, pinged: bool = False) -> None:
-        """The connection stands: ask for a session ([MS-MQQB] 3.1.5.2.3)."""
+        """Ask for a session over the new connection ([MS-MQQB] 3.1.5.2.3)."""
         self._start_cleanup()
         self.request_stamp = self._clock.monotonic() & _TIMESTAMP
         flags = OperatingSystemFlags.of(RE=0x10, SE=not pinged, OS=1)
@@ -151,13 +151,13 @@ class Session:
         self._start_initialization()
 
     def start_acceptor(self) -> None:
-        """A peer has connected: wait for its request ([MS-MQQB] 3.1.5.10)."""
+        """Wait for the request of a peer that has connected ([MS-MQQB] 3.1.5.10)."""
         self._start_cleanup()
         self._change(SessionState.WAITING_EC_MSG)
         self._start_initialization()
 
     def close(self, reason: str) -> None:
-        """End the session ([MS-MQQB] 3.1.5.9); nothing happens when it is closed already."""
+        """End the session ([MS-MQQB] 3.1.5.9); a closed one stays closed."""
         if self.state is SessionState.CLOSED and self.close_reason:
             return
         for timer in (self._initialization, self._cleanup, self._ack_wait, self._ack_send):
@@ -171,7 +171,7 @@ class Session:
         self._host.closed(reason)
 
     def _violation(self, reason: str) -> None:
-        """The peer breaks the rules ([MS-MQQB] 3.1.5.1.3)."""
+        """Close: the peer breaks the rules ([MS-MQQB] 3.1.5.1.3)."""
         self.violated = True
         self.close(reason)
 
@@ -181,7 +181,7 @@ class Session:
         return self._arrived.unfinished
 
     def disconnected(self) -> None:
-        """The connection is gone ([MS-MQQB] 3.1.7.3)."""
+        """Close: the connection is gone ([MS-MQQB] 3.1.7.3)."""
         self.close(BROKEN)
 
     def _change(self, state: SessionState) -> None:
@@ -206,7 +206,7 @@ class Session:
             self._violation(f"bad packet: {error}")
 
     def _take_together(self, take: TakeTogether) -> None:
-        """Let the host take what it recognises, unless the next packet is to go the careful way."""
+        """Let the host take several packets at once, unless the next one has to be taken alone."""
         while not self._carefully:
             data, start = self._arrived.rest
             if start == len(data):
@@ -239,7 +239,7 @@ class Session:
             self._message(kind, packet, message)
 
     def _refused_by_peer(self, kind: PacketKind) -> None:
-        """Only an answer can refuse ([MS-MQQB] 2.2.1)."""
+        """Close after a refusal; only an answer can refuse ([MS-MQQB] 2.2.1)."""
         if self.state in ASKING:
             self.close(REFUSED_BY_PEER)
         else:
@@ -317,11 +317,11 @@ class Session:
             self._violation("message counts differ")
 
     def _message(self, kind: PacketKind, packet: bytes, message: PacketMessage) -> None:
-        """Count a message, whatever becomes of it, then hand it on ([MS-MQQB] 3.1.5.8).
+        """Count a message, whatever becomes of it, then pass it to the host ([MS-MQQB] 3.1.5.8).
 
-        Both counters come before the SessionHeader and before the check for duplicates
-        (G22, G28). A message whose SessionHeader has other counts is handed on all the same, and
-        the session closed behind it ([MS-MQMQ] 2.2.20.4).
+        Both counters come before the SessionHeader and before the check for duplicates (G22, G28).
+        A message whose SessionHeader has other counts is passed on all the same, and the session
+        closed behind it ([MS-MQMQ] 2.2.20.4).
         """
         header = None
         if packet[_SESSION_HEADER_AT] & _SESSION_HEADER:
@@ -382,7 +382,7 @@ class Session:
             self._persist(step)
 
     def _persist(self, count: int) -> None:
-        """The next messages are on the disk."""
+        """Note that the next messages are on the disk."""
         pending = self._pending_recoverable
         self._persisted_recoverable = (self._persisted_recoverable + count) & COUNTER
         if self._pending_recoverable >= _ACK_BITS:
@@ -391,7 +391,8 @@ class Session:
             self._start_ack_send(self.recoverable_ack_send_timeout)
 
     def persisted(self, number: int) -> None:
-        """A recoverable message is on the disk, or refused for good ([MS-MQQB] 3.1.5.8.7).
+        """Note that a recoverable message is on the disk, or refused for good ([MS-MQQB]
+        3.1.5.8.7).
 
         The first one since the last acknowledgement shortens the Session Ack Send Timer; 32 are
         acknowledged at once.
@@ -412,11 +413,11 @@ class Session:
 
     @property
     def withholds(self) -> bool:
-        """Whether messages are not acknowledged any more, whatever becomes of them."""
+        """Whether messages are not acknowledged any more."""
         return self._withheld_at is not None
 
     def withhold(self) -> None:
-        """Acknowledge neither the message that is being handed on, nor any behind it (G632).
+        """Acknowledge neither the message that is being taken, nor any behind it (G632).
 
         The peer keeps them, and sends them again in another session.
         """
@@ -427,7 +428,10 @@ class Session:
     # Acknowledgements of our messages
 
     def _process_session_header(self, header: SessionHeader) -> bool:
-        """[MS-MQQB] 3.1.5.5: what the peer has of ours; False unless we have all of the peer's."""
+        """Take the peer's counts of our messages ([MS-MQQB] 3.1.5.5).
+
+        Returns False if the peer has sent messages that have not come.
+        """
         in_flight = self.un_acked_message_count
         newly = (header.ack_sequence_number - self.message_sent_count + in_flight) & COUNTER
         if newly > in_flight:
@@ -484,7 +488,7 @@ class Session:
         return elapsed * 4 > self._ack_send_duration * 3
 
     def send_session_ack(self) -> None:
-        """Acknowledge everything that can be ([MS-MQQB] 3.1.6.4)."""
+        """Acknowledge all messages that can be acknowledged ([MS-MQQB] 3.1.6.4)."""
         self._send_acknowledgements(self.window_size)
 
     def pause(self) -> None:
@@ -500,7 +504,7 @@ class Session:
                 return
 
     def _acknowledgement(self, window_size: int) -> SessionHeader:
-        """The SessionHeader of this moment; what it acknowledges counts as acknowledged."""
+        """The SessionHeader of this moment; the messages in it count as acknowledged."""
         count = min(self._pending_recoverable, _ACK_BITS)
         first = (self._acknowledged_recoverable + 1) & COUNTER if count else 0
         self._acknowledged_recoverable = (self._acknowledged_recoverable + count) & COUNTER

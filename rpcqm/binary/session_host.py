@@ -1,4 +1,4 @@
-"""What a session and its host say to each other ([MS-MQQB] 3.1.1.3.1)."""
+"""The interface between a session and its host ([MS-MQQB] 3.1.1.3.1)."""
 
 import enum
 from collections.abc import Callable
@@ -23,42 +23,43 @@ class SessionState(enum.Enum):
 
 
 ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
-"""Those of an initiator that waits for an answer."""
+"""The states of an initiator that waits for an answer."""
 
 TakeTogether = Callable[[bytes, int], tuple[int, int]]
-"""Takes packets of the octets that begin at a place, if it recognises them.
+"""Takes recognised packets from octets that begin at a place.
 
-It tells where the first packet begins that it has not taken, and how many from there on have to
-come one by one.
+Returns where the first packet begins that it has not taken, and how many from there on have to come
+one by one.
 """
 
 
 class SessionHost(Protocol):
-    """What a session needs from its host; none of these methods may raise."""
+    """The methods of a host that a session calls; none may raise."""
 
     def transmit(self, data: bytes) -> None:
         """Send bytes to the peer."""
 
     def state_changed(self, state: SessionState) -> None:
-        """The session has another state; CLOSED is told by `closed`."""
+        """Take the session's new state; `closed` reports CLOSED."""
 
     def message_received(
         self, kind: PacketKind, message: PacketMessage, recoverable: int | None
     ) -> None:
-        """A message has arrived, without a SessionHeader.
+        """Take a message that has arrived, without its SessionHeader.
 
-        `recoverable` is the number of a recoverable one, to be given to `Session.persisted` once
-        it is on the disk or has been refused for good.
+        `recoverable` is the number of a recoverable one, to be given to `Session.persisted` once it
+        is on the disk or has been refused for good.
         """
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
-        """The peer has our messages: express ones arrived, recoverable ones are on its disk."""
+        """Note that the peer has our messages: express ones arrived, recoverable ones are on its
+        disk."""
 
     def window_moved(self) -> None:
-        """More messages may be sent than before."""
+        """Send more: the window has moved."""
 
     def closed(self, reason: str) -> None:
-        """The session is over: close the connection."""
+        """Close the connection: the session is over."""
 
 
 @dataclass(frozen=True, slots=True)

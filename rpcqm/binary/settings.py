@@ -1,4 +1,4 @@
-"""The values of Windows for what [MS-MQQB] leaves open (its appendix A); milliseconds."""
+"""Values of Windows where [MS-MQQB] leaves a choice (its appendix A); milliseconds."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ RESEND_TIMER_TABLE = (
     *(RESEND_TIMEOUTS_LONG,) * 3,
     RESEND_TIMEOUTS_FINAL,
 )
-"""How long to wait for an order acknowledgement, one time after the other (3.1.3.1)."""
+"""The successive times to wait for an order acknowledgement (3.1.3.1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _OLD_HASHES: dict[int, tuple[bytes, Callable[[bytes], bytes]]] = {
         lambda data: MD4.new(data).digest(),
     ),
 }
-"""Hashes that only this old protocol knows: the DigestInfo before the digest, and the digest."""
+"""Hashes of this old protocol only: the DigestInfo before the digest, and the digest."""
 MD2_OCTETS = 65_536
 """What a signature by the hash MD2 covers.
 
@@ -46,7 +46,7 @@ Bound `signatures.md2_octets` [octets]: a message at port 1801 counts as wrongly
 
 
 def verified_level(packet: PacketMessage) -> MessageAuthenticationLevel | None:
-    """What the signature of a message proves: NONE without one, None for a wrong one.
+    """The level that the signature of a message proves: NONE without one, None for a wrong one.
 
     A signature in the SecurityHeader is 2.0 or else 1.0, one in the MultiQueueFormatHeader 3.0.
     """

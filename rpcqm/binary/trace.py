@@ -1,4 +1,4 @@
-"""Reports of a message's way to those who trace it ([MS-MQQB] 3.1.5.8.9, 3.1.7.1.7)."""
+"""Reports of a message's way for tracing ([MS-MQQB] 3.1.5.8.9, 3.1.7.1.7)."""
 
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ _TRACING_AT, _TRACING = TRACING
 
 
 def is_traced(packet: bytes) -> bool:
-    """Whether the sender of a packet wants to know its way: BaseHeader.Flags.TR."""
+    """Whether the sender of a packet asks for reports: BaseHeader.Flags.TR."""
     return bool(packet[_TRACING_AT] & _TRACING)
 
 

@@ -1,1 +1,1 @@
-"""HTTP: one stack for all that speaks it, with the bounds of the other listeners."""
+"""HTTP: one stack for all doors that speak it, with the bounds of the other listeners."""

@@ -1,4 +1,4 @@
-"""What is sent back."""
+"""The responses of a server."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class _Bare(web.StreamResponse):
-    """A response that says nothing about the program."""
+    """A response without headers about the program."""
 
     async def _prepare_headers(self) -> None:
         await super()._prepare_headers()
         self.headers.pop(hdrs.SERVER, None)
 
     async def _write_headers(self) -> None:
-        """Our own version, whatever the request's was: a request of version 2.0 is answered too."""
+        """Write our own HTTP version, whatever the request's was."""
         assert self._payload_writer is not None
         line = f"HTTP/1.1 {self.status} {self.reason}"
         await self._payload_writer.write_headers(line, self.headers)
@@ -33,14 +33,14 @@ class StreamedAnswer(_Bare):
 
 
 class HeadedAnswer(web.StreamResponse):
-    """A response whose head was put together for others before, written as one piece.
+    """A response with a prepared head, written as one piece.
 
-    It answers a request of HTTP/1.1 whose connection goes on, as `Answer` would. `head` is up to
-    its length, or to its date where it has no body.
+    It answers a request of HTTP/1.1 whose connection goes on, as `Answer` would. `head` ends before
+    the length, or before the date where there is no body.
     """
 
     def __init__(self, head: bytes, body: bytes) -> None:
-        # Without that of the base class: what that prepares is not asked for.
+        # The constructor of the base class is not called: it prepares attributes that nobody reads.
         self._head, self._whole = head, body
 
     @property
@@ -49,7 +49,7 @@ class HeadedAnswer(web.StreamResponse):
         return True
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Note where it is written to."""
+        """Remember the writer."""
         self._to = request.writer
         return self._to
 
@@ -67,15 +67,15 @@ _WITHOUT_BODY = b"%bDate: %b\r\n\r\n"
 
 
 def head_of(status: int, headers: tuple[tuple[str, str], ...]) -> bytes:
-    """The head of a `HeadedAnswer`, whose headers are what programs here have written."""
+    """The head of a `HeadedAnswer`; the headers come from the program itself."""
     lines = (f"{name}: {value}\r\n" for name, value in headers)
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{''.join(lines)}".encode("ascii")
 
 
 class Answer(_Bare, web.Response):
-    """A response that is there as a whole.
+    """A response whose body is complete.
 
-    One that `lingers` on a connection ends it, after what still comes has been read away.
+    If it `lingers`, its connection ends after the octets that still come have been read away.
     """
 
     def __init__(

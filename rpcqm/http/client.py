@@ -1,6 +1,6 @@
-"""HTTP/1.1 as a client: one POST after the other over connections that are kept (G208).
+"""HTTP/1.1 as a client: one POST after the other over kept connections (G208).
 
-Names are resolved here, so that a connection goes to an address that was allowed, and to no other.
+Names are resolved here, so that a connection goes only to an address that was allowed.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Posted(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """Where a URL leads: where to connect, and how a request begins.
+    """The place that a URL leads to, and the beginning of a request.
 
     `start` is the request line and Host; `start_for_proxy` is the same for a proxy that takes the
     request itself.
@@ -55,7 +55,7 @@ class _Target(NamedTuple):
 
 @lru_cache(maxsize=PLACES)
 def _target(url: str, connect_to: str) -> _Target:
-    """Raises ValueError for what is no URL, or would be more than a line of a request."""
+    """The target of a URL; raises ValueError for another or too long a text."""
     asked = URL(url, encoded=True)
     near = URL(connect_to, encoded=True) if connect_to else asked
     path, origin = asked.raw_path_qs or "/", str(near.origin())
@@ -142,9 +142,9 @@ class HttpClient:
         raise failure or OSError(f"{target.host} has no address")
 
     async def _ask(self, place: Place, head: str, body: bytes) -> Reply:
-        """Ask once more where a kept connection was closed just when it was used again.
+        """Ask, and ask once more if a kept connection was closed at its next use.
 
-        The first request may have arrived; receivers know a message that comes twice.
+        The first request may have arrived; receivers recognise a message that comes twice.
         """
         session = self._session(place)
         try:
@@ -178,9 +178,9 @@ class HttpClient:
     async def _addresses(
         self, near: _Target, may_connect: MayConnect | None, proxy: str, senders: Senders
     ) -> Sequence[str]:
-        """Where to connect; raises OSError, PermissionError if it is allowed nowhere.
+        """The addresses to connect to; raises OSError, PermissionError if every one is forbidden.
 
-        A proxy resolves the name again. So what it may not reach is a matter of its own rules.
+        A proxy resolves the name again, so its own rules decide which hosts it may reach.
         """
         if proxy and may_connect is None:
             return ("",)
@@ -207,14 +207,14 @@ class HttpClient:
         """Close the connections to that place that nobody uses at the moment."""
         try:
             near = _target(url, connect_to)
-        except ValueError:  # to what is no URL there is none
+        except ValueError:  # a malformed URL has no connections
             return
         for place in list(self._sessions):
             if (place.scheme, place.host, place.port) == (near.scheme, near.host, near.port):
                 self._forget(place)
 
     def _forget(self, place: Place, session: Session | None = None) -> None:
-        """Close what is not in use now, and what is as soon as it is not."""
+        """Close idle connections now, busy ones when their requests end."""
         known = self._sessions.get(place)
         if session is None or session is known:
             session = self._sessions.pop(place, None)
@@ -235,7 +235,7 @@ class HttpClient:
 
 
 def _head(target: _Target, headers: Sequence[tuple[str, str]], body: bytes, proxy: str) -> str:
-    """The head of a request, without its end; raises ValueError for what is no header."""
+    """The head of a request, without its end; raises ValueError for a malformed header."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
     if lines.count("\r") + lines.count("\n") != 2 * len(headers):
         raise ValueError("a header of several lines")

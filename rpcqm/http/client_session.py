@@ -1,7 +1,7 @@
 """The connections of the client to one place, and a request and its answer over one of them.
 
-aiohttp connects, through proxies and with TLS, keeps what is not in use, and parses answers. A
-request is written here: what aiohttp does for each of them takes five times as long.
+aiohttp connects, through proxies and with TLS, keeps idle connections and parses answers. A request
+is written here: aiohttp takes five times as long for it.
 """
 
 import asyncio
@@ -29,20 +29,21 @@ ANSWER_BYTES = 1 << 16
 Bound `http.answer_bytes` [octets]: the connection is closed, and the answer counts.
 """
 KEPT_BYTES = 1 << 12
-"""Octets of the body of an answer that are given to whoever has asked."""
+"""Octets of an answer's body that the caller gets."""
 CONNECTIONS = 64
 """Connections to one place; more requests wait."""
 KEPT_SECONDS = 300
-"""How long an unused connection is kept: the Session Cleanup Timer of [MC-MQSRM] 3.1.2.4."""
+"""Seconds for which an unused connection is kept: the Session Cleanup Timer of [MC-MQSRM] 3.1.2.4.
+"""
 
 _NO_TIMEOUT = aiohttp.ClientTimeout()
-"""Each request has its own, and whoever makes it watches that."""
+"""No time-out of aiohttp: the caller watches the time of each request."""
 _INFORMATIONAL = range(100, 200)
 _SWITCHING_PROTOCOLS = 101
 
 
 class Place(NamedTuple):
-    """Where connections go."""
+    """The other end of connections."""
 
     scheme: str
     host: str
@@ -60,7 +61,7 @@ class Reply(NamedTuple):
 
 
 class _Pinned(AbstractResolver):
-    """Every name has the one address that was chosen."""
+    """A resolver that gives the one chosen address for every name."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -71,11 +72,11 @@ class _Pinned(AbstractResolver):
         return [_resolved(host, port, self._address)]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class _OfProxy(AbstractResolver):
-    """Finds a proxy, which the operator has named."""
+    """Resolves the name of a proxy, which the operator has configured."""
 
     def __init__(self, find: Callable[[str, Senders], Awaitable[Addresses]]) -> None:
         self._find = find
@@ -86,7 +87,7 @@ class _OfProxy(AbstractResolver):
         return [_resolved(host, port, each) for each in await self._find(host, OPERATOR)]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 def _resolved(host: str, port: int, address: str) -> ResolveResult:
@@ -152,7 +153,7 @@ class Session:
 
 
 def _end(connection: Connection) -> None:
-    """Close it; what its peer has not taken of a request would be kept until it takes that."""
+    """Close a connection at once, without waiting until its peer takes the rest of a request."""
     transport = connection.transport
     if transport is not None and transport.get_write_buffer_size():
         transport.abort()
@@ -162,8 +163,8 @@ def _end(connection: Connection) -> None:
 async def _exchange(connection: Connection, request: bytes) -> tuple[Reply, bool]:
     """An answer, and whether its connection can be used again.
 
-    It can where the answer was read away, and nothing of the request is left to be sent. What has
-    come before the request is no answer to it.
+    It can if the whole answer was read and the whole request was sent. Octets that came before the
+    request are no answer to it.
     """
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or protocol.should_close:
@@ -187,7 +188,7 @@ async def _exchange(connection: Connection, request: bytes) -> tuple[Reply, bool
 
 
 async def _answer(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:
-    """The head and the body of an answer; others that only inform may come before it."""
+    """The head and the body of the final answer; informational answers before it are skipped."""
     try:
         message, content = await protocol.read()
         while message.code in _INFORMATIONAL and message.code != _SWITCHING_PROTOCOLS:

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 _log = get_logger("http")
 
 _SLICE = 1 << 14
-"""Octets that are parsed at once: so many of a next head may be there without being counted."""
+"""Octets that are parsed at once; so many of the next head may come uncounted."""
 _NEVER = 1e8
 """Seconds until aiohttp's own timer for idle connections: ours looks at all of them together."""
 _LINGER_SECONDS = 1.0
-"""How long what comes after a refusal is read away: closing at once would lose the answer."""
+"""Seconds for which octets behind a refusal are read away: an immediate close would lose the
+answer."""
 
 
 class HttpConnection(web.RequestHandler):
-    """Counts what is held and since when something is owed; the server cuts it off."""
+    """Counts held octets and the time since when something is owed; the server ends it."""
 
     __slots__ = (
         "_body",
@@ -61,7 +62,7 @@ class HttpConnection(web.RequestHandler):
             manager,
             loop=loop,
             keepalive_timeout=_NEVER,
-            tcp_keepalive=False,  # the listening socket has said so already
+            tcp_keepalive=False,  # the listening socket has keep-alive already
             access_log=None,  # type: ignore[arg-type]  # aiohttp asks whether there is one
             max_line_size=LINE_BYTES,
             max_field_size=FIELD_BYTES,
@@ -87,7 +88,7 @@ class HttpConnection(web.RequestHandler):
         self.owed_since: int | None = None
         self.silent_since = self.taken_since = server.clock.monotonic()
 
-    # What asyncio calls.
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         host, port = transport.get_extra_info("peername")[:2]
@@ -107,7 +108,7 @@ class HttpConnection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         if self._lingering:
             return
-        if len(data) <= _SLICE:  # also none, which is aiohttp's way to go on after a pause
+        if len(data) <= _SLICE:  # empty data, too, by which aiohttp goes on after a pause
             self._feed(data)
             return
         for at in range(0, len(data), _SLICE):
@@ -135,32 +136,32 @@ class HttpConnection(web.RequestHandler):
         if self.owed_since is None or steps != self._body_steps:
             self._body_steps, self.owed_since = steps, now
 
-    # What the server asks.
+    # Asked by the server
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered, or waits for that."""
+        """Whether a request is being answered or waits for its turn."""
         return self._request_in_progress or bool(self._messages)
 
     @property
     def requests(self) -> int:
-        """How many have come, as far as their heads."""
+        """The number of requests whose heads have come."""
         return self._request_count
 
     @property
     def unanswered(self) -> int:
-        """How many are being answered, or wait for that."""
+        """The number of requests that are being answered or wait for their turn."""
         return int(self._request_in_progress) + len(self._messages)
 
     @property
     def channel(self) -> ServerContext | None:
-        """What protects this connection, also after a reload has brought another certificate."""
+        """The TLS channel of this connection, unchanged by a reload of the certificate."""
         context = self.transport.get_extra_info("sslcontext") if self.transport else None
         return context if isinstance(context, ServerContext) else None
 
     @property
     def unsent(self) -> int:
-        """Octets of answers that the client has not made room for."""
+        """Octets of answers that the client has not taken."""
         return self.transport.get_write_buffer_size() if self.transport is not None else 0
 
     @property
@@ -172,7 +173,7 @@ class HttpConnection(web.RequestHandler):
         return self._head + queued + handled + self.unsent
 
     def note_what_is_taken(self, now: int) -> None:
-        """Note that nothing is left unsent, or less than when this was asked last."""
+        """Note whether the client has taken some of the answers since the last look."""
         unsent = self.unsent
         if unsent == 0 or unsent < self._taken:
             self.taken_since = now
@@ -187,7 +188,7 @@ class HttpConnection(web.RequestHandler):
     # Refusals.
 
     def refused(self, reason: str, status: int = 0) -> None:
-        """The one log line of a refusal; without a status there was nobody to answer."""
+        """Log a refusal in one line; without a status the peer got no answer."""
         self._server.metrics.count("http.refusals")
         _log.info("a request was refused", peer=self.peer, reason=reason, status=status)
 
@@ -198,7 +199,7 @@ class HttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What cannot be parsed is answered, and the connection closed."""
+        """Answer a malformed request and close the connection."""
         self.refused(_one_line(message or str(exc) or type(exc).__name__), status)
         self.owed_since = None
         return self._server.refusal(status, self)
@@ -211,7 +212,7 @@ class HttpConnection(web.RequestHandler):
         if transport is None:
             return
         self._gone = self._loop.create_future()
-        with contextlib.suppress(*PAUSE_RESUME_READING_ERRORS):  # it was not paused
+        with contextlib.suppress(*PAUSE_RESUME_READING_ERRORS):  # reading was not paused
             transport.resume_reading()
         if transport.can_write_eof():
             transport.write_eof()
@@ -219,11 +220,11 @@ class HttpConnection(web.RequestHandler):
             await asyncio.wait_for(self._gone, _LINGER_SECONDS)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """A mistake of ours, which ends this connection only."""
+        """Log a mistake of ours; only this connection ends."""
         _log.error("a connection failed", peer=self.peer, exc_info=kw.get("exc_info"))
 
     def _process_keepalive(self) -> None:
-        """The server looks for idle connections itself."""
+        """Do nothing: the server looks for idle connections itself."""
 
 
 def _one_line(text: str) -> str:

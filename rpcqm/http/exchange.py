@@ -1,4 +1,4 @@
-"""A request and its answer, as those see them who know no sockets."""
+"""A request and its answer, for code that knows no sockets."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Channel(Protocol):
-    """A connection of TLS, as those know it who bind a proof to it."""
+    """A TLS connection, for code that binds a proof to it."""
 
     @property
     def end_point(self) -> bytes:
@@ -16,7 +16,7 @@ class Channel(Protocol):
 
 @dataclass(slots=True)  # not frozen, which takes longer to make
 class HttpRequest:
-    """A request that has come wholly, and stays as it is; names of headers are as written.
+    """A whole request; it does not change, and header names are as written.
 
     `peer` is the address that it came from, `secure` whether it came by TLS, `port` the one that it
     came to; `channel` is there with TLS.
@@ -31,12 +31,12 @@ class HttpRequest:
     port: int = 0
     channel: Channel | None = None
     twice: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Names of headers, in lower case, that are there more than once; of use after `fields`."""
+    """Names of repeated headers in lower case; filled by `fields`."""
     _fields: dict[str, str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """The first header of each name, by that in lower case."""
+        """The first header of each name, under the name in lower case."""
         found = self._fields
         if found is None:
             found = self._fields = {name.lower(): value for name, value in self.headers}
@@ -45,7 +45,7 @@ class HttpRequest:
         return found
 
     def _take_first(self, found: dict[str, str]) -> None:
-        """Let `found` have the first header of each name, and note which are there again."""
+        """Put the first header of each name into `found`, and note repeated ones."""
         met: set[str] = set()
         for name, value in self.headers:
             lower = name.lower()
@@ -61,11 +61,11 @@ class HttpRequest:
 
 
 class StreamCutError(Exception):
-    """A body cannot go on: its connection is cut, so that nobody takes what came for all of it."""
+    """A body cannot go on: its connection is cut, so that nobody takes it for complete."""
 
 
 class HttpStream(Protocol):
-    """A body that comes piece by piece, as long as the client and the server want it."""
+    """A body in pieces that goes on until the client or the server ends it."""
 
     async def next(self) -> bytes | None:
         """The next octets; None at the end, also when it has been closed meanwhile.
@@ -75,15 +75,16 @@ class HttpStream(Protocol):
         ...
 
     def close(self) -> None:
-        """Nobody wants more; called once or twice, also if it was never asked for anything."""
+        """End the stream; called once or twice, also before the first `next`."""
         ...
 
 
 @dataclass(slots=True)  # as above
 class HttpResponse:
-    """What is answered; `stream` comes instead of a body.
+    """A response; `stream` is a body in pieces, in place of `body`.
 
-    One that comes `often`, with the same headers, has no body or is a success with one.
+    One that comes `often`, with the same headers, is a success with a body, or any status without
+    one.
     """
 
     status: int

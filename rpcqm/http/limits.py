@@ -1,4 +1,4 @@
-"""How much of everything a client of HTTP may use."""
+"""The bounds of an HTTP client's use of a server."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Where a request comes from, and by which name it calls this host."""
+"""The origin of a request, and the name by which it calls this host."""
 
 import functools
 import ipaddress
@@ -9,13 +9,14 @@ from rpcqm.http.exchange import HttpRequest
 
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]@:/?#\\\s]+)(?::[0-9]*)?")
 REMEMBERED, LONGEST_REMEMBERED = 256, 300
-"""Texts that are not read again, and their characters at most: programs write the same ones."""
+"""The number of texts whose reading is cached, and their greatest length: programs repeat them."""
 
 
 def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
     """The address that a request comes from, and whether it came by TLS.
 
-    A proxy that is trusted tells both; nobody else is believed. Raises ValueError if it tells none.
+    A trusted proxy gives both in headers; other peers' headers are ignored. Raises ValueError if
+    the proxy gives no address.
     """
     if not trusted_proxy or request.peer != trusted_proxy:
         return request.peer, request.secure
@@ -25,7 +26,7 @@ def origin_of(request: HttpRequest, trusted_proxy: str) -> tuple[str, bool]:
 
 
 def _told(request: HttpRequest, name: str) -> str:
-    """What the proxy itself says: the last value, whether it goes on with a header or adds one."""
+    """The proxy's own value of a header: the last one, which it has written or appended."""
     values = [value for each, value in request.headers if each.lower() == name]
     return values[-1].rpartition(",")[2].strip() if values else ""
 

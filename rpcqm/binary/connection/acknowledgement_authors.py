@@ -1,4 +1,4 @@
-"""Whose acknowledgements of our transactional messages count (G101, G112)."""
+"""The peers whose acknowledgements of our transactional messages count (G101, G112)."""
 
 from uuid import UUID
 
@@ -20,8 +20,8 @@ class AcknowledgementAuthors:
     ) -> bool:
         """Whether the destination made an acknowledgement that came over a connection (G101).
 
-        Who made it must be who is sent to. It must also come from where that one is, unless it may
-        have been routed here.
+        Its author must be the queue manager that the messages go to. It must also come from an
+        address of that one, unless it may have been routed here.
         """
         destination = self._directory.destination_queue_manager(transfer.name)
         if destination is not None and self._places.routing is not None:
@@ -34,7 +34,7 @@ class AcknowledgementAuthors:
         return connection is route.connection or not places or connection.address in places
 
     def is_router(self, transfer: OutgoingTransfer, author: UUID) -> bool:
-        """Whether messages go by routing servers of the directory, and `author` is one."""
+        """Whether messages go by routing servers of the directory, and `author` is one of them."""
         if self._places.routing is None or is_direct_name(transfer.name):
             return False
         router = self._directory.queue_manager(author)

@@ -28,11 +28,11 @@ _SAID_BY_ROUTERS = frozenset(
         MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
     }
 )
-"""Why a message does not even reach its destination."""
+"""The reasons of routers: a message does not reach its destination."""
 
 
 class ArrivingAcknowledgements:
-    """Believes acknowledgements of destinations, and tells transfers of them."""
+    """Accepts acknowledgements of destinations, and passes them to the transfers."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ArrivingAcknowledgements:
     def order_ack(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
     ) -> None:
-        """Messages have arrived in order."""
+        """Take an order acknowledgement: messages have arrived in order."""
         body = OrderAckBody.decode(message.attributes.body)
         transfer = self._sequences.owner(body.tx_sequence_id)
         if transfer is not None and self._is_believed(transfer, connection, message):
@@ -61,7 +61,7 @@ class ArrivingAcknowledgements:
     def final_ack(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
     ) -> None:
-        """The fate of a message is decided; `done` is called when that is durable."""
+        """Take a final acknowledgement; `done` is called when its effect is durable."""
         final = FinalAckBody.decode(message.attributes.body)
         reason = _class_of(message)
         transfer = self._transfer_of(final)
@@ -73,13 +73,13 @@ class ArrivingAcknowledgements:
         written.add_done_callback(done)
 
     def decided_here(self, final: FinalAckBody, reason: MessageClass) -> None:
-        """A message of our own has come back, and goes no further."""
+        """End a message of our own that has come back and goes no further."""
         transfer = self._transfer_of(final)
         if transfer is not None:
             self._decided(transfer, final, reason)
 
     def _transfer_of(self, final: FinalAckBody) -> OutgoingTransfer | None:
-        """Where the message is that a final acknowledgement is about."""
+        """The transfer of the message that a final acknowledgement is about."""
         queue = self._sending.queue_awaiting(*_decided_about(final))
         if queue is not None:
             return self._transfers.of(queue)
@@ -101,10 +101,10 @@ class ArrivingAcknowledgements:
         message: Message,
         of_routers: bool = False,
     ) -> bool:
-        """Whether an acknowledgement is the destination's; one log line a minute tells of others.
+        """Whether an acknowledgement is the destination's; others are logged once a minute.
 
-        Routers may say that a message has gone no further (G112), if it is not known that it has
-        arrived: then they have had it once more (G160).
+        Routers may report that a message has gone no further (G112), unless its arrival is certain:
+        then it was a repetition that they had (G160).
         """
         source = message.attributes.identifier.queue_manager_guid
         if self._authors.is_destination(transfer, connection, source):

@@ -1,7 +1,7 @@
-"""When to connect: once at a time to each place, and less often where nobody answers (G99).
+"""When to connect: one attempt at a time to each place, less often after failures (G99).
 
-A place is an address and a port. What waits for one place is many queues, so that a place that
-does not want to be asked is asked once for all of them.
+A place is an address and a port. Many queues may wait for one place, and one attempt serves all of
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ Bound `binary.places` [places]: the one that was tried longest ago is forgotten.
 
 
 class ConnectionRequester(Protocol):
-    """An object that wants to connect; it is hashed by identity."""
+    """An object that wants a connection; it is hashed by identity."""
 
     def look_again(self) -> None:
         """Call `begin` again: another attempt has ended, or the next one is due."""
@@ -42,7 +42,10 @@ class _Address:
 
 
 class ConnectionAttempts:
-    """Who connects to which place now, and who waits; `first` tells the shortest delay."""
+    """The attempts to connect that are under way, and those that wait, by place.
+
+    `first` gives the shortest delay.
+    """
 
     def __init__(self, clock: Clock, timers: Timers, first: Callable[[], int]) -> None:
         self._clock = clock
@@ -54,9 +57,10 @@ class ConnectionAttempts:
     def begin(
         self, hops: Sequence[NextHop], asker: ConnectionRequester, *, wait: bool = True
     ) -> int | None:
-        """Which of the hops to connect to now, None when it is the turn of none.
+        """The hop to connect to now; None while every hop has to wait.
 
-        Whoever is given one says how that `ended`. With `wait` the asker is told to look again.
+        A requester that gets one reports how the attempt `ended`. With `wait` the asker is called
+        when it can look again.
         """
         self.leave(asker)
         for index, hop in enumerate(hops):
@@ -92,7 +96,7 @@ class ConnectionAttempts:
             place.timer = self._timers.call_later(delay, partial(self._next, place))
 
     def ended(self, asker: ConnectionRequester, answered: bool | None) -> None:
-        """An attempt has succeeded or failed, or was given up (None), which proves nothing."""
+        """Note that an attempt succeeded, failed, or was given up (None), which proves nothing."""
         place = self._at.get(asker)
         if place is None or place.trying is not asker:
             return
@@ -107,7 +111,7 @@ class ConnectionAttempts:
         self._next(place)
 
     def _next(self, place: _Address) -> None:
-        """Let the requesters that wait look again; the one that has waited longest comes first."""
+        """Let the waiting requesters look again, the longest waiting first."""
         if place.timer is not None:
             place.timer.cancel()
             place.timer = None
@@ -118,7 +122,7 @@ class ConnectionAttempts:
             asker.look_again()
 
     def leave(self, asker: ConnectionRequester) -> None:
-        """A requester does not want to connect any more."""
+        """Forget a requester."""
         place = self._at.get(asker)
         if place is None:
             return
@@ -132,7 +136,7 @@ class ConnectionAttempts:
             place.timer = None
 
     def hurry(self, hops: Sequence[NextHop]) -> None:
-        """Try these places now, however often they have failed before."""
+        """Try these places now, whatever their delays."""
         for hop in hops:
             place = self._place(hop)
             place.due = place.failures = 0
@@ -141,5 +145,5 @@ class ConnectionAttempts:
 
 
 def _turn(place: _Address) -> tuple[bool, int]:
-    """Whose turn comes first: an attempt that is under way ends soon."""
+    """The order of waiting requesters: a place with an attempt under way is free soon."""
     return place.trying is None, place.due

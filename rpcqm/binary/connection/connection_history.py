@@ -31,9 +31,10 @@ class ConnectionHistory:
         place: str,
         error: int | None = None,
     ) -> None:
-        """Something has happened on the way to `place`, or over an open connection.
+        """Record an event on the way to `place`, or on an open connection.
 
-        An open connection goes on when a message cannot be encrypted: how it ends is told as well.
+        An open connection goes on when a message cannot be encrypted; its end gets an entry as
+        well.
         """
         error = error_of(status) if error is None else error
         if error and (connection is None or not connection.opened):
@@ -43,7 +44,7 @@ class ConnectionHistory:
         self._outgoing.record_connection(self._queue, status, error, addresses)
 
     def ended(self, connection: PeerConnection, in_flight: bool) -> None:
-        """Record why a session that was still wanted has ended, unless that is recorded already."""
+        """Record why a session that was still needed has ended, unless that is recorded already."""
         if self._failed is connection:
             return
         if connection.opened and in_flight:

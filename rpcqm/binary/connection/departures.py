@@ -1,4 +1,4 @@
-"""Removals of messages that have come by the binary protocol: their sources are answered."""
+"""Removals of messages that came by the binary protocol: their sources get acknowledgements."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _JOURNALING = UserFlags.JN.bits | UserFlags.JP.bits
 
 
 class Departures:
-    """Tells sources what became of their messages, and forgets what was forwarded."""
+    """Acknowledges messages to their sources, and forgets forwarded ones."""
 
     def __init__(
         self,
@@ -28,13 +28,13 @@ class Departures:
         self._incoming_transfers, self._forwarded = incoming_transfers, forwarded
 
     def left_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> None:
-        """Messages have left an outgoing queue, as `removed` hears of each."""
+        """Note that messages have left an outgoing queue, as `removed` does for each."""
         self._forwarded.removed_many(queue, keys)
 
     def removed(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
-        """A message has left its queue: tell its source if that wants to know.
+        """Acknowledge a removed message to its source, if the message asks for that.
 
         Source: [MS-MQQB] 3.1.7.2.2.
         """

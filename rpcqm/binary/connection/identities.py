@@ -1,4 +1,4 @@
-"""What tells messages that arrive from each other."""
+"""Tells arriving messages apart."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ from rpcqm.codec.packet.user import QueueFormatType
 
 
 def identity_of(message: Message) -> bytes:
-    """What makes a message one of its own: its identifier and where it goes.
+    """The octets that identify a message: its identifier and its destination.
 
     The copies of a message to several queues of one machine have the same identifier.
     """

@@ -1,8 +1,8 @@
-"""Incoming sequences of transactional messages, and the acknowledgements that they are owed.
+"""Incoming sequences of transactional messages, and the acknowledgements that are due for them.
 
-A transfer is what one source queue manager sends to one destination format name (G55). It knows
-how its source can be reached, so that the final acknowledgement of a message that is received
-long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.1.7.17).
+A transfer is a sequence from one source queue manager to one destination format name (G55). It
+keeps the way back to its source, so that the final acknowledgement of a message can be sent long
+after its session has ended ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.1.7.17).
 """
 
 import hashlib
@@ -50,16 +50,16 @@ Bound `binary.kept_transfers` [sources]: those are forgotten first that were for
 then, of the address from which most have come, the one that was used longest ago.
 """
 FORGOTTEN_AT_ONCE = 1_000
-"""Records that one commit removes, which keeps it short: earlier versions have kept any number."""
+"""Records that one commit removes; earlier versions have kept any number."""
 LONGEST_NAME = 512
-"""Characters of the names of queues by which these are told apart.
+"""Characters of a queue name that identify a transfer.
 
 Bound `binary.transfer_name` [characters]: a digest stands for the rest.
 """
 _LONGEST_REMEMBERED = 2_048
-"""Octets of the part of a packet by which a transfer is found without reading its name."""
+"""Octets of the part of a packet by which a transfer is found without decoding its name."""
 _OWNER = "\x1f"
-"""What an owner stands behind where the address would be: earlier versions see a name of no use."""
+"""Stands before the owner in the place of the address; earlier versions ignore such a name."""
 _SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 
 
@@ -82,19 +82,18 @@ class IncomingTransfer:
         self.schedule = acknowledgements.schedule(self.send_order_ack)
 
     def encode(self) -> bytes:
-        """What has to be durable together with a message; the address ends with a zero.
+        """The octets that become durable together with a message; the address ends with a zero.
 
-        Where there is no address that answers go to, it says who has sent the last message.
+        Without an address for answers they hold the owner of the last message.
         """
         address = self.address or (_OWNER + self.owner if self.owner else "")
         place = _QUEUE_ID.pack(self.queue_id) + address.encode() + b"\0"
         return self.incoming.encode() + place + _TIME.pack(self.last_access_time or 0)
 
     def encode_rejected(self) -> bytes:
-        """What has to survive of messages that were not accepted ([MS-MQQB] 3.1.1.3.1).
+        """The octets of rejected messages that survive a restart ([MS-MQQB] 3.1.1.3.1).
 
-        It has a record of its own, because whether the last one that was accepted is durable is
-        not known yet.
+        They have a record of their own, because the last accepted message may not be durable yet.
         """
         return _REJECTED.pack(self.incoming.reject_count, self.last_access_time or 0)
 
@@ -105,29 +104,29 @@ class IncomingTransfer:
         address, _, time = data[INCOMING_SIZE + _QUEUE_ID.size :].partition(b"\0")
         self.address, _, owner = address.decode().partition(_OWNER)
         self.owner = owner or (owner_of(self.address) if self.address else "")
-        if time:  # what an earlier version has kept has none
+        if time:  # records of earlier versions have no owner
             self.last_access_time = _TIME.unpack(time)[0]
         if rejected is not None:
             self.incoming.reject_count, self.last_access_time = _REJECTED.unpack(rejected)
 
     def show(self, info: IncomingTransactionalTransferInfo) -> None:
-        """Tell administrators how far it has come ([MS-MQQB] 3.1.5.8.8)."""
+        """Fill in its progress for administrators ([MS-MQQB] 3.1.5.8.8)."""
         info.sequence_identifier = self.incoming.sequence.value
         info.sequence_number = self.incoming.number
         info.reject_count = self.incoming.reject_count
         info.last_access_time = self.last_access_time
 
     def arrived(self, connection: PeerConnection, direct: bool) -> None:
-        """Note that a message has come by a connection: its order is to be acknowledged there.
+        """Note that a message has come over a connection, where its order will be acknowledged.
 
-        There may be several, of which the last to speak needs not be the one that lives (G75).
+        There may be several connections; the last one that a message came by may be dead (G75).
         """
         self._owed[connection] = None
         self.came_by(connection, direct)
         self.schedule.message_received()
 
     def came_by(self, connection: PeerConnection, direct: bool) -> None:
-        """Answers go back to where a message came from, if its source has sent it directly."""
+        """Note the address of a direct message's source: answers go there."""
         from_source = connection.session.remote_qm_guid == self.source
         self.address = connection.address if direct and from_source else ""
 
@@ -137,11 +136,12 @@ class IncomingTransfer:
 
     @property
     def order_queue(self) -> FormatName:
-        """Where acknowledgements for the source go."""
+        """The queue that gets the acknowledgements of the source."""
         return self._acknowledgements.order_queue(self.source, self.address)
 
     def send_order_ack(self) -> None:
-        """Acknowledge what is durable, over the sessions it came by ([MS-MQQB] 3.1.6.9)."""
+        """Acknowledge the durable messages, over the sessions that they came by ([MS-MQQB]
+        3.1.6.9)."""
         durable = self.incoming.durable
         owed = [connection for connection in self._owed if connection.session.is_open]
         self._owed = {}
@@ -153,14 +153,15 @@ class IncomingTransfer:
                 self._send_order_ack(packet, connection)
 
     def _owe(self, connections: Iterable[PeerConnection]) -> None:
-        """Note that there is more to acknowledge, and start the timer."""
+        """Note that more is to be acknowledged, and start the timer."""
         self._owed.update(dict.fromkeys(connections))
         self.schedule.message_received()
 
     def _send_order_ack(self, packet: bytes, connection: PeerConnection) -> None:
-        """The source of a message that was routed here has no session with us.
+        """Send an order acknowledgement over a connection, or by a queue.
 
-        Its acknowledgement goes by an outgoing queue.
+        The source of a routed message has no session with us: its acknowledgement goes by an
+        outgoing queue.
         """
         if connection.session.remote_qm_guid != self.source:
             source = connection.address or str(self.source)
@@ -173,7 +174,7 @@ class IncomingTransfer:
     def send_final_ack(
         self, change: StoreTransaction, message: Message, reason: MessageClass
     ) -> None:
-        """Tell the source what became of a message, within the commit that decides it."""
+        """Send the final acknowledgement of a message, within the commit that decides about it."""
         self._acknowledgements.send_final_ack(change, self.order_queue, message, reason)
 
 
@@ -186,7 +187,7 @@ def transaction_header_of(message: Message) -> TransactionHeader:
 
 
 def _bounded(name: str) -> str:
-    """A name as transfers have it: senders write any host of any length in front of a queue."""
+    """A queue name of bounded length for a transfer's key: senders write hosts of any length."""
     if len(name) <= LONGEST_NAME:
         return name
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16)
@@ -200,8 +201,8 @@ def _last_access(transfer: IncomingTransfer) -> int:
 class IncomingTransfers:
     """The incoming transfers of a queue manager; the least used are read from the store again.
 
-    Those of the address give way that has most. An acknowledgement that one of them owes is sent
-    all the same, when it is due (G428).
+    Transfers of the address that has most give way first. An acknowledgement that such a transfer
+    owes is sent all the same, when it is due (G428).
     """
 
     def __init__(
@@ -216,9 +217,10 @@ class IncomingTransfers:
         self._cache: dict[bytes, IncomingTransfer] = {}
         self._shares: Shares[bytes] = Shares()
         self._kept: RankedShares[bytes] = RankedShares()
-        """Those in the store; the ones that no queue here has had anything of are worth nothing."""
+        """The transfers in the store; those that no queue here has got a message of are worth
+        nothing."""
         self._keys: dict[bytes, bytes] = {}
-        """Those of transfers, by what packets have of the source and the destination."""
+        """The keys of transfers, by the octets of packets that name source and destination."""
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
         restored = starmap(self._restore, records.records(PREFIX))
@@ -226,7 +228,7 @@ class IncomingTransfers:
             self._keep(transfer)
 
     def _restore(self, key: bytes, data: bytes) -> IncomingTransfer:
-        """After a restart, show administrators again what they were shown of a transfer."""
+        """Show a transfer of before the restart to administrators again."""
         written = key[len(PREFIX) :]
         source = UUID(bytes_le=written[:_GUID_SIZE])
         name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
@@ -237,7 +239,7 @@ class IncomingTransfers:
         return transfer
 
     def show(self, transfer: IncomingTransfer) -> None:
-        """Show a transfer to administrators, once a message of it has been in a queue."""
+        """Show a transfer to administrators once a queue has got a message of it."""
         queue = self._queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
             arrivals = self._arrivals
@@ -278,12 +280,12 @@ class IncomingTransfers:
             del self._cache[self._shares.take_surplus()]
         return made
 
-    # What is in the store
+    # In the store
 
     def _keep(self, transfer: IncomingTransfer) -> None:
-        """Note that a transfer is in the store, and what it is worth.
+        """Note that a transfer is in the store, and its rank.
 
-        Of one that is for no queue here, nobody has got a message: what comes again is refused.
+        A transfer without a queue here has delivered nothing: what comes again is refused.
         """
         machine = self._queue_manager
         queues = machine.queue_collection, machine.unusable_queues
@@ -291,9 +293,9 @@ class IncomingTransfers:
         self._kept.use(transfer.key, transfer.owner, worthless=worthless)
 
     def took(self, transfer: IncomingTransfer, address: str, changes: Changes) -> None:
-        """Let how far a transfer has come by a message from an address be in its `changes`.
+        """Add the progress of a transfer, by a message from an address, to the `changes`.
 
-        Others are forgotten with it if there are too many (G510).
+        Other transfers are forgotten with it if there are too many (G510).
         """
         transfer.owner = owner_of(address)
         changes[transfer.key] = transfer.encode()
@@ -302,7 +304,7 @@ class IncomingTransfers:
             self._forget(self._kept.take_surplus(), changes)
 
     def _forget(self, key: bytes, changes: Changes) -> None:
-        """Let a transfer be in the store no more; who has it in memory goes on with it."""
+        """Remove a transfer from the store; it stays in memory where it is in use."""
         forgotten = self._in_memory_or_store(key)
         changes[key] = None
         if forgotten is not None:
@@ -320,9 +322,9 @@ class IncomingTransfers:
         arrivals.forget_transfer_info(transfer.queue_id, transfer.name, transfer.source)
 
     def take_back(self, changes: Changes) -> None:
-        """Note that the commit which `took` was for has not come: nothing of it is in the store.
+        """Undo `took` after its commit has failed: nothing of it is in the store.
 
-        The transfers are as they were before by now.
+        The transfers themselves have been restored before.
         """
         for key in changes:
             if not key.startswith(PREFIX):

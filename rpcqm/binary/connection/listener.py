@@ -1,4 +1,4 @@
-"""The binary protocol as a service starts it."""
+"""The binary protocol as the service starts it."""
 
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -47,20 +47,20 @@ class ListenerSettings(Protocol):
 
 
 class ListenerFiles(NamedTuple):
-    """What the settings name: the known queue managers, and our keys."""
+    """The files that the settings name: peers and our own keys."""
 
     peers: Peers
     keys: OwnKeys
 
 
 def read_files(settings: ListenerSettings) -> ListenerFiles:
-    """Read what settings name. Raises ValueError or OSError if peers or keys cannot be read."""
+    """Read the files of settings. Raises ValueError or OSError."""
     keys = OwnKeys.load(settings.signing_key, settings.signing_certificate, settings.encryption_key)
     return ListenerFiles(parse_peers(settings.peers), keys)
 
 
 def _tell_of(keys: OwnKeys, own: QueueManager) -> None:
-    """Fill the lists of public keys of LocalQueueManager ([MS-MQDMPR] 3.1.1.1) with our own."""
+    """Put our own public keys into the lists of LocalQueueManager ([MS-MQDMPR] 3.1.1.1)."""
     if keys.encryption_key is not None:
         own.public_encryption_key_list = published(keys.encryption_key)
     if keys.signing_key is not None:
@@ -95,7 +95,7 @@ class BinaryListener:
         self._network.make_wire = make_wire
 
     def adjust(self, settings: ListenerSettings, files: ListenerFiles) -> None:
-        """Go on with other peers, keys and times; sessions stay."""
+        """Use other peers, keys and times from now on; sessions stay."""
         protocol = self.protocol
         protocol.settings = session_settings(
             self._engine.queue_manager, settings.retry_milliseconds
@@ -135,14 +135,14 @@ class BinaryListener:
         return bound
 
     async def _listen_for_pings(self, pings: PingListener, host: str) -> None:
-        """Another program that has the port keeps nobody from sending messages."""
+        """Answer pings, if the port is free: messages can be sent without."""
         try:
             await pings.listen(host)
         except OSError as error:
             _log.warning("pings are not answered", host=host, port=PING_PORT, reason=error.strerror)
 
     def start(self) -> None:
-        """Send what waits."""
+        """Send the waiting messages."""
         self.protocol.start()
 
     async def stop(self) -> None:

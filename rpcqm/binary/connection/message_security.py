@@ -58,12 +58,12 @@ _BAD_ENCRYPTION = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
 _SYSTEM_CLASSES = frozenset(MessageClass)
 _PRIVACY_LEVELS = frozenset(PrivacyLevel)
 UNSIGNED_AUTO, UNSIGNED_ANONYMOUS, UNSIGNED_CLAIMED = "auto", "anonymous", "claimed"
-"""Who has sent an unsigned message; "auto" is "claimed" in a directory, "anonymous" outside."""
+"""Whose an unsigned message is; "auto" means "claimed" in a directory, "anonymous" without."""
 _SIGNED_WITH = frozenset((HashAlgorithm.SHA1, HashAlgorithm.SHA_256, HashAlgorithm.SHA_512))
 
 
 class CouldNotEncryptError(Exception):
-    """A message that has to be encrypted cannot be encrypted."""
+    """A message that needs encryption cannot be encrypted."""
 
 
 SentKeys = AgingCache[tuple[object, ...], tuple[bytes, bytes]]
@@ -71,7 +71,7 @@ SentKeys = AgingCache[tuple[object, ...], tuple[bytes, bytes]]
 
 
 class Checked(NamedTuple):
-    """What is known of a message's sender and of its way here."""
+    """The sender of a message, and how the message was protected on its way here."""
 
     identity: Identity
     authenticated: bool
@@ -149,10 +149,10 @@ class MessageSecurity:
         return Checked(self._sender(header, authenticated), authenticated, encrypted)
 
     def _sender(self, header: SecurityHeader, authenticated: bool) -> Identity:
-        """Whose rights count; a queue manager's are everybody's.
+        """The identity whose rights count; a queue manager has everybody's.
 
-        RejectedError: ACCESS_DENIED for a malformed SID, or one of no account. Without a
-        signature a SID proves nothing, so that its sender may count as Anonymous (G97).
+        RejectedError: ACCESS_DENIED for a malformed SID, or one of no account. Without a signature
+        a SID proves nothing, so that its sender may count as Anonymous (G97).
         """
         if header.flags.ST == SenderIdentifierType.SID:
             sid = Sid.decode(header.security_id)
@@ -171,13 +171,13 @@ class MessageSecurity:
 
     @property
     def _believes_claims(self) -> bool:
-        """Whether an unsigned message is believed to come from the sender that its header names."""
+        """Whether an unsigned message counts as sent by the account that its header names."""
         if self.unsigned_senders == UNSIGNED_AUTO:
             return self._directory.is_there
         return self.unsigned_senders == UNSIGNED_CLAIMED
 
     def verified(self, message: Message) -> bool:
-        """Whether a message that is sent here has a good signature; it is marked so."""
+        """Whether the signature of a message sent here is valid; the message is marked so."""
         forget_claimed_level(message)
         try:
             return self.check(message).authenticated
@@ -185,7 +185,7 @@ class MessageSecurity:
             return False
 
     def decrypted(self, body: bytes, blob: bytes, level: int, algorithm: int) -> bytes:
-        """The clear body of one that an application has encrypted for us; DecodeError."""
+        """The clear body of a message that an application encrypted for us; DecodeError."""
         source = self._queue_manager.identifier
         key = self._received_key(source, blob, level, algorithm)
         return ciphers.decrypt(body, key, algorithm)
@@ -201,9 +201,9 @@ class MessageSecurity:
             raise RejectedError(_BAD_ENCRYPTION) from None
 
     def in_clear(self, packet: bytes, *, sent: bool) -> bytes:
-        """A packet with its body in clear, for a recorder. Raises DecodeError if it is no packet.
+        """A packet with its body in clear, for a recorder. Raises DecodeError for other octets.
 
-        What was `sent` from here is decrypted by the key that it was encrypted with.
+        A packet `sent` from here is decrypted by the key that it was encrypted with.
         """
         message = PacketMessage(packet)
         header = message.security_header
@@ -229,7 +229,7 @@ class MessageSecurity:
         return key
 
     def _check_certificate(self, header: SecurityHeader) -> None:
-        """The directory must know the certificate as one of the sender's."""
+        """Raise unless the directory lists the certificate among the sender's."""
         known = (header.security_id, header.sender_cert)
         if self.user_cert_cache.get(known):
             return
@@ -242,7 +242,7 @@ class MessageSecurity:
         found = self._directory.read_directory(User, known)[1]
         return found is not None and certificate in unpack_certificates(found.certificates)
 
-    # Of applications
+    # For applications
 
     @property
     def own_certificate(self) -> bytes:
@@ -250,7 +250,7 @@ class MessageSecurity:
         return self._keys.certificate
 
     def certificate_of(self, security_id: bytes) -> bytes:
-        """Our certificate if the directory knows it as one of that user's, else b"" (G285)."""
+        """Our certificate if the directory lists it among that user's, else b"" (G285)."""
         own = self._keys.certificate
         return own if own and self._is_registered(security_id, own) else b""
 
@@ -283,8 +283,8 @@ class MessageSecurity:
     def sign_octets(self, message: MessageAttributes, octets: bytes) -> bytes:
         """An RSA signature over the SHA-1 of octets, in the name of a message's sender.
 
-        Raises MQ_ERROR_CANNOT_SIGN_DATA_EX also where the directory does not know our certificate
-        as the sender's: whoever receives the message takes the certificate for him (G165).
+        Raises MQ_ERROR_CANNOT_SIGN_DATA_EX also where the directory does not list our certificate
+        as the sender's: receivers take the certificate as proof of the sender (G165).
         """
         key = self._key_for(message)
         if not self._is_registered(message.sender_identifier, message.sender_certificate):
@@ -309,7 +309,7 @@ class MessageSecurity:
     def protect(self, message: Message, destination: UUID | None) -> bytes:
         """The packet to send: signed if we have a key, and encrypted if the message asks for it.
 
-        Whoever forwards a message changes nothing. What has the class of an acknowledgement or a
+        A forwarded message is not changed. A packet with the class of an acknowledgement or a
         report is not signed, but its body may be private as any other; nor is a body that an
         application has encrypted, because its receiver decrypts before it checks (G298).
         CouldNotEncryptError.
@@ -328,8 +328,8 @@ class MessageSecurity:
     def _signed(self, packet: bytes, key: RSAPrivateKey) -> bytes:
         """With a 3.0 signature for a message to several queues, a 2.0 one for others (G151).
 
-        The sender is named only if the directory knows our certificate as his: whoever checks
-        the signature refuses it otherwise.
+        The sender is named only if the directory lists our certificate as his: receivers refuse the
+        signature otherwise.
         """
         attributes = read_attributes(packet)
         if attributes.signature or attributes.multiple_destination_signature:
@@ -359,7 +359,7 @@ class MessageSecurity:
         return build_user_message(changed)
 
     def _sent_key(self, destination: UUID | None, level: int) -> tuple[bytes, bytes, int]:
-        """A symmetric key for a queue manager whose public key the directory has."""
+        """A symmetric key for a queue manager whose public key is in the directory."""
         if destination is None or level not in ciphers.PROVIDERS:
             raise CouldNotEncryptError("direct names tell no key")
         algorithm = ciphers.PREFERRED[PrivacyLevel(level)]
@@ -398,7 +398,7 @@ def _is_ours_to_sign(message: PacketMessage) -> bool:
 
 
 def forget_claimed_level(message: Message) -> None:
-    """Clear what a sender says of its own signature: only who checks it may."""
+    """Clear the level that a sender claims for its own signature: only a check may set it."""
     attributes = message.attributes
     if attributes.layout.security >= 0 and attributes.is_called_authenticated:
         packet = bytearray(message.packet)
@@ -407,7 +407,7 @@ def forget_claimed_level(message: Message) -> None:
 
 
 def _in_clear(packet: bytes, key: bytes, algorithm: int) -> bytes:
-    """The packet with its body decrypted; how private it was on its way stays known."""
+    """The packet with its body decrypted; its privacy level on the way stays visible."""
     attributes = read_attributes(packet)
     body = ciphers.decrypt(attributes.body, key, algorithm)
     clear = bytearray(build_user_message(replace(attributes, body=body)))

@@ -1,8 +1,8 @@
 """The outgoing sequences of a queue manager that was restored from a backup (G358).
 
-What has been sent since the backup is not known: the receivers may be far ahead in the sequences
-that were under way, and take nothing of them any more. So each queue begins another one, and what
-waits gets its numbers when it is sent, from 1 on ([MS-MQQB] 3.1.5.8.6).
+The messages sent since the backup are lost here: receivers may be far ahead in the sequences of
+that time, and would take nothing of them any more. So each queue begins another sequence, and
+waiting messages get their numbers when they are sent, from 1 on ([MS-MQQB] 3.1.5.8.6).
 """
 
 from collections.abc import Callable, Iterator
@@ -31,9 +31,10 @@ def begin_new_sequences(
 ) -> dict[bytes, bytes | None]:
     """The changes of records by which every outgoing sequence begins anew.
 
-    What had arrived before and awaits its final acknowledgement is in doubt: it may have been told.
-    `now` is a time after the backup, in seconds since 1970. Each queue has its own place in the
-    order of new identifiers, so that a later restore of the same backup gives it a greater one.
+    Messages that had arrived and await their final acknowledgement are in doubt: it may have come
+    already. `now` is a time after the backup, in seconds since 1970. Each queue has its own place
+    in the order of new identifiers, so that a later restore of the same backup gives it a greater
+    one.
     """
     kept = dict(records(SEQUENCE_PREFIX))
     known = [last_sequence(dict(records(LAST_SEQUENCE_KEY)).get(LAST_SEQUENCE_KEY))]
@@ -50,12 +51,12 @@ def begin_new_sequences(
 def _identifier(record: bytes) -> TxSequenceID | None:
     try:
         return identifier_in(record)
-    except DecodeError:  # a damaged one is forgotten
+    except DecodeError:  # a damaged record is forgotten
         return None
 
 
 def _renewed(record: bytes, identifier: TxSequenceID) -> bytes | None:
     try:
         return begun_anew(record, identifier)
-    except DecodeError:  # its queue gets a sequence when it sends
+    except DecodeError:  # the queue gets a sequence when it sends
         return None

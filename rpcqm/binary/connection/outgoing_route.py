@@ -63,30 +63,30 @@ class Connecting:
     timers: Timers
     settings: Callable[[], BinarySettings]
     ping: Callable[[str], Completion[bool]] | None = None
-    """Asks the queue manager at an address whether it is there; None to connect at once."""
+    """Asks whether a queue manager answers at an address; None to connect at once."""
     stopping: bool = False
 
 
 class RouteSender(Protocol):
-    """The sender of a queue's messages, as their route sees it."""
+    """The sender of a queue's messages, as far as its route uses it."""
 
     in_flight: dict[int, None]
 
     @property
     def has_messages(self) -> bool:
-        """Whether any message is to be sent, or is in flight."""
+        """Whether any message waits or is in flight."""
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Look for messages to send."""
 
     def pump(self) -> None:
-        """Send what can be sent, over the connection that is there."""
+        """Send as many messages as possible over the open connection."""
 
     def session_opened(self) -> None:
-        """The session is open, nothing has been sent over it yet."""
+        """Note that a session is open, over which nothing has been sent yet."""
 
     def session_closed(self) -> None:
-        """The session is gone: what is in flight has not arrived, as far as anybody knows."""
+        """Note that the session is gone: messages in flight count as not arrived."""
 
 
 class OutgoingRoute:
@@ -100,11 +100,11 @@ class OutgoingRoute:
         self.queue, self._name = queue, name
         self.state = RouteState.IDLE
         self.connection: PeerConnection | None = None
-        """It is there in the last three states, and only then."""
+        """The connection; set in the last three states only."""
         self.hops: list[NextHop] = []
         self._next_hop = 0
         self._unresolved = 0
-        """How often in a row there was no address to connect to."""
+        """The number of attempts in a row that found no address."""
         self._repeats = False
         """Whether the last session could not be opened, or has broken."""
         self._retry = RetryTimer(
@@ -120,17 +120,17 @@ class OutgoingRoute:
     # Looking for a connection
 
     def look_for_connection(self) -> None:
-        """Open a session if there is anything to send, and nothing to wait for."""
+        """Open a session if there are messages, unless the route already waits."""
         if self.state is RouteState.IDLE and self._sender.has_messages:
             self._establish()
 
     def connection_available(self) -> None:
-        """The queue manager that the queue leads to has connected: use its connection."""
+        """Use the connection that the queue's queue manager has made."""
         self._give_up_waiting()
         self._sender.wake()
 
     def try_now(self) -> None:
-        """Connect now, however often that has failed."""
+        """Connect now, whatever the delay."""
         self._give_up_waiting()
         self._unresolved = 0
         if not self.stopped and self.connection is None:
@@ -138,7 +138,7 @@ class OutgoingRoute:
         self._sender.wake()
 
     def _give_up_waiting(self) -> None:
-        """Wait neither for the next attempt nor for somebody else's."""
+        """Stop waiting for the next attempt and for other requesters' attempts."""
         if self.state is RouteState.RETRYING:
             self._retry.cancel()
             self.state = RouteState.IDLE
@@ -153,7 +153,7 @@ class OutgoingRoute:
         found.add_done_callback(self._looked_for)
 
     def _looked_for(self, outcome: Completion[PeerConnection | None]) -> None:
-        """Without a connection of the peer that can be used, find out where to connect."""
+        """Resolve the place to connect to, unless the peer has a usable connection."""
         borrowed = outcome.result()
         if borrowed is None or not borrowed.session.is_open:
             hops = self._connecting.places.next_hops(self._name, self.queue.named_by)
@@ -170,7 +170,7 @@ class OutgoingRoute:
         self._opened()
 
     def _resolved(self, outcome: Completion[list[NextHop]]) -> None:
-        """[MS-MQQB] 3.1.5.2.1: what waits and has no address to go to needs validation."""
+        """[MS-MQQB] 3.1.5.2.1: messages without an address to go to need validation."""
         self.state = RouteState.IDLE
         if self.stopped:
             return
@@ -189,7 +189,7 @@ class OutgoingRoute:
         self._retry_later(self._unresolved)
 
     def look_again(self) -> None:
-        """Connect to the first address whose turn it is; else wait for that of one (G99)."""
+        """Connect to the first address that is due, else wait for one (G99)."""
         if self.state is RouteState.IN_LINE:
             self.state = RouteState.IDLE
         if self.state is not RouteState.IDLE or self.stopped or not self._sender.has_messages:
@@ -240,7 +240,7 @@ class OutgoingRoute:
             connection.session.close(f"cannot connect: {outcome.error}")
 
     def connection_changed(self, connection: PeerConnection, state: SessionState) -> None:
-        """The handshake goes on ([MS-MQQB] 3.1.5.3.2, 3.1.5.4.2)."""
+        """Follow the handshake ([MS-MQQB] 3.1.5.3.2, 3.1.5.4.2)."""
         status = PROGRESS.get(state)
         if status is not None:
             self.record(status)
@@ -260,12 +260,12 @@ class OutgoingRoute:
         self._sender.pump()
 
     def connection_closing(self, connection: PeerConnection) -> None:
-        """[MS-MQQB] 3.1.5.9: only a session of its own leaves its trace in the queue's state."""
+        """[MS-MQQB] 3.1.5.9: only the queue's own session leaves a trace in its state."""
         if self.connection is connection and self.state is not RouteState.BORROWED:
             self._set_state(OutgoingQueueState.DISCONNECTING)
 
     def connection_closed(self, connection: PeerConnection, reason: str) -> None:
-        """Have what was in flight given back, and try again while there are messages.
+        """Give back the messages in flight, and try again while there are messages.
 
         The next address is tried at once, the first one after the Session Retry Connect Timer.
         Source: [MS-MQQB] 3.1.5.9, 3.1.6.1.
@@ -285,7 +285,7 @@ class OutgoingRoute:
             self._retry_later()
 
     def _connect_behind(self, start: int) -> bool:
-        """Try the next address; False when none is left whose turn it is."""
+        """Try the next address that is due; False if there is no other."""
         turn = self._attempts.begin(self.hops[start:], self, wait=False)
         if turn is not None:
             self._connect(start + turn)
@@ -305,7 +305,7 @@ class OutgoingRoute:
     # Administrators
 
     def hold(self) -> None:
-        """The queue is on hold: what is in flight is acknowledged, nothing follows."""
+        """Put the queue on hold: messages in flight are acknowledged, no more are sent."""
         self._give_up_waiting()
         if self.connection is not None:
             self.connection.session.pause()
@@ -329,10 +329,10 @@ class OutgoingRoute:
         else:
             connection.session.close(reason)
 
-    # What administrators see
+    # Shown to administrators
 
     def record(self, status: ConnectionStatus, error: int | None = None) -> None:
-        """Note what happens on the way, for the history of the queue's connections."""
+        """Record an event of the way in the history of the queue's connections."""
         hops = self.hops[self._next_hop : self._next_hop + 1]
         place = hops[0].address if hops and self.state is not RouteState.BORROWED else ""
         self._history.record(status, self.connection, place, error)

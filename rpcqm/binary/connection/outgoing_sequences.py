@@ -1,4 +1,4 @@
-"""The sequences of all outgoing queues: their identifiers, and whose messages are in them."""
+"""The sequences of all outgoing queues: their identifiers and owners."""
 
 from typing import Generic, TypeVar
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class OutgoingSequences(Generic[T]):
-    """Gives identifiers to sequences, and knows the owners of those that are under way."""
+    """Gives identifiers to sequences, and finds the owners of present ones."""
 
     def __init__(self, clock: Clock, records: ProtocolRecords) -> None:
         self._clock, self._records = clock, records
@@ -24,13 +24,13 @@ class OutgoingSequences(Generic[T]):
         self._owners: dict[int, T] = {}
 
     def first(self) -> TxSequenceID:
-        """The first identifier of a queue; durable with the first stamp of it."""
+        """The first identifier of a queue; it becomes durable with the queue's first stamp."""
         self._last = next_identifier(self._last, self._clock.now() // 1000)
         self._records.write({LAST_SEQUENCE_KEY: last_sequence_record(self._last)})
         return self._last
 
     def free(self, following: TxSequenceID) -> TxSequenceID:
-        """That identifier, unless a store of earlier times has given it to another queue."""
+        """The identifier, or a later one if an older version has given it to another queue."""
         return self.first() if self.owner(following) is not None else following
 
     def remember(self, identifier: TxSequenceID, owner: T) -> None:
@@ -40,5 +40,5 @@ class OutgoingSequences(Generic[T]):
         self._owners.pop(identifier.value, None)
 
     def owner(self, identifier: TxSequenceID) -> T | None:
-        """Whose messages have numbers in a sequence."""
+        """The transfer whose messages have numbers in a sequence."""
         return self._owners.get(identifier.value)

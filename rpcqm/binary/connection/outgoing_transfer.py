@@ -1,8 +1,8 @@
 """The messages of one outgoing queue on their way ([MS-MQQB] 3.1.5.5 to 3.1.5.7, 3.1.7.1).
 
-A message that is in flight is locked; what a session has not acknowledged when it ends is given
-back and sent again by the next one. Transactional messages of our own carry a stamp that is
-durable before they leave, and stay until their order is acknowledged.
+A message in flight is locked; messages that a session has not acknowledged when it ends are given
+back and sent again by the next one. Transactional messages of our own carry a stamp that is durable
+before they leave, and stay until their order is acknowledged.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,14 +49,14 @@ from rpcqm.store.transaction import StoreTransaction
 _log = get_logger("binary")
 
 _STAMPS_SOON = 100
-"""Milliseconds in which stamps that are being written become durable."""
+"""Milliseconds in which stamps that are being written usually become durable."""
 
 _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
 
 
 @dataclass(eq=False, repr=False)
 class Sending:
-    """What the transfers of all outgoing queues share."""
+    """The collaborators that the transfers of all outgoing queues share."""
 
     clock: Clock
     timers: Timers
@@ -88,11 +88,12 @@ class OutgoingTransfer:
         self._pumping = False
         self.in_flight: dict[int, None] = {}
         self._stamping = 0
-        """Messages whose stamps are being written, to leave over `_stamping_connection`."""
+        """The number of messages whose stamps are being written, to leave over
+        `_stamping_connection`."""
         self._stamping_connection: PeerConnection | None = None
         self.peer = kept_peer(self._records, queue)
         self._arrived: list[int] = []
-        """What a restart has found that was to be removed, because it has arrived in order."""
+        """Messages found at a restart that have arrived in order and are still to be removed."""
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
@@ -102,7 +103,7 @@ class OutgoingTransfer:
     # The session
 
     def wake(self) -> None:
-        """There is something to send ([MS-MQQB] 3.1.7.12)."""
+        """Look for messages to send ([MS-MQQB] 3.1.7.12)."""
         route = self.route
         if self._pumping or route.stopped:
             return
@@ -112,26 +113,26 @@ class OutgoingTransfer:
             route.look_for_connection()
 
     def session_opened(self) -> None:
-        """What is not acknowledged in order is sent again over the new session."""
+        """Send messages whose order is not acknowledged again over the new session."""
         self._remember_peer()
         if self.sequence is not None:
             self.sequence.session_opened()
 
     def session_closed(self) -> None:
-        """Give back what was in flight ([MS-MQQB] 3.1.5.9)."""
+        """Give back the messages in flight ([MS-MQQB] 3.1.5.9)."""
         if self.sequence is not None:
             self.sequence.session_closed()
         self._give_back(self.in_flight)
 
     def _give_back(self, keys: Iterable[int]) -> None:
-        """What is in flight of these can be sent again."""
+        """Let those of these messages that are in flight be sent again."""
         with self._not_pumping():
             for key in list(keys):
                 if self.in_flight.pop(key, self) is None:
                     self._transfer.release(self.queue, key)
 
     def resend_now(self) -> None:
-        """Send what is not acknowledged again, over a new session if there is none."""
+        """Send unacknowledged messages again, over a new session if there is none."""
         connection = self.route.connection
         if connection is None or not connection.session.is_open:
             self.route.try_now()
@@ -139,12 +140,12 @@ class OutgoingTransfer:
             self.sequence.ladder.resend_now()
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """Fill in what administrators see of its sequence."""
+        """Fill in the progress of its sequence for administrators."""
         if self.sequence is not None:
             self.sequence.show(info)
 
     def stop(self) -> None:
-        """The queue manager stops."""
+        """Stop the timers, at the queue manager's end."""
         self.route.disconnect("the queue manager stops")
         if self.sequence is not None:
             self.sequence.ladder.stop()
@@ -152,7 +153,7 @@ class OutgoingTransfer:
     # Sending
 
     def pump(self) -> None:
-        """Have messages sent when it is their turn ([MS-MQQB] 3.1.7.12, 3.1.5.5.1)."""
+        """Have messages sent in their turn ([MS-MQQB] 3.1.7.12, 3.1.5.5.1)."""
         key = self.queue.message_position_list.first_available() if self._can_send() else None
         if key is not None:
             position = MessagePosition(self.queue, key)
@@ -165,7 +166,10 @@ class OutgoingTransfer:
         return not self._stamping or self._stamping_connection is connection
 
     def send(self) -> bool:
-        """Send what the window lets out ([MS-MQQB] 3.1.7.1); False when another queue is first."""
+        """Send as many messages as the window allows ([MS-MQQB] 3.1.7.1).
+
+        Returns False when another queue comes first.
+        """
         connection = self.route.connection
         if connection is None or not self._can_send():
             return True
@@ -181,7 +185,7 @@ class OutgoingTransfer:
                 self._send_stamped(connection, window)
 
     def _fill_window(self, connection: PeerConnection, window: StampedWindow) -> bool:
-        """Send what needs no stamp; number what needs one, and keep it in the window."""
+        """Send messages that need no stamp; number the others, and keep them in the window."""
         together = self._sending.together
         while (room := connection.session.room - self._stamping - len(window)) > 0:
             if self._dispatcher.is_outranked(self.queue):
@@ -203,7 +207,7 @@ class OutgoingTransfer:
 
     @contextmanager
     def _not_pumping(self) -> Iterator[None]:
-        """Nothing is sent meanwhile; it goes on afterwards whatever has happened."""
+        """Defer sending within the block, and catch up at its end, also after a failure."""
         self._pumping = True
         try:
             yield
@@ -233,18 +237,18 @@ class OutgoingTransfer:
             return None
 
     def _note_sent(self, message: Message, connection: PeerConnection) -> None:
-        """[MS-MQQB] 3.1.7.1.7."""
+        """Count a sent message ([MS-MQQB] 3.1.7.1.7)."""
         self._message_trace.sent(self.queue, message, connection.address)
         if is_traced(message.packet):
             self._sending.reports.send(message, connection.address)
 
     def _fail(self, message: Message, reason: MessageClass) -> None:
-        """It will never be sent."""
+        """Remove a message that can never be sent."""
         self.in_flight.pop(message.lookup_identifier, None)
         self._transfer.failed(self.queue, message.lookup_identifier, reason)
 
     def number(self, key: int, changes: NewRecords) -> None:
-        """Give a message the next number of the sequence, with the changes that keep it."""
+        """Give a message the next number of the sequence, and add the records to `changes`."""
         sequence = self.sequence
         if sequence is None:
             sequence = self.sequence = self._new_sequence(self._sequences.first())
@@ -258,7 +262,7 @@ class OutgoingTransfer:
             changes.update(self._kept.numbered(key, stamp.number, sequence.encode()))
 
     def _send_stamped(self, connection: PeerConnection, window: StampedWindow) -> None:
-        """The stamps are durable before the first byte leaves (G55)."""
+        """Write the stamps; no octet leaves before they are durable (G55)."""
         if not window.changes:
             self._transmit_stamped(connection, window)
             return
@@ -279,7 +283,7 @@ class OutgoingTransfer:
             self._transmit_stamped(connection, window)
 
     def _transmit_stamped(self, connection: PeerConnection, window: StampedWindow) -> None:
-        """Send in the order of the numbers; what is gone by now leaves a gap."""
+        """Send in the order of the numbers; a removed message leaves a gap."""
         packets: list[bytes] = []
         together = self._sending.together
         if together is not None and window.together:
@@ -292,14 +296,14 @@ class OutgoingTransfer:
         self.sequence.ladder.wait()
 
     def stamp_in_flight(self, key: int) -> Stamp | None:
-        """The stamp of a message; None if it is gone by now."""
+        """The stamp of a message; None if it was removed meanwhile."""
         sequence = self.sequence
         if sequence is None or key not in self.in_flight or sequence.number_of(key) is None:
             return None
         return sequence.stamp_of(key)
 
     def stamped_packet(self, message: Message, connection: PeerConnection) -> bytes | None:
-        """The packet of a message with its stamp; None if it does not leave after all."""
+        """The packet of a message with its stamp; None if it is not sent after all."""
         stamp = self.stamp_in_flight(message.lookup_identifier)
         plain = None if stamp is None else self._packet_of(message)
         if stamp is None or plain is None:
@@ -324,7 +328,7 @@ class OutgoingTransfer:
                 self._records.write({peer_key(self.queue): peer.encode()})
 
     def acknowledged(self, keys: list[int]) -> None:
-        """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
+        """Note that the next hop has these messages ([MS-MQQB] 3.1.5.5.2 to .4)."""
         found = list(map(self.in_flight.pop, keys, repeat(self)))
         held = keys if self not in found else [*compress(keys, (each is None for each in found))]
         self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
@@ -334,7 +338,7 @@ class OutgoingTransfer:
                 self._delivered(key, None)
 
     def _delivered(self, key: int, changes: Changes | None) -> None:
-        """An administrator may have removed the message meanwhile."""
+        """Remove a delivered message; an administrator may have removed it meanwhile."""
         try:
             self._transfer.delivered(self.queue, key, changes)
         except MQError as error:
@@ -342,7 +346,7 @@ class OutgoingTransfer:
                 raise
 
     def order_ack(self, identifier: TxSequenceID, number: int) -> None:
-        """Everything up to a number has arrived in order ([MS-MQQB] 3.1.5.6)."""
+        """Remove all messages up to a number: they have arrived in order ([MS-MQQB] 3.1.5.6)."""
         sequence = self.sequence
         if sequence is None:
             return
@@ -356,12 +360,13 @@ class OutgoingTransfer:
         self.pump()
 
     def changes_without(self, key: int) -> Changes:
-        """The changes of records by which a message has no number any more."""
+        """The changes of records that delete a message's number."""
         assert self.sequence is not None
         return self._kept.without(key, self.sequence.encode())
 
     def finish_acknowledgement(self) -> None:
-        """Remove what has arrived in order, if the queue manager ended before all of it was."""
+        """Remove messages that have arrived in order; the queue manager ended in the middle of
+        that."""
         arrived, self._arrived = self._arrived, []
         for key in arrived:
             assert self.sequence is not None
@@ -383,7 +388,7 @@ class OutgoingTransfer:
             self._delivered(key, changes)
 
     def final_ack(self, identifier: TxSequenceID, number: int, reason: MessageClass) -> None:
-        """The destination has decided about a message that is still being sent."""
+        """Take the destination's decision about a message."""
         sequence = self.sequence
         if sequence is None or sequence.identifier != identifier:
             return
@@ -406,14 +411,14 @@ class OutgoingTransfer:
         self.wake()
 
     def removed(self, change: StoreTransaction, key: int) -> None:
-        """A message has left the queue some other way, for example because it expired."""
+        """Note that a message has left the queue in another way, for example by expiry."""
         self.in_flight.pop(key, None)
         if self.sequence is not None and self.sequence.number_of(key) is not None:
             self.sequence.forget(key)
             self._kept.forget(change, key)
 
     def left_together(self, change: StoreTransaction, keys: Sequence[int]) -> None:
-        """`removed` of each."""
+        """Note the same for several messages."""
         if self.sequence is None:
             run_all(map(self.in_flight.pop, keys, repeat(None)))
             return

@@ -1,4 +1,4 @@
-"""The transfers of all outgoing queues that the binary protocol sends from."""
+"""The transfers of all outgoing queues that the binary protocol serves."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
         self._sending, self._connecting, self._records = sending, connecting, sending.records
 
     def _forget(self, gone: Mapping[OutgoingQueue, OutgoingTransfer]) -> None:
-        """Forget what is stored of them, too."""
+        """Forget a queue's transfer and its stored records."""
         for transfer in gone.values():
             if transfer.sequence is not None:
                 self._sending.sequences.forget(transfer.sequence.identifier)
@@ -69,22 +69,22 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
                     route.connection_available()
 
     def places_changed(self) -> None:
-        """Try what did not work."""
+        """Try the failed routes again."""
         with self._dispatcher.gathering:
             for transfer in self:
                 transfer.route.try_now()
 
     def try_all(self) -> None:
-        """Nothing stands in the way of sending any more."""
+        """Try every route again: sending is allowed again."""
         with self._dispatcher.gathering:
             for queue in self._outgoing.list():
                 if carries(queue) and queue.message_count:
                     self.of(queue).route.try_now()
 
-    # What becomes of queues and messages
+    # Queues and messages
 
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
-        """Let a transfer send; the dispatcher is told when its turn is over.
+        """Let a transfer send, and report the end of its turn to the dispatcher.
 
         Source: [MS-MQQB] 3.1.7.16.
         """
@@ -97,14 +97,14 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
             data.pump()
 
     def removed(self, change: StoreTransaction, queue: OutgoingQueue, key: int) -> None:
-        """A message has left its queue, in whatever way."""
+        """Note that a message has left its queue in any way."""
         if queue in self._by_queue or self._has_sequence(queue):
             self.of(queue).removed(change, key)
 
     def left_together(
         self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
     ) -> None:
-        """`removed` of each."""
+        """Note the same for several messages."""
         if queue in self._by_queue or self._has_sequence(queue):
             self.of(queue).left_together(change, keys)
 
@@ -118,7 +118,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
 
 
 def carries(queue: Queue) -> bool:
-    """Whether the binary protocol is the one that sends from a queue."""
+    """Whether the binary protocol sends the messages of a queue."""
     if not isinstance(queue, OutgoingQueue) or queue.multicast:
         return False
     return not FormatName.parse(queue.destination_format_name).is_http

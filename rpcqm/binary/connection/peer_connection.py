@@ -1,4 +1,4 @@
-"""One connection to another queue manager: its session, and who uses it."""
+"""One connection to another queue manager: its session, and the users of it."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ BINARY_PORT = 1801
 
 @dataclass(frozen=True, slots=True)
 class NextHop:
-    """Where to connect: NextHop of [MS-MQQB] 3.1.1.3.1.3; null when any queue manager will do."""
+    """A place to connect to: NextHop of [MS-MQQB] 3.1.1.3.1.3; null fits any queue manager."""
 
     address: str
     port: int = BINARY_PORT
@@ -32,12 +32,12 @@ class NextHop:
 
 
 class PeerTransport(Protocol):
-    """What carries the octets of a connection."""
+    """The transport of a connection's octets."""
 
     def write(self, data: bytes) -> None: ...
     def close(self) -> None: ...
     def pause(self, paused: bool) -> None:
-        """Read nothing for the time being."""
+        """Stop or resume reading."""
 
 
 class PeerNetwork(Protocol):
@@ -57,27 +57,27 @@ class ConnectionUser(Protocol):
     """An object that waits for a connection, or uses it."""
 
     def connection_changed(self, connection: "PeerConnection", state: SessionState) -> None:
-        """The session has another state."""
+        """Take the session's new state."""
 
     def connection_closing(self, connection: "PeerConnection") -> None:
-        """The session is over, its connection not yet."""
+        """Take note that the session is over; the connection is still there."""
 
     def connection_closed(self, connection: "PeerConnection", reason: str) -> None:
-        """The session is over; what it had in flight is not acknowledged."""
+        """Take note that the session is over; its messages in flight are not acknowledged."""
 
     def connection_window_moved(self, connection: "PeerConnection") -> None:
-        """There is room for more."""
+        """Send more: the window has moved."""
 
 
 class MessageSender(Protocol):
     """An object whose messages are in flight."""
 
     def acknowledged(self, keys: list[int]) -> None:
-        """The peer has these messages."""
+        """Take note that the peer has these messages."""
 
 
 class ConnectionOwner(Protocol):
-    """What the connections of a queue manager have in common."""
+    """The collaborators that the connections of a queue manager share."""
 
     def new_session(self, connection: "PeerConnection", remote: UUID, direct: bool) -> Session: ...
     def message_received(
@@ -94,7 +94,7 @@ class ConnectionOwner(Protocol):
 
 
 class PeerConnection:
-    """The host of a session; made before it is connected."""
+    """The host of a session; it is created before it is connected."""
 
     def __init__(
         self,
@@ -113,15 +113,15 @@ class PeerConnection:
         self.opened = False
         """Whether its session has ever been open."""
         self.repeats = False
-        """Whether it is one more attempt, after one that failed."""
+        """Whether it is one more attempt, after a failed one."""
         self.users: list[ConnectionUser] = []
         self.pending = 0
         self.heard: Callable[[], None] | None = None
-        """Called when octets arrive next, if somebody wants to know that the peer lives."""
+        """Called once when octets arrive next, as proof that the peer lives."""
         self.session = owner.new_session(self, remote, direct)
 
     def attach(self, wire: PeerTransport, address: str) -> None:
-        """The connection stands: begin the session, unless it is closed already."""
+        """Begin the session over a connected transport, unless this is closed already."""
         if self.closed_already:
             wire.close()
             return
@@ -137,11 +137,11 @@ class PeerConnection:
         return bool(self.session.close_reason)
 
     def pause(self, paused: bool) -> None:
-        """Read nothing more until what has arrived is on the disk."""
+        """Stop reading until the messages that have arrived are on the disk."""
         if self._wire is not None:
             self._wire.pause(paused)
 
-    # What the session wants
+    # Called by the session
 
     def transmit(self, data: bytes) -> None:
         if self._wire is not None:
@@ -160,9 +160,9 @@ class PeerConnection:
         self._owner.message_received(self, kind, message, recoverable)
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
-        """Tell each sender which of its messages the peer has.
+        """Report to each sender which of its messages the peer has.
 
-        A token is None if nobody waits for its message.
+        A token is None for a message that has no sender any more.
         """
         waiting = cast(list[Token], list(filter(None, tokens)))
         if not waiting:
@@ -195,18 +195,19 @@ class PeerConnection:
 
 
 Connections = dict[PeerConnection, int]
-"""The connections of a queue manager, and since when they are there: milliseconds since 1970."""
+"""The connections of a queue manager, with the times of their beginnings in milliseconds since
+1970."""
 
 
 class Token(NamedTuple):
-    """A message that a session has in flight, and the sender that it is of."""
+    """A message that a session has in flight, and its sender."""
 
     sender: MessageSender
     key: int
 
 
 def tokens_of(sender: MessageSender, keys: Iterable[int]) -> list[Token]:
-    """The tokens of many messages."""
+    """The tokens of several messages of one sender."""
     return list(map(_new_token, zip(repeat(sender), keys)))
 
 

@@ -1,6 +1,6 @@
-"""Where other queue managers are to be found ([MS-MQQB] 3.1.5.2.1, 3.1.7.5).
+"""The places of other queue managers ([MS-MQQB] 3.1.5.2.1, 3.1.7.5).
 
-The operator says it, or the directory, or the host name that stands in a format name.
+They come from the operator, from the directory, or from the host name in a format name.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ from rpcqm.qm.directory import Directory
 from rpcqm.qm.names import LocalNames
 
 Peers = dict[str, list[NextHop]]
-"""Where to find queue managers, by host name or GUID in lower case; it comes before the DNS."""
+"""Configured places of queue managers, by host name or GUID in lower case; they precede the DNS."""
 
 
 class Places:
@@ -37,7 +37,7 @@ class Places:
         self._queue_manager, self._names, self._directory = queue_manager, names, directory
         self.peers = peers
         self.own_place: NextHop | None = None
-        """Where sessions with this queue manager itself are accepted; None if nowhere."""
+        """The place where sessions with this queue manager itself are accepted, or None."""
         self.routing = self._new_routing()
 
     # Routing by the directory
@@ -54,7 +54,7 @@ class Places:
             self.routing.start()
 
     def directory_changed(self) -> None:
-        """Route as the directory says now ([MS-MQBR] 3.1.6.1)."""
+        """Rebuild the routing after a change of the directory ([MS-MQBR] 3.1.6.1)."""
         if self.routing is None:
             self.routing = self._new_routing()
             self.start()
@@ -78,7 +78,7 @@ class Places:
             if known is not None:
                 return self.resolved_all(known)
             if self.own_place is not None and self._names.is_local(host):
-                return completed([self.own_place])  # it waited before the name was ours (G501)
+                return completed([self.own_place])  # it waited before the name became ours (G501)
             return self.resolved_all([NextHop(host, BINARY_PORT, host)], senders)
         destination = self._directory.destination_queue_manager(name)
         if destination is None:
@@ -86,13 +86,13 @@ class Places:
         return self.resolved_all(self._hops_to(destination))
 
     def _hops_to(self, destination: UUID) -> list[NextHop]:
-        """Get Next Hops ([MS-MQQB] 3.1.7.5); without a directory the peer itself, if known."""
+        """Get Next Hops ([MS-MQQB] 3.1.7.5); without a directory the peer's own place, if any."""
         own = self._queue_manager.identifier
         machines = self.routing.get_next_hops(own, destination) if self.routing else [destination]
         return [hop for machine in machines for hop in self.places_of(machine)]
 
     def places_of(self, machine: UUID) -> list[NextHop]:
-        """Where a queue manager may be found: configured, in the directory, or by its name."""
+        """The places of a queue manager: configured, in the directory, or by its name."""
         known = self.peers.get(str(machine))
         if known is not None:
             return known
@@ -130,7 +130,7 @@ class Places:
         return outcome if hops else completed([])
 
     def is_peer(self, name: FormatName) -> bool:
-        """Whether the operator has said where the queue manager of a queue is."""
+        """Whether the operator has configured a place for the queue manager of a queue."""
         if isinstance(name.value, str):
             return name.direct_name.host.lower() in self.peers
         owner = self._directory.destination_queue_manager(name)
@@ -138,5 +138,5 @@ class Places:
 
 
 def is_direct_name(name: FormatName) -> bool:
-    """Whether a format name says itself where its queue is."""
+    """Whether a format name itself says where its queue is."""
     return name.type is FormatNameType.QUEUE_FORMAT_TYPE_DIRECT

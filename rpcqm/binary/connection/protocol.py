@@ -51,9 +51,10 @@ _LOCKED = "hardened_security lets HTTP alone carry messages"
 
 
 class BinaryProtocol:
-    """Sends what is in outgoing queues, and takes what others send.
+    """Sends the messages of outgoing queues, and takes messages of others.
 
-    The engine must have been started. `start` looks for messages that wait; `stop` closes all.
+    The engine must have been started. `start` looks for waiting messages; `stop` closes all
+    sessions.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class BinaryProtocol:
         self._clock, self._timers = engine.clock, engine.timers
         self._queue_manager = engine.queue_manager
         self.gathering = engine.dispatcher.gathering
-        """What could be sent inside is sent at the end, the highest priority first."""
+        """Sends within it are collected until its end; then the highest priority goes first."""
         self.settings = settings or session_settings(engine.queue_manager)
         self.stopping = False
         self.connections: Connections = {}
@@ -103,7 +104,7 @@ class BinaryProtocol:
         engine.connection_sources.append(self)
 
     def _build_sending(self, engine: QueueManagerEngine, network: PeerNetwork) -> None:
-        """Build what brings messages of outgoing queues to others."""
+        """Build the parts that send messages of outgoing queues."""
         attempts = ConnectionAttempts(
             engine.clock, engine.timers, lambda: self.settings.session_retry_connect
         )
@@ -137,7 +138,7 @@ class BinaryProtocol:
         self.transfers = OutgoingTransfers(self.sending, self.connecting, engine.outgoing)
 
     def _build_receiving(self, engine: QueueManagerEngine) -> None:
-        """Build what takes messages that arrive."""
+        """Build the parts that take arriving messages."""
         records = engine.protocol_records
         self.history = MessageIDHistory(
             engine.clock,
@@ -151,7 +152,7 @@ class BinaryProtocol:
         )
         self.recent = ComparedMessages(engine.identity_conflicts)
         self.take_together: TakesTogether | None = None
-        """Gives each new session what takes several of its packets in one step."""
+        """Gives each new session the callable that takes several of its packets in one step."""
         answers = TransferAcknowledgements(
             engine.store,
             engine.clock,
@@ -224,13 +225,13 @@ class BinaryProtocol:
         self.places.stop()
 
     def _close_all(self, reason: str) -> None:
-        """End every session, whoever has opened it, and every attempt to open one."""
+        """End every session, whichever side has opened it, and every attempt to open one."""
         self.transfers.disconnect(reason)
         for connection in list(self.connections):
             connection.session.close(reason)
 
     def directory_changed(self) -> None:
-        """Route as the directory says now, and try what did not work."""
+        """Route by the changed directory, and try failed routes again."""
         if not self.stopping:
             self.places.directory_changed()
             self.transfers.places_changed()
@@ -238,7 +239,7 @@ class BinaryProtocol:
     # Connections
 
     def _sessions(self) -> Iterator[SessionView]:
-        """What administrators see of the sessions."""
+        """The sessions, for administrators."""
         for connection, since in self.connections.items():
             session = connection.session
             peer = session.remote_qm_guid
@@ -258,21 +259,21 @@ class BinaryProtocol:
             )
 
     def open_connections(self) -> Iterator[ConnectionView]:
-        """The connections of sessions, as operators see them."""
+        """The connections of sessions, for operators."""
         for connection, since in self.connections.items():
             peer = connection.session.remote_qm_guid
             names = () if peer == NULL_GUID else (str(peer),)
             yield ConnectionView(connection.number, "binary", connection.address, names, since, 0)
 
     def end_connection(self, number: int) -> bool:
-        """End a session and its connection; what waits for it asks for another one later."""
+        """End a session and its connection; routes that need it open another one later."""
         ended = [each for each in self.connections if each.number == number]
         for connection in ended:
             connection.session.close("an operator has ended it")
         return bool(ended)
 
     def accept(self) -> PeerConnection:
-        """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed where none may be."""
+        """A new connection that a peer has made ([MS-MQQB] 3.1.5.10); closed if none is allowed."""
         connection = PeerConnection(self, initiator=False, direct=False)
         if not self._queue_manager.connection_active:
             connection.session.close("the queue manager is offline")
@@ -312,7 +313,7 @@ class BinaryProtocol:
     ) -> None:
         self.receiver.message_received(connection, kind, message, recoverable)
 
-    # What becomes of messages and of the queue manager
+    # Events of messages and of the queue manager
 
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
@@ -324,7 +325,7 @@ class BinaryProtocol:
     def _left_together(
         self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
     ) -> None:
-        """`_message_position_deleted` of each."""
+        """Handle `_message_position_deleted` for each message."""
         self._departures.left_together(queue, keys)
         self.transfers.left_together(change, queue, keys)
 
@@ -335,14 +336,15 @@ class BinaryProtocol:
             self._close_all("the queue manager goes offline")
 
     def _hardened_changed(self, hardened: bool) -> None:
-        """Queues have been locked, or unlocked, while this runs (G533)."""
+        """Lock or unlock queues after hardened security was switched (G533)."""
         if hardened:
             self._close_all(_LOCKED)
         else:
             self.transfers.try_all()
 
     def _maintenance_changed(self, begins: bool) -> None:
-        """What was not acknowledged meanwhile comes again in new sessions, in order (G632)."""
+        """Reset sessions at the end of maintenance: unacknowledged messages come again, in order
+        (G632)."""
         if begins:
             return
         for connection in list(self.connections):

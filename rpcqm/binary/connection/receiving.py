@@ -1,6 +1,6 @@
-"""What happens to a message that has arrived ([MS-MQQB] 3.1.5.6 to 3.1.5.8).
+"""Takes messages that arrive ([MS-MQQB] 3.1.5.6 to 3.1.5.8).
 
-The session has counted it already. A message counts as taken when it is on the disk together with
+The session has counted them already. A message counts as taken when it is on the disk together with
 the record that remembers it: the sequence of a transactional message, the history for any other.
 """
 
@@ -85,7 +85,7 @@ class Receiver:
         attributes: PacketMessage,
         recoverable: int | None,
     ) -> None:
-        """Decide about a message; `recoverable` is settled when that is durable."""
+        """Decide about a message; `recoverable` is settled when the decision is durable."""
         if kind is PacketKind.USER_MESSAGE and self._is_withheld(attributes):
             connection.session.withhold()
             return
@@ -107,9 +107,9 @@ class Receiver:
             self._take(connection, message, done)
 
     def _is_withheld(self, attributes: PacketMessage) -> bool:
-        """Whether a message is not taken now, nor refused: its sender keeps it (G632).
+        """Whether a message is neither taken nor refused now: its sender keeps it (G632).
 
-        Nothing is noted of it, so that its sequence waits for it.
+        It leaves no record, so that its sequence waits for it.
         """
         in_maintenance = self._queue_manager.maintenance is not None
         return in_maintenance and attributes.message_class == MessageClass.MQMSG_CLASS_NORMAL
@@ -125,7 +125,7 @@ class Receiver:
         recoverable: int | None,
         outcome: Completion[None] | None = None,
     ) -> None:
-        """Tell the session that a message is durable, or needs not be."""
+        """Report to the session that a message is durable, or need not be."""
         connection.pending -= 1
         if connection.pending == MOST_PENDING // 2:
             connection.pause(False)
@@ -137,7 +137,7 @@ class Receiver:
     def _take(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
     ) -> None:
-        """Take a message that is in no sequence that ends here, unless it has come before.
+        """Take a message that is in no sequence ending here, unless it has come before.
 
         A message for another machine may come back by a longer way, until its hops are too many
         (G76).
@@ -165,8 +165,8 @@ class Receiver:
     ) -> None:
         """Forward a transactional message as often as it comes (G112).
 
-        Its destination finds repetitions. It is not stored again while the same message still
-        waits here (G155).
+        Its destination finds repetitions. It is not stored again while the same message still waits
+        here (G155).
         """
         printed = fingerprint(message)
         if printed in self._forwarded:
@@ -183,7 +183,7 @@ class Receiver:
     def _take_in_sequence(
         self, connection: PeerConnection, message: Message, done: Callable[..., None]
     ) -> None:
-        """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
+        """Take a message exactly once and in order ([MS-MQQB] 3.1.5.8.6); others are dropped."""
         transfer = self._incoming_transfers.of(message)
         direct = is_direct(message)
         before = transfer.incoming.copy()
@@ -216,7 +216,7 @@ class Receiver:
         self._keep(connection, message, changes, settled, undo, transfer)
 
     def _keep_rejected(self, transfer: IncomingTransfer) -> Completion[None]:
-        """Keep and show how many messages were not accepted, of a transfer that is in the store."""
+        """Store and show the number of rejected messages of a transfer that is in the store."""
         transfers = self._incoming_transfers
         if not transfer.queue_id or not transfers.is_kept(transfer):
             return self._records.write({})
@@ -232,9 +232,9 @@ class Receiver:
         undo: Callable[[], None],
         transfer: IncomingTransfer | None,
     ) -> None:
-        """Steps 3 to 10 of [MS-MQQB] 3.1.5.8.
+        """Store a message: steps 3 to 10 of [MS-MQQB] 3.1.5.8.
 
-        When the queue manager has no room at all, or fails in whatever way, nothing has changed:
+        When the queue manager has no room at all, or fails in any other way, nothing has changed:
         the session closes and the peer sends again (G59).
         """
         try:
@@ -277,7 +277,7 @@ class Receiver:
         return stored
 
     def _check_sender(self, queue: Queue, message: Message) -> None:
-        """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved, may write here."""
+        """[MS-MQQB] 3.1.5.8.3: raise unless the sender, as far as it is proved, may write here."""
         checked = self._security.check(message)
         self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
         self._arrivals.check_access(queue, checked.identity)
@@ -299,7 +299,7 @@ class Receiver:
         changes: Changes,
         transfer: IncomingTransfer | None,
     ) -> Completion[None]:
-        """A refused message counts as taken: it is acknowledged, and never comes again (G59)."""
+        """Refuse a message, but count it as taken: acknowledged, it never comes again (G59)."""
         _log.info(
             "message refused",
             reason=reason.name,
@@ -318,7 +318,7 @@ class Receiver:
     def _tell_source(
         self, connection: PeerConnection, message: Message, reason: MessageClass
     ) -> None:
-        """A transactional message goes no further, be it for this machine or another one."""
+        """Acknowledge to the source that a transactional message goes no further."""
         own = self._queue_manager.identifier
         if message.attributes.identifier.queue_manager_guid == own:
             self._acknowledged.decided_here(final_ack_body(message), reason)
@@ -331,13 +331,13 @@ class Receiver:
 
 
 def _nothing() -> None:
-    """There is nothing to undo."""
+    """Undo nothing."""
 
 
 def _note_out_of_order(
     connection: PeerConnection, message: Message, stamp: Stamp, before: IncomingSequence
 ) -> None:
-    """One line for the first message in a row that is not the next one of its sequence."""
+    """Log the first message in a row that is not the next one of its sequence."""
     repeated = stamp.sequence == before.sequence and stamp.number <= before.number
     _log.info(
         "a message in sequence was dropped",

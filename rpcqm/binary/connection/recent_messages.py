@@ -1,7 +1,7 @@
-"""The messages that were taken last, to compare one with that comes again (G493).
+"""The messages that were taken last, for comparison with repeated ones (G493).
 
-A message that comes again is the same one, unless two queue managers have one identity. What was
-taken is only put down here; nothing is done with it before something comes again.
+A message that comes again is the same one, unless two queue managers have one identity. Taken
+messages are only noted here; they are examined when one comes again.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ MOST_OCTETS = 8 << 20
 Bound `identity.recent_octets` [octets]: those that came longest ago are not compared any more.
 """
 LONGEST = 64 << 10
-"""Octets of a packet that is kept as it is; of a longer one only a digest is kept."""
+"""Octets of a packet that is kept whole; a longer one is kept as a digest."""
 DIGEST_SIZE = 16
 
 _RUN_OCTETS, _MESSAGE_OCTETS = 500, 100
@@ -35,7 +35,7 @@ Key = tuple[bytes, Number]
 class TakenRun:
     """Messages of one sequence (b"" for those in no sequence), and the address they came from.
 
-    `numbers` are their places in the sequence, or what `identity_of` gives of each.
+    `numbers` are their numbers in the sequence, or their values of `identity_of`.
     """
 
     sequence: bytes
@@ -44,7 +44,7 @@ class TakenRun:
     octets: int
 
     def each_entry(self) -> Iterator[tuple[Key, bytes]]:
-        """The messages by their keys; those in sequence by their identifiers, too."""
+        """The messages by their keys; those in sequence also by their identifiers."""
         yield from zip(zip(repeat(self.sequence), self.numbers), self.packets, strict=False)
         for packet in self.packets if self.sequence else ():
             if len(packet) > DIGEST_SIZE:
@@ -58,14 +58,14 @@ class RecentMessages:
         self._runs: deque[tuple[TakenRun, str]] = deque()
         self._octets = 0
         self._found: dict[Key, tuple[bytes, str]] = {}
-        """By their keys, all of the runs but the last `_unsorted` ones."""
+        """Messages by key, of all runs but the last `_unsorted` ones."""
         self._unsorted = 0
 
     def __len__(self) -> int:
         return sum(len(run.numbers) for run, _ in self._runs)
 
     def note(self, run: TakenRun, address: str) -> None:
-        """Messages have been taken from an address."""
+        """Note messages taken from an address."""
         longest = run.octets > LONGEST and max(map(len, run.packets)) > LONGEST
         if longest:
             run.packets = list(map(content_of, run.packets))
@@ -78,7 +78,7 @@ class RecentMessages:
             self._forget_oldest()
 
     def note_one(self, sequence: bytes, number: Number, packet: bytes, address: str) -> None:
-        """A message has been taken from an address."""
+        """Note a message taken from an address."""
         self.note(TakenRun(sequence, (number,), (packet,), len(packet)), address)
 
     def _forget_oldest(self) -> None:
@@ -91,9 +91,9 @@ class RecentMessages:
             self._found.pop(key, None)
 
     def differs(self, sequence: bytes, number: Number, packet: bytes) -> str | None:
-        """From where another message came under the key of one that comes again.
+        """The source address of a different message under the same key.
 
-        None if it was the same one, or is not known any more.
+        None if it was the same message, or is not remembered any more.
         """
         self._sort()
         before = self._found.get((sequence, number))
@@ -111,7 +111,7 @@ class RecentMessages:
 
 
 class ComparedMessages(RecentMessages):
-    """The same; and it reports what comes as another one than was taken under its name (G493)."""
+    """RecentMessages that report a message unlike the one taken under its name (G493)."""
 
     def __init__(self, conflicts: IdentityConflicts) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class ComparedMessages(RecentMessages):
     def compare(
         self, connection: PeerConnection, message: Message, sequence: bytes, number: Number
     ) -> None:
-        """Say so if a message that comes again is another one than the one that was taken."""
+        """Report a repeated message if it differs from the one that was taken."""
         before = self.differs(sequence, number, message.packet)
         if before is not None:
             source = message.attributes.identifier.queue_manager_guid
@@ -129,9 +129,9 @@ class ComparedMessages(RecentMessages):
 
 
 def content_of(packet: bytes) -> bytes:
-    """A digest of what the sender of a message has written, which no way changes.
+    """A digest of the parts of a message that its sender has written and no hop changes.
 
-    Each time that an encrypted message is sent its body has another key.
+    An encrypted message has another key for its body each time that it is sent.
     """
     attributes = Message(packet).attributes
     body = attributes.body

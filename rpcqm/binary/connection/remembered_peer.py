@@ -16,13 +16,13 @@ MOST_ADDRESSES = 64
 
 
 class RememberedPeer(NamedTuple):
-    """A queue manager and the addresses that led to it; null for nobody yet (G159)."""
+    """A queue manager and the addresses that led to it; null before the first one (G159)."""
 
     guid: UUID = NULL_GUID
     addresses: tuple[str, ...] = ()
 
     def now(self, guid: UUID, addresses: set[str], *, complete: bool) -> "RememberedPeer":
-        """Who takes the messages now; the same peer keeps its addresses unless `complete`."""
+        """The present peer; the same one keeps its earlier addresses unless `complete`."""
         if not complete and guid == self.guid:
             addresses = addresses.union(self.addresses)
         return RememberedPeer(guid, tuple(sorted(addresses)[:MOST_ADDRESSES]))

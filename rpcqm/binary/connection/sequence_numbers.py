@@ -1,7 +1,7 @@
-"""The numbers of our transactional messages, as they are kept until their order is acknowledged.
+"""Records of the numbers of our transactional messages, until their order is acknowledged.
 
-A message in an outgoing queue has no stamp in its packet: it is written where it is sent. What
-was given is a record of its own beside the sequence of the queue ([MS-MQQB] 3.1.7.1.3).
+A message in an outgoing queue has no stamp in its packet: the stamp is written when it is sent. The
+given numbers are records of their own beside the queue's sequence ([MS-MQQB] 3.1.7.1.3).
 """
 
 import struct
@@ -29,7 +29,7 @@ def sequence_key(queue: OutgoingQueue) -> bytes:
 
 
 def last_sequence(kept: bytes | None) -> TxSequenceID:
-    """The last identifier that a queue has begun with, as its record says; zero without one."""
+    """The last identifier that a queue has begun with, from its record; zero without one."""
     return sequence_of(int.from_bytes((kept or b"")[:_SEQUENCE_SIZE], "little"))
 
 
@@ -39,7 +39,7 @@ def last_sequence_record(identifier: TxSequenceID) -> bytes:
 
 
 class SequenceRecords:
-    """What is kept of the sequence of one outgoing queue, and of the numbers in it."""
+    """The records of one outgoing queue's sequence, and of the numbers in it."""
 
     def __init__(self, records: ProtocolRecords, queue: OutgoingQueue) -> None:
         self._records = records
@@ -64,23 +64,23 @@ class SequenceRecords:
         return numbers
 
     def number(self, key: int) -> int:
-        """The number that a message was sent with; 0 if nothing is kept of it."""
+        """The number that a message was sent with; 0 without a record."""
         kept = self._records.get(self._number_key(key))
         return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
 
     def numbered(self, key: int, number: int, sequence: bytes) -> Changes:
-        """The changes that keep the number of a message, and the sequence as it is then."""
+        """The changes that store a message's number, and the sequence after it."""
         return {self._number_key(key): _NUMBER.pack(number), self._sequence_key: sequence}
 
     def without(self, key: int, sequence: bytes) -> Changes:
-        """The changes that forget the number of a message, and keep the sequence."""
+        """The changes that delete a message's number, and store the sequence."""
         return {self._number_key(key): None, self._sequence_key: sequence}
 
     def without_all(self, keys: Iterable[int], sequence: bytes) -> Changes:
-        """The changes that forget the numbers of messages, and keep the sequence."""
+        """The changes that delete the numbers of messages, and store the sequence."""
         changes: dict[bytes, bytes | None] = dict.fromkeys(map(self._number_key, keys))
         return changes | {self._sequence_key: sequence}
 
     def forget(self, change: StoreTransaction, key: int) -> None:
-        """Forget the number of a message with the commit that removes the message."""
+        """Delete the number of a message in the commit that removes the message."""
         change.delete(Family.STREAM, self._number_key(key))

@@ -1,7 +1,7 @@
 """Which session of a peer that has connected may carry messages of ours (G117).
 
-Whoever connects says which queue manager it is, and nothing proves that. So a session is as good
-as one of our own only if it comes from where that queue manager is known to be.
+A peer that connects names its queue manager, without proof. So its session counts as our own only
+if it comes from a place where that queue manager is known to be.
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ class SessionReuse:
     ) -> Completion[PeerConnection | None]:
         """An open connection to the queue manager of a private format name; None without one.
 
-        The newest one: of two from the same peer the older one has probably been lost there.
+        It is the newest one: of two from the same peer the older one has probably been lost there.
         """
         value = name.value
         if not isinstance(value, PrivateQueueFormatName):
@@ -70,5 +70,5 @@ class SessionReuse:
 
 
 def claims(connection: PeerConnection, owner: UUID) -> bool:
-    """Whether the peer of an open session says that it is a queue manager."""
+    """Whether the peer of an open session claims to be a queue manager."""
     return connection.session.is_open and connection.session.remote_qm_guid == owner

@@ -38,7 +38,7 @@ class SharedIdentities:
         self._connections, self._conflicts = connections, conflicts
 
     def opened(self, connection: PeerConnection) -> None:
-        """A session is open: note whom of the others its peer cannot be."""
+        """Examine a session that has opened against the other sessions."""
         session = connection.session
         if session.remote_qm_guid == self._queue_manager.identifier:
             if not self._is_own(connection):
@@ -51,7 +51,7 @@ class SharedIdentities:
                 other.heard = partial(self._heard, other, connection)
 
     def _is_own(self, connection: PeerConnection) -> bool:
-        """Whether the other end of a session with ourselves is here, too."""
+        """Whether the session connects this queue manager with itself."""
         stamp = connection.session.request_stamp
         return any(
             other.initiator is not connection.initiator and other.session.request_stamp == stamp
@@ -67,7 +67,7 @@ class SharedIdentities:
         return min(apart, _WRAP - apart) > ONE_START + max(lasted, 0) // DRIFT
 
     def _heard(self, connection: PeerConnection, younger: PeerConnection) -> None:
-        """Octets have come by the older session."""
+        """Compare again: octets have come over the older session."""
         connection.heard = None
         if younger.session.is_open:
             self._note(connection, plain(younger.address))
@@ -78,7 +78,7 @@ class SharedIdentities:
 
 
 def _tells_start(connection: PeerConnection) -> bool:
-    """Whether the peer has said since when its system runs; it has an identity."""
+    """Whether the peer has an identity and has given the start of its system."""
     session = connection.session
     known = session.remote_qm_guid != NULL_GUID
     return known and not connection.initiator and session.request_stamp != 0

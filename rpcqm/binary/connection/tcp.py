@@ -29,7 +29,7 @@ VIOLATIONS = 3
 Bound `binary.violations` [connections]: the address is not let in for 5 seconds.
 """
 VIOLATIONS_WITHIN = 60_000
-"""How often an address may send bad packets in so many milliseconds before it is kept out."""
+"""Milliseconds within which such connections are counted."""
 CONNECTIONS = 4096
 UNSENT_BYTES = 64 << 20
 """What one connection has not taken of what was sent to it.
@@ -42,7 +42,7 @@ HELD_BYTES = 256 << 20
 Bound `binary.held_bytes` [octets]: the connections that hold most are closed.
 """
 FLUSH_SECONDS = 10
-"""For how long a connection that is closed may still take what was sent before."""
+"""Seconds for which a closed connection may still take queued octets."""
 
 
 class TcpTransport(asyncio.Protocol):
@@ -87,12 +87,12 @@ class TcpTransport(asyncio.Protocol):
         self._connection.session.disconnected()
 
     def give_up(self) -> None:
-        """Close: there is no room for the packet that it has begun."""
+        """Close: there is no room for the packet that the peer has begun."""
         self._connection.session.close("too many unfinished packets")
         if self._transport is not None:
             self._transport.abort()
 
-    # What the connection wants
+    # Called by the connection
 
     def write(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -102,7 +102,7 @@ class TcpTransport(asyncio.Protocol):
             self._transport.abort()
 
     def close(self) -> None:
-        """Closed without a word; a peer who broke the rules is kept out for a while."""
+        """Close without notice; a peer that broke the rules is kept out for a while."""
         if self._transport is not None:
             self._network.note_end(self._connection)
             self._transport.close()
@@ -181,7 +181,7 @@ class TcpNetwork:
         return None
 
     def admit(self, wire: TcpTransport, host: str, accepted: bool) -> bool:
-        """Whether a connection may stay; one of our own is counted."""
+        """Whether a connection may stay; one that we have opened is counted only."""
         if accepted and self._keeps_out(host):
             return False
         if wire.ticket is None:
@@ -199,14 +199,14 @@ class TcpNetwork:
         return until is not None
 
     def hold(self, wire: TcpTransport, size: int) -> None:
-        """A connection has so much of a packet that is not whole yet."""
+        """Note how many octets of an unfinished packet a connection holds."""
         self.held_bytes += size - wire.held
         wire.held = size
         if self.held_bytes > HELD_BYTES:
             max(self.wires, key=lambda each: each.held).give_up()
 
     def note_end(self, connection: PeerConnection) -> None:
-        """Keep an address out for a while that breaks the rules again and again (G77).
+        """Keep out an address that breaks the rules again and again (G77).
 
         One slip may be that of a neighbour behind the same address.
         """

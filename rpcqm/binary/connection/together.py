@@ -1,7 +1,7 @@
-"""What may take, send and remove several messages of the binary protocol in one step.
+"""Optional callables that take, send and remove several messages in one step.
 
-None of it is needed: without these every packet that arrives, and every message that leaves, is
-handled alone, with the same outcome.
+Without them every packet that arrives, and every message that leaves, is handled alone, with the
+same outcome.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ NewRecords = dict[bytes, bytes | None]
 """Changes of records that are being gathered."""
 
 TakesTogether = Callable[[PeerConnection], TakeTogether]
-"""Gives what takes several packets of a connection in one step."""
+"""Gives the callable that takes several packets of a connection in one step."""
 
 
 class Locked(Protocol):
@@ -61,17 +61,17 @@ class SendingQueue(MessageSender, Protocol):
         """Give a message the next number, with the changes that keep it."""
 
     def stamp_in_flight(self, key: int) -> Stamp | None:
-        """The stamp of a message; None if it is not to be sent any more."""
+        """The stamp of a message; None if it is not sent any more."""
 
     def stamped_packet(self, message: Message, connection: PeerConnection) -> bytes | None:
-        """The packet of a message with its stamp; None if it does not leave after all."""
+        """The packet of a message with its stamp; None if it is not sent after all."""
 
     def changes_without(self, key: int) -> Changes:
-        """The changes of records by which a message has no number any more."""
+        """The changes of records that delete a message's number."""
 
 
 class SendsTogether(Protocol):
-    """Sends and removes several messages in one step; False where each is handled alone."""
+    """Sends and removes several messages in one step; False where each has to be handled alone."""
 
     def fill(
         self, sending: SendingQueue, connection: PeerConnection, window: StampedWindow, room: int
@@ -81,12 +81,12 @@ class SendsTogether(Protocol):
     def stamped(
         self, sending: SendingQueue, connection: PeerConnection, locked: Sequence[Locked]
     ) -> list[bytes]:
-        """The packets of what was locked together, now that the stamps are durable."""
+        """The packets of messages that were locked together, once their stamps are durable."""
 
     def delivered(self, queue: OutgoingQueue, keys: Sequence[int]) -> bool:
-        """Remove what the next hop has."""
+        """Remove messages that the next hop has."""
 
     def arrived_in_order(
         self, sending: SendingQueue, keys: Sequence[int], changes: Changes
     ) -> bool:
-        """Remove what has arrived in order, and make `changes` of its records."""
+        """Remove messages that have arrived in order, and make `changes` of their records."""

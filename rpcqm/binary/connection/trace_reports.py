@@ -13,7 +13,7 @@ from rpcqm.store.store import Store
 
 
 class TraceReports:
-    """Sends reports; nobody is told without a queue, or when it has no room."""
+    """Sends reports; a message without a report queue, or one without room, gets none."""
 
     def __init__(
         self,

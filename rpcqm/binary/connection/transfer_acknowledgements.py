@@ -1,4 +1,4 @@
-"""Acknowledgements of transactional messages that have come, made and sent to their sources."""
+"""Makes acknowledgements of transactional messages that have come, and sends them."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -52,7 +52,7 @@ class TransferAcknowledgements:
         Source: [MS-MQQB] 3.1.7.17.
         """
         if address and not self._names.is_local(address):
-            with suppress(MQError):  # an address with a scope is no part of a name
+            with suppress(MQError):  # an address with a scope cannot be part of a name
                 return FormatName.parse(f"DIRECT=TCP:{address}\\PRIVATE$\\order_queue$")
         return FormatName.private(source, ORDER_QUEUE_IDENTIFIER)
 
@@ -70,9 +70,9 @@ class TransferAcknowledgements:
     def send_final_ack(
         self, change: StoreTransaction, to: FormatName, message: Message, reason: MessageClass
     ) -> None:
-        """Tell the source what became of a message, within the commit that decides it.
+        """Send the final acknowledgement of a message, within the commit that decides about it.
 
-        A full queue manager tells it too, because nothing else ever would (G158).
+        A full queue manager sends it too, because nothing else would reach the source (G158).
         """
         body = final_ack_body(message)
         now, identifier = self._clock.now() // 1000, self._composer.new_identifier()

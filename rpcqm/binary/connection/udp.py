@@ -10,14 +10,14 @@ from rpcqm.base.completion import Completion
 from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests
 
 Address = tuple[str, int]
-"""Host and port; of IPv6 there are two more fields, which are handed on and not read."""
+"""Host and port; IPv6 has two more fields, which are passed on unread."""
 
 Received = Callable[[bytes, Address], None]
 Answer = Callable[[bytes, str], bytes | None]
 
 
 class DatagramSocket(asyncio.DatagramProtocol):
-    """A UDP socket that hands on what it receives."""
+    """A UDP socket that passes on received datagrams."""
 
     def __init__(self, received: Received) -> None:
         self._received = received
@@ -33,7 +33,7 @@ class DatagramSocket(asyncio.DatagramProtocol):
 class PingListener:
     """Asks and answers pings.
 
-    `answer` is given a question and the address of who asks, and returns the datagram to send.
+    `answer` gets a question and the asker's address, and returns the datagram to send.
     """
 
     def __init__(self, requests: PingRequests, answer: Answer, rate: PingRate) -> None:
@@ -50,7 +50,7 @@ class PingListener:
         asking = await self._open(self._answered, (host, 0))
         own = ipaddress.ip_address(_address_of(asking)[0])
         self._asking[own.version] = asking
-        with suppress(OSError):  # there may be no other address family here
+        with suppress(OSError):  # this machine may lack the other address family
             other = await self._open(self._answered, (_counterpart(own), 0))
             self._asking[10 - own.version] = other
         answering = self._answering = await self._open(self._question, (host, port))
@@ -103,7 +103,7 @@ def _address_of(opened: DatagramSocket) -> Address:
 
 
 def _counterpart(own: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    """Where to ask hosts of the other address family from: loopback when we are there only."""
+    """Where to ask hosts of the other address family from: loopback if we listen there only."""
     if own.version == 4:
         return "::1" if own.is_loopback else "::"
     return "127.0.0.1" if own.is_loopback else "0.0.0.0"

@@ -99,7 +99,8 @@ async def set_password(asked: Asked) -> Reply:
     """Give an account another password."""
     wanted: models.Password = asked.content
     hashed = nt_hash(wanted.password)
-    asked.operations.accounts.set_password(asked.identity, asked.path["name"], hashed)
+    accounts = asked.operations.accounts
+    await settled(accounts.set_password(asked.identity, asked.path["name"], hashed))
     return Reply(204)
 
 

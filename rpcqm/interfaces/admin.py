@@ -161,10 +161,11 @@ class Admin:
         sid = await self._accounts.add(call.identity, request.pwszName, request.NtHash, groups)
         return R_AddAccountResponse(ppwszSid=sid, result=0)
 
-    def R_SetAccountPassword(self, call: Call, request: R_SetAccountPasswordRequest) -> HResult:
+    def R_SetAccountPassword(
+        self, call: Call, request: R_SetAccountPasswordRequest
+    ) -> Completion[None]:
         """Give an account another password (Opnum 1)."""
-        self._accounts.set_password(call.identity, request.pwszName, request.NtHash)
-        return HResult.MQ_OK
+        return self._accounts.set_password(call.identity, request.pwszName, request.NtHash)
 
     def R_RemoveAccount(self, call: Call, request: R_RemoveAccountRequest) -> Completion[None]:
         """Delete an account (Opnum 2)."""

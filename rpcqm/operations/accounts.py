@@ -25,7 +25,7 @@ class AccountKeeper(Protocol):
     """Keeps the accounts; its methods raise MQError if they refuse."""
 
     def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]: ...
-    def set_password(self, name: str, nt_hash: bytes) -> None: ...
+    def set_password(self, name: str, nt_hash: bytes) -> Completion[None]: ...
     def remove(self, name: str) -> Completion[None]: ...
     def list(self) -> Sequence[AccountView]: ...
     def identity_of_sid(self, sid: str) -> Identity: ...
@@ -47,11 +47,11 @@ class AccountOperations:
             require_administrator(identity)
             return self._accounts.add(name, nt_hash, groups)
 
-    def set_password(self, identity: Identity, name: str, nt_hash: bytes) -> None:
+    def set_password(self, identity: Identity, name: str, nt_hash: bytes) -> Completion[None]:
         """Give an account another password; only its NT hash is kept."""
         with ordered(identity, "set password", name):
             require_administrator(identity)
-            self._accounts.set_password(name, nt_hash)
+            return self._accounts.set_password(name, nt_hash)
 
     def remove(self, identity: Identity, name: str) -> Completion[None]:
         """Delete an account, which cannot log on any more from now on."""

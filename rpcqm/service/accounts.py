@@ -1,7 +1,8 @@
 """Accounts that callers log on with, and who a local caller is.
 
 The NT hashes stand in one smbpasswd-format file, readable by its owner only; names, relative
-identifiers and groups are records of the store. An account exists once both have it.
+identifiers and groups are records of the store. An account exists once both have it. In a cluster
+the hashes are records, too: the node that takes over makes its file of them (G740).
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import os
 import pwd
 import re
 import secrets
+import struct
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,8 @@ from rpcqm.store.transaction import StoreTransaction
 MACHINE_SID_KEY = b"machine SID"
 NEXT_IDENTIFIER_KEY = b"next account identifier"
 RECORD_PREFIX = b"account:"
+PASSWORD_PREFIX = b"password:"
+"""Of records that only a cluster has."""
 
 FIRST_IDENTIFIER = 1000
 """Relative identifiers below are well-known ones ([MS-DTYP] 2.4.2.4)."""
@@ -60,6 +64,7 @@ _LINE = re.compile(
 )
 _NO_LM_HASH = "0" * 32
 _NO_HASH = bytes(16)
+_PASSWORD = struct.Struct(">16sQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,16 @@ class _Credential:
     nt_hash: bytes
     changed: int
 
+    @classmethod
+    def decode(cls, value: bytes) -> "_Credential":
+        """Read a record of a cluster; raises DecodeError if it is damaged."""
+        if len(value) != _PASSWORD.size:
+            raise DecodeError("damaged record of a password")
+        return cls(*_PASSWORD.unpack(value))
+
+    def encode(self) -> bytes:
+        return _PASSWORD.pack(self.nt_hash, self.changed)
+
 
 class Accounts:
     """The accounts of one queue manager; names are compared without regard to case.
@@ -136,7 +151,10 @@ class Accounts:
         self._credentials = _read_credentials(self.user_file)
         self._next_identifier = self._number(NEXT_IDENTIFIER_KEY, FIRST_IDENTIFIER)
         self.machine_sid = self._machine_sid()
-        self._write_credentials()
+        if store.is_replicated:
+            self._share_credentials()
+        else:
+            self._leave_cluster()
 
     def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]:
         """Create an account; the outcome is its SID, once it is durable.
@@ -151,28 +169,63 @@ class Accounts:
         if any(_read(each.name) == _read(name) for each in self._records.values()):
             raise MQError(NtStatus.STATUS_USER_EXISTS, name)
         record = _Record(name, self._next_identifier, _known_groups(groups))
+        credential = self._credential(nt_hash)
         with self._store.transaction("add account") as transaction:
             following = str(record.relative_identifier + 1).encode()
             transaction.put(Family.META, NEXT_IDENTIFIER_KEY, following)
             transaction.put(Family.META, _key(name), record.encode())
+            self._share(transaction, name, credential)
         self._next_identifier += 1
         self._records[folded_name(name)] = record
         self._by_number[record.relative_identifier] = record
-        return self._when_durable(transaction.committed, name, nt_hash, self._sid(record))
+        return self._when_durable(transaction.committed, name, credential, self._sid(record))
 
     def read_again(self) -> None:
         """Take over passwords from the file as it is now; OSError, UnicodeDecodeError."""
         self.user_file.stat()
         before, self._credentials = self._credentials, _read_credentials(self.user_file)
+        others = [each for each in self._records if before.get(each) != self._credentials.get(each)]
+        if self._store.is_replicated and others:
+            with self._store.transaction("passwords read again") as change:
+                for name in others:
+                    self._share(change, name, self._credentials.get(name))
         for name, record in self._records.items():
-            if before.get(name) != self._credentials.get(name):
+            if name in others:
                 self._end(record)
                 self._tell_ended(record)
 
-    def set_password(self, name: str, nt_hash: bytes) -> None:
-        """Give an account another password, at once; MQError with STATUS_NO_SUCH_USER."""
-        record = self._existing(name)
-        self._credentials[folded_name(record.name)] = self._credential(nt_hash)
+    def set_password(self, name: str, nt_hash: bytes) -> Completion[None]:
+        """Give an account another password; the outcome comes once it is durable.
+
+        It counts at once, in a cluster once the log has it. Raises MQError with
+        STATUS_NO_SUCH_USER.
+        """
+        record, credential = self._existing(name), self._credential(nt_hash)
+        if self._store.is_replicated:
+            return self._set_in_cluster(record, credential)
+        self._take_password(record, credential)
+        outcome: Completion[None] = Completion()
+        outcome.succeed(None)
+        return outcome
+
+    def _set_in_cluster(self, record: _Record, credential: _Credential) -> Completion[None]:
+        with self._store.transaction("set password") as change:
+            self._share(change, record.name, credential)
+        outcome: Completion[None] = Completion()
+
+        def finish(_: Completion[None]) -> None:
+            try:
+                self._take_password(record, credential)
+            except MQError as error:  # the next start writes the file anew
+                outcome.fail(error)
+            else:
+                outcome.succeed(None)
+
+        change.committed.add_done_callback(finish)
+        return outcome
+
+    def _take_password(self, record: _Record, credential: _Credential) -> None:
+        self._credentials[folded_name(record.name)] = credential
         try:
             self._write_credentials()
         finally:  # it counts from now on, whether or not it is kept
@@ -186,6 +239,7 @@ class Accounts:
         self._write_credentials()
         with self._store.transaction("remove account") as transaction:
             transaction.delete(Family.META, _key(name))
+            self._share(transaction, name, None)
             for hook in self.removal_hooks:
                 hook(transaction, self._sid(record))
         del self._records[folded_name(record.name)]
@@ -290,7 +344,7 @@ class Accounts:
         return record
 
     def _when_durable(
-        self, committed: Completion[None], name: str, nt_hash: bytes, sid: str
+        self, committed: Completion[None], name: str, credential: _Credential, sid: str
     ) -> Completion[str]:
         """Let the account log on once its record cannot be lost any more."""
         outcome: Completion[str] = Completion()
@@ -299,7 +353,7 @@ class Accounts:
             if done.error is not None:
                 outcome.fail(done.error)
                 return
-            self._credentials[folded_name(name)] = self._credential(nt_hash)
+            self._credentials[folded_name(name)] = credential
             try:
                 self._write_credentials()
             except MQError as error:
@@ -329,6 +383,49 @@ class Accounts:
             return default if value is None else int(value)
         except ValueError as error:
             raise DecodeError(f"damaged record of a number: {error}") from error
+
+    def _share(self, change: StoreTransaction, name: str, credential: _Credential | None) -> None:
+        """Let the nodes of a cluster have a password, or have it no more (None)."""
+        if not self._store.is_replicated:
+            return
+        key = PASSWORD_PREFIX + folded_name(name).encode()
+        if credential is None:
+            change.delete(Family.META, key)
+        else:
+            change.put(Family.META, key, credential.encode())
+
+    def _shared(self) -> dict[str, _Credential]:
+        """The passwords that nodes of a cluster have, by folded name."""
+        return {
+            key[len(PASSWORD_PREFIX) :].decode(): _Credential.decode(value)
+            for key, value in self._store.records(Family.META, PASSWORD_PREFIX)
+        }
+
+    def _share_credentials(self) -> None:
+        """Take the passwords of the cluster, and give it those that it has never had."""
+        shared = self._shared()
+        missing = self._credentials.keys() & self._records.keys() - shared.keys()
+        if missing:
+            with self._store.transaction("share passwords") as change:
+                for name in sorted(missing):
+                    self._share(change, name, self._credentials[name])
+        self._credentials |= shared
+        self._write_credentials()
+
+    def _leave_cluster(self) -> None:
+        """Go on with the passwords of a cluster from which this was restored, if it was.
+
+        The file may be that of a standby, which is older; a later one was written since.
+        """
+        shared = self._shared()
+        for name, credential in shared.items():
+            here = self._credentials.get(name, credential)
+            self._credentials[name] = max(credential, here, key=lambda each: each.changed)
+        self._write_credentials()
+        if shared:
+            with self._store.transaction("passwords outside of a cluster") as change:
+                for name in shared:
+                    change.delete(Family.META, PASSWORD_PREFIX + name.encode())
 
     def _write_credentials(self) -> None:
         """Replace the file as a whole; MQError when the disk refuses."""

@@ -57,7 +57,7 @@ async def show_password(asked: Asked) -> Shown:
 async def set_password(asked: Asked) -> Redirect:
     """Give an account another password; whoever is logged on with the old one is so no more."""
     name = asked.form.text("name")
-    asked.operations.accounts.set_password(asked.identity, name, _password(asked))
+    await settled(asked.operations.accounts.set_password(asked.identity, name, _password(asked)))
     return Redirect(PATH, text("accounts.password_set", name=name))
 
 

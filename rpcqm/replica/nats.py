@@ -28,6 +28,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
+from rpcqm.replica.nats_members import NatsMembers
 from rpcqm.replica.reading import EngineReading
 from rpcqm.replica.tasks import EngineTasks
 from rpcqm.store.errors import ReplicationError
@@ -141,6 +142,7 @@ class NatsLog:
         self.client = client
         self.settings = settings
         self.context = client.jetstream(timeout=ANSWER_SECONDS)
+        self.members = NatsMembers(self.context, f"{settings.stream}-members", settings.replicas)
         self.tasks = EngineTasks()
 
     async def close(self) -> None:
@@ -202,6 +204,12 @@ class NatsLog:
 
     async def _trim(self, before: int) -> None:
         await self.context.purge_stream(self.settings.stream, seq=before)
+
+    def report(self, member: str, report: bytes) -> Completion[None]:
+        return self.tasks.completion(_told(self.members.report(member, report)))
+
+    def reports(self) -> Completion[dict[str, bytes]]:
+        return self.tasks.completion(_told(self.members.reports()))
 
 
 async def _told(coroutine: Coroutine[Any, Any, T]) -> T:

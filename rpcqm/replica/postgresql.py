@@ -154,24 +154,33 @@ class _Statements:
             alter table "{log}" alter column record set storage external;
             create table if not exists "{log} ends" (
                 one boolean primary key, first bigint not null, last bigint not null,
-                replicated bigint not null);
-            insert into "{log} ends" values (true, 1, 0, 0) on conflict do nothing;
+                replicated bigint not null, bytes bigint not null);
+            insert into "{log} ends" values (true, 1, 0, 0, 0) on conflict do nothing;
+            create table if not exists "{log} members" (
+                member text primary key, report bytea not null);
         """
         self.append = f"""
             with moved as (
-                update "{log} ends" set last = $1 + 1 where last = $1 returning last)
+                update "{log} ends" set last = $1 + 1, bytes = bytes + octet_length($2::bytea)
+                where last = $1 returning last)
             insert into "{log}" select last, $2 from moved returning number
         """
         self.read = f'select record from "{log}" where number >= $1 and number < $2 order by number'
         self.first = f'select first from "{log} ends"'
         self.replicate = f'update "{log} ends" set replicated = replicated + 1'
-        self.bounds = f"""
-            select first, last, pg_total_relation_size('"{log}"') as size from "{log} ends"
-        """
+        self.bounds = f'select first, last, bytes from "{log} ends"'
         self.trim = f"""
-            with moved as (update "{log} ends" set first = greatest(first, least($1, last + 1)))
-            delete from "{log}" where number < $1
+            with gone as (
+                delete from "{log}" where number < $1 returning octet_length(record) as size)
+            update "{log} ends" set first = greatest(first, least($1, last + 1)),
+                bytes = bytes - (select coalesce(sum(size), 0) from gone)
         """
+        self.report = f"""
+            insert into "{log} members" values ($1, $2)
+            on conflict (member) do update set report = excluded.report
+        """
+        self.forget = f'delete from "{log} members" where member = $1'
+        self.reports = f'select member, report from "{log} members"'
 
 
 class PostgresqlLog:
@@ -232,7 +241,7 @@ class PostgresqlLog:
     def bounds(self) -> Completion[LogBounds]:
         async def look(connection: Any) -> LogBounds:
             row = await connection.fetchrow(self.statements.bounds)
-            return LogBounds(row["first"], row["last"], row["size"])
+            return LogBounds(row["first"], row["last"], row["bytes"])
 
         return self.tasks.completion(self.told(look))
 
@@ -241,6 +250,22 @@ class PostgresqlLog:
             await connection.execute(self.statements.trim, before)
 
         return self.tasks.completion(self.told(trim))
+
+    def report(self, member: str, report: bytes) -> Completion[None]:
+        async def tell(connection: Any) -> None:
+            if report:
+                await connection.execute(self.statements.report, member, report)
+            else:
+                await connection.execute(self.statements.forget, member)
+
+        return self.tasks.completion(self.told(tell))
+
+    def reports(self) -> Completion[dict[str, bytes]]:
+        async def look(connection: Any) -> dict[str, bytes]:
+            rows = await connection.fetch(self.statements.reports)
+            return {row["member"]: row["report"] for row in rows}
+
+        return self.tasks.completion(self.told(look))
 
     async def told(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Raises ReplicationError for whatever goes wrong."""

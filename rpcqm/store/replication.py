@@ -297,8 +297,8 @@ class ReplicatedLog(Protocol):
     """An engine that keeps a log on several machines.
 
     Numbers are those of the records. No outcome arrives before the method has returned. Whatever
-    goes wrong between us and the engine is `Unknown` or `Absent` in time; `bounds` and `trim` fail
-    with ReplicationError then.
+    goes wrong between us and the engine is `Unknown` or `Absent` in time; the others fail with
+    ReplicationError then.
     """
 
     def append(self, after: int, record: bytes) -> Completion[Appended | Unknown | Refused]:
@@ -328,6 +328,15 @@ class ReplicatedLog(Protocol):
 
     def trim(self, before: int) -> Completion[None]:
         """Forget the records with smaller numbers."""
+        ...
+
+    def report(self, member: str, report: bytes) -> Completion[None]:
+        """Keep what a member tells the others, in the place of what it told before; b"" keeps
+        nothing of it any more. Nothing but the trimming rests on it."""
+        ...
+
+    def reports(self) -> Completion[dict[str, bytes]]:
+        """What each member has told last, as far as is seen."""
         ...
 
 

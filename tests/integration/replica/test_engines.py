@@ -167,6 +167,24 @@ def test_all_records_are_read_once_and_in_order(checked: Callable[[Check], None]
     checked(check)
 
 
+def test_members_tell_their_last_words_and_are_forgotten(
+    checked: Callable[[Check], None],
+) -> None:
+    async def check(engines: Engines) -> None:
+        name = new_name()
+        log, other = await engines.open(name), await engines.open(name)
+        assert await outcome(log.reports()) == {}
+        await outcome(log.report("first.node", b"1"))
+        await outcome(other.report("second-node", b"2"))
+        await outcome(log.report("first.node", b"3"))
+        assert await outcome(other.reports()) == {"first.node": b"3", "second-node": b"2"}
+        await outcome(other.report("first.node", b""))
+        await outcome(other.report("nobody", b""))
+        assert await outcome(log.reports()) == {"second-node": b"2"}
+
+    checked(check)
+
+
 def test_what_is_trimmed_is_told_as_that(checked: Callable[[Check], None]) -> None:
     async def check(engines: Engines) -> None:
         log = await engines.open(new_name())

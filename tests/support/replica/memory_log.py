@@ -50,6 +50,7 @@ class MemoryLog:
         self.records: list[bytes] = []
         self.full = False
         self.readings: list[MemoryReading] = []
+        self.reports: dict[str, bytes] = {}
 
     @property
     def last(self) -> int:
@@ -149,3 +150,12 @@ class MemoryEngine:
         del self.log.records[: max(0, before - self.log.first)]
         self.log.first = max(self.log.first, before)
         return self._answer(None)
+
+    def report(self, member: str, report: bytes) -> Completion[None]:
+        self.log.reports.pop(member, None)
+        if report:
+            self.log.reports[member] = report
+        return self._answer(None)
+
+    def reports(self) -> Completion[dict[str, bytes]]:
+        return self._answer(dict(self.log.reports))

@@ -2,6 +2,7 @@
 
 from rpcqm.adm.directory import equals
 from rpcqm.adm.directory_object import User
+from rpcqm.adm.directory_writer import DirectoryAnswer
 from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
@@ -78,12 +79,17 @@ def _with(registered: list[bytes], certificate: bytes) -> list[bytes]:
 async def _write(machine: Machine, call: ComCall, user: User, certificates: list[bytes]) -> None:
     user.certificates = pack_certificates(certificates)
     user.certificate_digest_list = [digest_of(each) for each in certificates]
-    status, written = machine.directory.write_directory(user, _ATTRIBUTES)
-    if status is not DirectoryOperationResult.SUCCESS:
-        raise MQError(_REFUSALS.get(status, HResult.MQ_ERROR_DS_ERROR))
+    writing = machine.directory.write_directory(user, _ATTRIBUTES)
+    if writing.done:
+        _check(writing.result())
     with ordered_from(call.peer, COM):
         note(call.identity, "register certificate", call.identity.name)
-    await written
+    _check(await writing)
+
+
+def _check(answer: DirectoryAnswer) -> None:
+    if answer.result is not DirectoryOperationResult.SUCCESS:
+        raise MQError(_REFUSALS.get(answer.result, HResult.MQ_ERROR_DS_ERROR), answer.reason)
 
 
 def _require_certificate(octets: bytes) -> None:

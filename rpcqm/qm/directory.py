@@ -4,16 +4,19 @@ Source: [MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NoReturn
 from uuid import UUID
 
 from rpcqm.adm.directory import AttributeFilter, equals
 from rpcqm.adm.directory_object import DistributionList, Enterprise, QueueAlias
+from rpcqm.adm.directory_writer import DirectoryAnswer
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
@@ -24,12 +27,16 @@ from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory_access import DirectoryAccess
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.publications import PUBLISHED, Publications
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
 
 MAXIMUM_ELEMENTS = 1_000
 """Format names that one distribution list may stand for, with the lists in it."""
+
+_SUCCESS = DirectoryOperationResult.SUCCESS
 
 _log = get_logger("qm")
 
@@ -56,6 +63,9 @@ class Directory(DirectoryAccess):
         """Creates a public queue that the directory lists; the queues set it."""
         self.online_hooks: list[Callable[[], None]] = []
         """Called when the directory can be read again."""
+        self.publications = Publications(
+            store, timers, registry, settings.directory_writer, self.forget
+        )
         self._owners: dict[object, UUID] = {}
         """Whose the public queues elsewhere are, for when the directory cannot be asked."""
 
@@ -224,6 +234,7 @@ class Directory(DirectoryAccess):
 
     def online(self) -> None:
         """Find the enterprise, make the public queues that are ours, learn whose others are."""
+        self._drop_what_is_gone()
         self._queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
         self._create_own_queues()
         for outgoing in self._outgoing.list():
@@ -276,25 +287,88 @@ class Directory(DirectoryAccess):
 
     # Publishing
 
+    def writes(self, queue: Queue, attributes: Iterable[str] = PUBLISHED) -> bool:
+        """Whether a change of a queue goes into a real directory, which one has to wait for."""
+        is_public = queue.queue_type is QueueType.PUBLIC and queue.parent is None
+        published = is_public and self._writer_of(queue) is not None
+        return published and not set(PUBLISHED).isdisjoint(attributes)
+
     def publish(self, queue: Queue) -> None:
-        """Publish a public queue. Raises MQ_ERROR_NO_DS, QUEUE_EXISTS or DS_ERROR."""
-        _check(self.create_directory_object(queue)[0])
+        """Publish a public queue here. Raises MQ_ERROR_NO_DS, QUEUE_EXISTS or DS_ERROR."""
+        _check(self._create_here(queue))
+
+    async def publish_there(self, queue: Queue) -> None:
+        """Publish a public queue in a real directory, and give it the identifier from there.
+
+        Whoever succeeds calls `arrived` in the commit that makes the queue, else `look_again`,
+        which leads to the object being deleted. Raises those of `publish` and ACCESS_DENIED.
+        """
+        await self._change_there(queue, self.create_directory_object)
+
+    async def _change_there(
+        self,
+        queue: Queue,
+        change: Callable[[Queue], Completion[DirectoryAnswer]],
+        absent: DirectoryOperationResult | None = None,
+    ) -> None:
+        if self._queue_manager.directory_offline:
+            raise MQError(HResult.MQ_ERROR_NO_DS, "the directory does not answer")
+        await self.publications.begin(queue)
+        answer = await change(queue)
+        if answer.result is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED:
+            self.publications.end_in_doubt(queue)
+            _check(answer)
+        if answer.result not in (_SUCCESS, absent):
+            self.publications.end_refused(queue)
+            _check(answer)
+
+    def arrived(self, queue: Queue, change: StoreTransaction) -> None:
+        """What was changed in a real directory is made here by the commit of `change`."""
+        self.publications.end(queue, change)
+
+    def look_again(self, queue: Queue) -> None:
+        """What was changed there was not made here: the object is made as the queue is."""
+        self.publications.end_in_doubt(queue)
 
     def publish_changes(self, queue: Queue, attributes: list[str]) -> None:
         """Publish what has changed. Raises MQ_ERROR_NO_DS or DS_ERROR."""
         if self.is_there and queue.queue_type is QueueType.PUBLIC:
-            status, _ = self.write_directory(queue, attributes)
-            if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
-                _check(status)
+            answer, _ = self._write_here(queue, attributes)
+            if answer.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
+                _check(answer)
+
+    async def publish_changes_there(self, queue: Queue, attributes: Sequence[str]) -> None:
+        """The same in a real directory; an object that is gone there is no error.
+
+        Then as `publish_there`.
+        """
+        names = [name for name in PUBLISHED if name in attributes]
+        change = partial(self.write_directory, attributes=names)
+        await self._change_there(queue, change, DirectoryOperationResult.OBJECT_NOT_FOUND)
 
     def withdraw(self, queue: Queue) -> None:
         """Withdraw a deleted public queue; raises MQ_ERROR_ACCESS_DENIED if the file lists it."""
         if self.is_there and queue.queue_type is QueueType.PUBLIC:
-            status = self.delete_directory_object(queue)
-            if status is DirectoryOperationResult.GENERIC_ERROR:
-                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the directory file has the queue")
-            if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
-                _check(status)
+            if self._writer_of(queue) is not None:  # those here are withdrawn by the other event
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "its own queue manager withdraws it")
+            answer = self._delete_here(queue)
+            if answer.result is DirectoryOperationResult.GENERIC_ERROR:
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the directory has the queue")
+            if answer.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
+                _check(answer)
+
+    async def withdraw_there(self, queue: Queue) -> None:
+        """Delete the object of a public queue here from a real directory; as `publish_there`."""
+        absent = DirectoryOperationResult.OBJECT_NOT_FOUND
+        await self._change_there(queue, self.delete_directory_object, absent)
+
+    def start(self) -> None:
+        super().start()
+        self.publications.start()
+
+    def stop(self) -> None:
+        super().stop()
+        self.publications.stop()
 
 
 def _guid_in(name: str) -> list[UUID]:
@@ -313,9 +387,12 @@ _REFUSALS = {
 }
 
 
-def _check(status: DirectoryOperationResult) -> None:
-    if status is not DirectoryOperationResult.SUCCESS:
-        raise MQError(_REFUSALS.get(status, HResult.MQ_ERROR_DS_ERROR), status.value)
+def _check(answer: DirectoryAnswer) -> None:
+    if answer.denied:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, answer.reason)
+    if answer.result is not _SUCCESS:
+        refusal = _REFUSALS.get(answer.result, HResult.MQ_ERROR_DS_ERROR)
+        raise MQError(refusal, answer.reason or answer.result.value)
 
 
 def _refuse(format_name: FormatName) -> NoReturn:

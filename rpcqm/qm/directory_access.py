@@ -22,11 +22,12 @@ from rpcqm.adm.directory import (
 )
 from rpcqm.adm.directory_object import DirectoryObject, Site, User
 from rpcqm.adm.directory_records import decode_attributes, encode_attributes
+from rpcqm.adm.directory_writer import DirectoryAnswer, DirectoryWriter
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timer, Timers
-from rpcqm.base.completion import Completion, completed
+from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
@@ -42,6 +43,8 @@ DIRECTORY_ONLINE = 60 * 1000
 """The timer of [MS-MQDMPR] 3.1.2.5, in milliseconds."""
 
 _PREFIX = b"directory:"
+_WITHDRAWN = "withdrawn"
+"""What is kept in the place of attributes of a queue that was withdrawn from a real directory."""
 _SUCCESS = DirectoryOperationResult.SUCCESS
 _NOT_CONNECTED = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 
@@ -63,6 +66,7 @@ class DirectoryAccess:
         self._timers = timers
         self._queue_manager = queue_manager
         self._access = access
+        self._settings = settings
         self._source = settings.directory
         self._made_here = _read_records(store)
         self._queries: dict[int, Iterator[DirectoryObject]] = {}
@@ -80,60 +84,141 @@ class DirectoryAccess:
 
     def create_directory_object(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
-    ) -> tuple[DirectoryOperationResult, UUID | None]:
-        """Publish an object, or only the attributes listed ([MS-MQDMPR] 3.1.7.1.18, G142)."""
+    ) -> Completion[DirectoryAnswer]:
+        """Publish an object, or only the attributes listed ([MS-MQDMPR] 3.1.7.1.18, G142).
+
+        A real directory chooses the identifier, which the object then has.
+        """
+        writer = self._writer_of(element)
+        if writer is None or self._contents() is None:
+            return completed(self._create_here(element, attributes))
+        return start(self._create_there(writer, element, attributes))
+
+    async def _create_there(
+        self, writer: DirectoryWriter, element: DirectoryObject, attributes: Iterable[str] | None
+    ) -> DirectoryAnswer:
+        answer = await writer.create(element)
+        if answer.result is _SUCCESS and answer.identifier is not None:
+            element.identifier = answer.identifier
+            self._keep(element, attributes)  # until the directory is read again
+        return answer
+
+    def _create_here(
+        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+    ) -> DirectoryAnswer:
         contents = self._contents()
         if contents is None:
-            self._go_offline()
-            return _NOT_CONNECTED, None
+            return DirectoryAnswer(self._go_offline())
         kind = _kind(element)
         if any(each.identifier == element.identifier for each in self._all(contents, kind)):
-            return DirectoryOperationResult.OBJECT_ALREADY_EXISTS, None
+            return DirectoryAnswer(DirectoryOperationResult.OBJECT_ALREADY_EXISTS)
         self._keep(element, attributes)
-        return _SUCCESS, element.identifier
+        return DirectoryAnswer(_SUCCESS, element.identifier)
 
-    def delete_directory_object(self, element: DirectoryObject) -> DirectoryOperationResult:
+    def delete_directory_object(self, element: DirectoryObject) -> Completion[DirectoryAnswer]:
         """Withdraw an object ([MS-MQDMPR] 3.1.7.1.19).
 
         The result is GenericError for an object of the file, which only its operator changes.
         """
+        writer = self._writer_of(element)
+        if writer is None or self._contents() is None:
+            return completed(self._delete_here(element))
+        return start(self._delete_there(writer, element))
+
+    async def _delete_there(
+        self, writer: DirectoryWriter, element: DirectoryObject
+    ) -> DirectoryAnswer:
+        answer = await writer.delete(element)
+        if answer.result in (_SUCCESS, DirectoryOperationResult.OBJECT_NOT_FOUND):
+            self.forget(element.identifier)
+        return answer
+
+    def forget(self, identifier: UUID) -> None:
+        """Show a queue no more whose object is gone, as long as what was read still has it."""
+        self._put(Queue, identifier, {_WITHDRAWN: True})
+        self._made_here[Queue][identifier] = {_WITHDRAWN: True}
+
+    def _delete_here(self, element: DirectoryObject) -> DirectoryAnswer:
         contents = self._contents()
         if contents is None:
-            return self._go_offline()
+            return DirectoryAnswer(self._go_offline())
         kind = _kind(element)
         if any(each.identifier == element.identifier for each in contents.of(kind)):
-            return DirectoryOperationResult.GENERIC_ERROR
+            return DirectoryAnswer(DirectoryOperationResult.GENERIC_ERROR)
         if self._made_here[kind].pop(element.identifier, None) is None:
-            return DirectoryOperationResult.OBJECT_NOT_FOUND
+            return DirectoryAnswer(DirectoryOperationResult.OBJECT_NOT_FOUND)
+        self._drop(kind, element.identifier)
+        return DirectoryAnswer(_SUCCESS)
+
+    def _drop(self, kind: type[DirectoryObject], identifier: UUID) -> None:
         self._certified = (None, {})
         with self._store.transaction("delete directory object") as change:
-            change.delete(Family.META, _key(kind, element.identifier))
-        return _SUCCESS
+            change.delete(Family.META, _key(kind, identifier))
+
+    def _drop_what_is_gone(self) -> None:
+        """Forget the queues that were withdrawn and that the directory shows no more."""
+        contents = self._contents()
+        if contents is None:
+            return
+        made_here, shown = self._made_here[Queue], {queue.identifier for queue in contents.queues}
+        for identifier in [each for each, kept in made_here.items() if _WITHDRAWN in kept]:
+            if identifier not in shown:
+                del made_here[identifier]
+                self._drop(Queue, identifier)
 
     def write_directory(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
-    ) -> tuple[DirectoryOperationResult, Completion[None]]:
-        """Change attributes of an object that is there ([MS-MQDMPR] 3.1.7.1.24).
+    ) -> Completion[DirectoryAnswer]:
+        """Change attributes of an object that is there; done when the change is durable.
 
-        The completion succeeds when the change is durable.
+        Source: [MS-MQDMPR] 3.1.7.1.24.
         """
+        names = None if attributes is None else list(attributes)
+        writer = self._writer_of(element)
+        if writer is None or self._contents() is None:
+            answer, written = self._write_here(element, names)
+            return written.giving(answer) if not written.done else completed(answer)
+        return start(self._write_there(writer, element, names))
+
+    async def _write_there(
+        self, writer: DirectoryWriter, element: DirectoryObject, names: list[str] | None
+    ) -> DirectoryAnswer:
+        kind = _kind(element)
+        answer = await writer.write(element, DIRECTORY_ATTRIBUTES[kind] if names is None else names)
+        if answer.result is _SUCCESS:
+            await self._keep(element, names)
+        return answer
+
+    def _write_here(
+        self, element: DirectoryObject, attributes: Iterable[str] | None
+    ) -> tuple[DirectoryAnswer, Completion[None]]:
+        """The completion succeeds when the change is durable."""
         contents = self._contents()
         if contents is None:
-            return self._go_offline(), completed(None)
+            return DirectoryAnswer(self._go_offline()), completed(None)
         kind = _kind(element)
         if not any(each.identifier == element.identifier for each in self._all(contents, kind)):
-            return DirectoryOperationResult.OBJECT_NOT_FOUND, completed(None)
-        return _SUCCESS, self._keep(element, attributes)
+            return DirectoryAnswer(DirectoryOperationResult.OBJECT_NOT_FOUND), completed(None)
+        return DirectoryAnswer(_SUCCESS), self._keep(element, attributes)
+
+    def _writer_of(self, element: DirectoryObject) -> DirectoryWriter | None:
+        """Who writes such an object into a real directory; None for what stays here."""
+        writer = self._settings.directory_writer
+        return writer if writer is not None and writer.creates(element) else None
 
     def _keep(self, element: DirectoryObject, attributes: Iterable[str] | None) -> Completion[None]:
         kind = _kind(element)
         names = set(DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes)
         values = self._made_here[kind].setdefault(element.identifier, {})
         values.update((name, getattr(element, name)) for name in names | {"identifier"})
+        return self._put(kind, element.identifier, values)
+
+    def _put(
+        self, kind: type[DirectoryObject], identifier: UUID, values: dict[str, object]
+    ) -> Completion[None]:
         self._certified = (None, {})
         with self._store.transaction("write directory") as change:
-            key = _key(kind, element.identifier)
-            change.put(Family.META, key, encode_attributes(values))
+            change.put(Family.META, _key(kind, identifier), encode_attributes(values))
             return change.committed
 
     # Events that read
@@ -259,10 +344,11 @@ class DirectoryAccess:
             change = changed.pop(element.identifier, None)
             if change is None:
                 yield element
-            else:
+            elif _WITHDRAWN not in change:
                 yield _changed(_copy(element, None), change)
         for values in changed.values():
-            yield _changed(kind(), values)
+            if _WITHDRAWN not in values:
+                yield _changed(kind(), values)
 
     # Online and offline
 

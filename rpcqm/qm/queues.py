@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
@@ -16,6 +17,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName, SuffixType
 from rpcqm.codec.names.path_name import MAXIMUM_SUBQUEUE_NAME, PathName, QueueKind
 from rpcqm.codec.packet.enums import MessageClass
@@ -35,6 +37,10 @@ from rpcqm.store.transaction import StoreTransaction
 RESERVED = "names that end with $ are reserved for the system"
 PURGE_CHUNK = 4096
 """Messages that a purge removes in one commit."""
+
+Together = Callable[[StoreTransaction], object]
+TogetherWith = Callable[[Queue, StoreTransaction], object]
+"""What has to be durable with a change."""
 
 _COPIED = (
     "label",
@@ -69,6 +75,8 @@ class QueueEvents:
         self._directory.create_listed = partial(self.create_queue, skip_directory=True)
         self.gives_up: Callable[[StoreTransaction, Queue, int], bool] = lambda *_: False
         """Whether who holds a message leaves it to a purge after all."""
+        self._being_published: set[str] = set()
+        """Names of queues that wait for a real directory to give them identifiers."""
 
     # Names
 
@@ -128,12 +136,38 @@ class QueueEvents:
         if path.kind is QueueKind.PUBLIC:
             if skip_directory:
                 _follow_the_directory(new, queue)
+            elif self._directory.writes(new):
+                return start(self._create_there(new))
             else:
                 self._directory.publish(new)
+        return self._create(new)
+
+    async def _create_there(self, new: Queue) -> Queue:
+        """Create a public queue that a real directory has to give its identifier first."""
+        name = folded(new.pathname)
+        if name in self._being_published:
+            raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, new.pathname)
+        self._being_published.add(name)
+        try:
+            await self._directory.publish_there(new)
+        finally:
+            self._being_published.discard(name)
+        try:
+            if self._registry.find_path(PathName.parse(new.pathname)) is not None:
+                raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, new.pathname)
+            creation = self._create(new, self._directory.arrived)
+        except BaseException:
+            self._directory.look_again(new)
+            raise
+        return await creation
+
+    def _create(self, new: Queue, together: TogetherWith | None = None) -> Completion[Queue]:
         new.journal_queue_reference = journal_for(new, self._store.counters.queue_id.take())
         outcome: Completion[Queue] = Completion()
         with self._store.transaction("create queue") as change:
             self._put(change, new)
+            if together is not None:
+                together(new, change)
             change.call_after(lambda: outcome.succeed(new))
         self._registry.register(new)
         return outcome
@@ -217,18 +251,40 @@ class QueueEvents:
         if queue.queue_type is QueueType.SYSTEM or queue.is_journal:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, queue.pathname)
         self._access.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE)
+        if not skip_directory and self._directory.writes(queue):
+            return start(self._delete_there(queue))
+        # Asked before it is gone: what was put off finds the queue.
+        parts, arriving = self._parts(queue)
+        if not skip_directory:
+            self._directory.withdraw(queue)
+        return self._detach(parts, arriving)
+
+    def _parts(self, queue: Queue) -> tuple[list[Queue], bool]:
+        """A queue with what belongs to it, and whether messages are just arriving in any."""
         parts = [*queue.subqueue_collection.values(), queue]
         if queue.journal_queue_reference is not None:
             parts.insert(0, queue.journal_queue_reference)
-        # Asked before it is gone: what was put off finds the queue.
-        arriving = any(part.message_position_list.arriving() for part in parts)
-        if not skip_directory:
-            self._directory.withdraw(queue)
+        return parts, any(part.message_position_list.arriving() for part in parts)
+
+    async def _delete_there(self, queue: Queue) -> None:
+        """Delete a public queue whose object in a real directory has to go first."""
+        await self._directory.withdraw_there(queue)
+        if queue.queue_manager is None:
+            self._directory.look_again(queue)
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+        parts, arriving = self._parts(queue)
+        await self._detach(parts, arriving, partial(self._directory.arrived, queue))
+
+    def _detach(
+        self, parts: list[Queue], arriving: bool, together: Together | None = None
+    ) -> Completion[None]:
         for part in parts:
             self._registry.detach(part)
-        return start(self._delete(parts, arriving))
+        return start(self._delete(parts, arriving, together))
 
-    async def _delete(self, parts: list[Queue], arriving: bool) -> None:
+    async def _delete(
+        self, parts: list[Queue], arriving: bool, together: Together | None = None
+    ) -> None:
         """Remove all messages of the queues, once no more are being written into them."""
         if arriving:
             await self._barrier()
@@ -237,6 +293,8 @@ class QueueEvents:
                 self._remove_all(change, part)
                 change.delete(Family.QUEUE, QUEUE_ID.pack(part.queue_id))
                 change.drop_index(part.queue_id)
+            if together is not None:
+                together(change)
             committed = change.committed
         await committed
 
@@ -335,6 +393,28 @@ class QueueEvents:
         return self._change(queue.main, {"security": security})
 
     def _change(self, queue: Queue, changes: Mapping[str, object]) -> Completion[None]:
+        if self._directory.writes(queue, changes):
+            return start(self._change_there(queue, changes))
+        return self._change_here(queue, changes)
+
+    async def _change_there(self, queue: Queue, changes: Mapping[str, object]) -> None:
+        """Change a public queue whose object in a real directory has to be changed first."""
+        wanted = copy(queue)
+        for name, value in changes.items():
+            setattr(wanted, name, value)
+        await self._directory.publish_changes_there(wanted, list(changes))
+        try:
+            if queue.queue_manager is None:
+                raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+            changed = self._change_here(queue, changes, partial(self._directory.arrived, queue))
+        except BaseException:
+            self._directory.look_again(queue)
+            raise
+        await changed
+
+    def _change_here(
+        self, queue: Queue, changes: Mapping[str, object], together: Together | None = None
+    ) -> Completion[None]:
         before = {name: getattr(queue, name) for name in (*changes, "modify_time")}
         self._store.carry_out_first()  # what was put off sees the old ones
         for name, value in changes.items():
@@ -344,6 +424,8 @@ class QueueEvents:
             self._directory.publish_changes(queue, list(before))
             with self._store.transaction("set properties") as change:
                 self._put(change, queue)
+                if together is not None:
+                    together(change)
                 return change.committed
         except BaseException:
             for name, value in before.items():

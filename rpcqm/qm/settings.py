@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from rpcqm.adm.directory import DirectorySource
+from rpcqm.adm.directory_writer import DirectoryWriter
 from rpcqm.codec.types.mqvalues import INFINITE
 
 
@@ -15,7 +16,8 @@ class QueueManagerSettings:
     `http_port` and `https_port` are where messages over HTTP arrive, -1 for nowhere, and
     `srmp_http_support` is whether there are any. `addresses` are the machine's own IP
     addresses, by which direct names may call it (G10), `aliases` further names of it (G500).
-    `directory` reads the static directory, None in a workgroup.
+    `directory` reads the directory, None in a workgroup; `directory_writer` writes into a real
+    one, None where nothing is published.
     `identity_order` names an order to become another queue manager, "" if there is none (G491).
     """
 
@@ -37,6 +39,7 @@ class QueueManagerSettings:
     queue_manager_version: str = ""
     operating_system_version: str = ""
     directory: DirectorySource | None = None
+    directory_writer: DirectoryWriter | None = None
     identity_order: str = ""
     outgoing_queues: int = 8192
     outgoing_queues_per_account: int = 256

@@ -209,9 +209,10 @@ def test_a_handle_that_is_none_is_an_error(qm: RunningQueueManager) -> None:
 @pytest.mark.conformance("MQDMPR-event-create_directory_object")
 def test_a_created_object_is_found_over_a_restart(qm: RunningQueueManager) -> None:
     site = Site(uuid4(), "Rome", foreign_site=True)
-    assert qm.engine.directory.create_directory_object(site) == (SUCCESS, site.identifier)
+    made = qm.engine.directory.create_directory_object(site).result()
+    assert (made.result, made.identifier) == (SUCCESS, site.identifier)
     exists = DirectoryOperationResult.OBJECT_ALREADY_EXISTS
-    assert qm.engine.directory.create_directory_object(site)[0] is exists
+    assert qm.engine.directory.create_directory_object(site).result().result is exists
     qm.restart()
     assert named(all_of(qm, Site)) == ["Berlin", "Paris", "Rome"]
     found = all_of(qm, Site)[-1]
@@ -224,12 +225,12 @@ def test_what_was_created_here_can_be_deleted_and_the_file_cannot(qm: RunningQue
     site = Site(uuid4(), "Rome")
     qm.engine.directory.create_directory_object(site)
     qm.settle()
-    assert qm.engine.directory.delete_directory_object(site) is SUCCESS
+    delete = qm.engine.directory.delete_directory_object
+    assert delete(site).result().result is SUCCESS
     qm.settle()
-    assert qm.engine.directory.delete_directory_object(site) is NOT_FOUND
+    assert delete(site).result().result is NOT_FOUND
     berlin = all_of(qm, Site)[0]
-    generic = DirectoryOperationResult.GENERIC_ERROR
-    assert qm.engine.directory.delete_directory_object(berlin) is generic
+    assert delete(berlin).result().result is DirectoryOperationResult.GENERIC_ERROR
 
 
 @pytest.mark.conformance("MQDMPR-event-write_directory")
@@ -237,12 +238,15 @@ def test_a_change_lies_over_the_file(qm: RunningQueueManager) -> None:
     _, router = qm.engine.directory.read_directory(QueueManager, [equals("identifier", ROUTER)])
     assert router is not None
     router.queue_manager_quota, router.computer_name = 77, "unsaid"
-    assert qm.engine.directory.write_directory(router, ["queue_manager_quota"])[0] is SUCCESS
+    written = qm.engine.directory.write_directory(router, ["queue_manager_quota"])
+    assert not written.done
+    assert qm.done(written).result is SUCCESS
     qm.restart()
     _, again = qm.engine.directory.read_directory(QueueManager, [equals("identifier", ROUTER)])
     assert again is not None
     assert (again.queue_manager_quota, again.computer_name) == (77, "ROUTER")
-    assert qm.engine.directory.write_directory(Site(uuid4()))[0] is NOT_FOUND
+    unknown = qm.engine.directory.write_directory(Site(uuid4()))
+    assert unknown.result().result is NOT_FOUND
 
 
 # Offline and online
@@ -262,9 +266,9 @@ def test_a_directory_that_does_not_answer_is_offline_until_it_does(
     source.there = False
     directory, site = qm.engine.directory, Site(uuid4())
     results = {
-        "create": lambda: directory.create_directory_object(site)[0],
-        "delete": lambda: directory.delete_directory_object(site),
-        "write": lambda: directory.write_directory(site)[0],
+        "create": lambda: directory.create_directory_object(site).result().result,
+        "delete": lambda: directory.delete_directory_object(site).result().result,
+        "write": lambda: directory.write_directory(site).result().result,
         "read": lambda: directory.read_directory(Site)[0],
     }
     assert results[how]() is NOT_CONNECTED

@@ -1,0 +1,235 @@
+"""Public queues here whose objects in a real directory may not be as they should be.
+
+Before a change is sent to the directory, a record of the queue is durable. It is removed in the
+commit that brings the change here, or when its object was seen to be as the queue is: so a crash
+between any two steps leaves a record, and never an object that nobody looks after. What is here
+counts: the object of a queue that is here is written anew, that of one which is not is deleted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from rpcqm.adm.directory_object import NULL_GUID
+from rpcqm.adm.directory_records import decode_attributes, encode_attributes
+from rpcqm.adm.directory_writer import DirectoryAnswer, DirectoryWriter
+from rpcqm.adm.enums import DirectoryOperationResult, QueueType
+from rpcqm.adm.queue import Queue
+from rpcqm.base.clock import Timer, Timers
+from rpcqm.base.completion import Completion, start
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.log import get_logger
+from rpcqm.base.text import folded
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.store.records import Family
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
+
+FIRST_WAIT = 1_000
+LONGEST_WAIT = 60_000
+"""Milliseconds between two attempts; each wait is twice the one before ([MS-MQDMPR] 3.1.2.5)."""
+
+PUBLISHED = (
+    "label",
+    "type",
+    "journaling",
+    "quota",
+    "journal_quota",
+    "authentication",
+    "privacy_level",
+    "multicast_address",
+    "base_priority",
+    "security",
+)
+"""What an object says of its queue; whether it is transactional is said once, when it is made."""
+
+_PREFIX = b"publication:"
+_SETTLED = frozenset({DirectoryOperationResult.SUCCESS, DirectoryOperationResult.OBJECT_NOT_FOUND})
+
+_log = get_logger("qm")
+
+
+@dataclass(slots=True)
+class Publication:
+    """A queue whose object may not be as it should be."""
+
+    pathname: str
+    identifier: UUID = NULL_GUID
+    going_on: int = 0
+    """How many changes of it are being made at the moment, which nobody else may settle."""
+    number: int = 0
+    """Counts its changes, so that a later one is not settled by an earlier attempt."""
+    in_doubt: bool = False
+    """Whether an earlier change may have been made there alone."""
+    refused: str = ""
+    """Why the directory refused it the last time."""
+
+
+@dataclass(eq=False, repr=False)
+class Publications:
+    """The list of them, kept in the store and worked off one by one."""
+
+    _store: Store
+    _timers: Timers
+    _registry: QueueRegistry
+    _writer: DirectoryWriter | None
+    forget: Callable[[UUID], object]
+    """Told of a queue whose object is gone, that the directory has not shown to be gone yet."""
+    _pending: dict[str, Publication] = field(default_factory=dict)
+    _timer: Timer | None = None
+    _wait: int = FIRST_WAIT
+    _working: bool = False
+    _stopped: bool = True
+
+    def __post_init__(self) -> None:
+        for key, record in self._store.records(Family.META, _PREFIX):
+            self._pending[key[len(_PREFIX) :].decode()] = _read(record)
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def pending(self) -> list[Publication]:
+        """Those that wait for the directory or were refused, in the order of their names."""
+        return [self._pending[name] for name in sorted(self._pending)]
+
+    # Records
+
+    def begin(self, queue: Queue) -> Completion[None]:
+        """Note that a queue's object is about to be changed; done when that is durable."""
+        name = folded(queue.pathname)
+        publication = self._pending.setdefault(name, Publication(queue.pathname))
+        publication.identifier = queue.identifier if queue.queue_manager else NULL_GUID
+        publication.going_on += 1
+        publication.number += 1
+        with self._store.transaction("publish") as change:
+            kept = {"pathname": publication.pathname, "identifier": publication.identifier}
+            change.put(Family.META, _key(name), encode_attributes(kept))
+            return change.committed
+
+    def end(self, queue: Queue, change: StoreTransaction) -> None:
+        """A change has ended well, with the commit of `change`."""
+        name = folded(queue.pathname)
+        publication = self._pending[name]
+        publication.going_on -= 1
+        if publication.in_doubt:
+            self.work_later()
+        elif not publication.going_on:
+            change.call_when_undone(lambda: self._take_back(name, publication))
+            self._remove(change, name)
+
+    def end_in_doubt(self, queue: Queue) -> None:
+        """A change may have been made there and was not made here: it is looked at again."""
+        publication = self._pending[folded(queue.pathname)]
+        publication.going_on -= 1
+        publication.in_doubt = True
+        self.work_later()
+
+    def end_refused(self, queue: Queue) -> None:
+        """A change has been made neither there nor here."""
+        name = folded(queue.pathname)
+        publication = self._pending[name]
+        publication.going_on -= 1
+        if publication.going_on:
+            return
+        if publication.in_doubt:
+            self.work_later()
+            return
+        with self._store.transaction("not published") as change:
+            self._remove(change, name)
+
+    def _take_back(self, name: str, publication: Publication) -> None:
+        self._pending[name] = publication
+        publication.going_on += 1
+
+    def _remove(self, change: StoreTransaction, name: str) -> None:
+        del self._pending[name]
+        change.delete(Family.META, _key(name))
+
+    # Working them off
+
+    def start(self) -> None:
+        """Work off what an earlier run has left."""
+        self._stopped = False
+        if self._pending:
+            self.work_later()
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def work_later(self, delay: int = 0) -> None:
+        """Look at the list, unless that is going to happen anyway."""
+        if self._timer is None and not self._working and not self._stopped:
+            self._timer = self._timers.call_later(delay, self._work_now)
+
+    def _work_now(self) -> None:
+        self._timer = None
+        self._working = True
+        start(self._work()).add_done_callback(self._worked)
+
+    def _worked(self, outcome: Completion[bool]) -> None:
+        self._working = False
+        if outcome.error is not None:
+            _log.error("a publication failed", error=repr(outcome.error))
+        if self._pending:
+            done = outcome.error is None and outcome.result()
+            self._wait = FIRST_WAIT if done else min(self._wait * 2, LONGEST_WAIT)
+            self.work_later(self._wait)
+
+    async def _work(self) -> bool:
+        """Make what waits as it is here; whether the directory has answered each time."""
+        answered = True
+        for name in list(self._pending):
+            publication = self._pending.get(name)
+            if publication is None or publication.going_on or self._stopped:
+                continue
+            number = publication.number
+            answer = await self._reconcile(publication)
+            if answer.result in _SETTLED:
+                self._settle(name, publication, number)
+            else:
+                answered = False
+                self._tell_of(publication, answer)
+        return answered
+
+    async def _reconcile(self, publication: Publication) -> DirectoryAnswer:
+        if self._writer is None:
+            return DirectoryAnswer(DirectoryOperationResult.DIRECTORY_NOT_CONNECTED)
+        queue = self._registry.find_path(PathName.parse(publication.pathname))
+        if queue is not None and queue.queue_type is QueueType.PUBLIC:
+            answer = await self._writer.write(queue, PUBLISHED)
+            if answer.result is DirectoryOperationResult.OBJECT_NOT_FOUND:
+                _log.warning("the directory does not have a queue", queue=queue.pathname)
+            return answer
+        gone = Queue(identifier=publication.identifier, pathname=publication.pathname)
+        answer = await self._writer.delete(gone)
+        if answer.result in _SETTLED and publication.identifier.int:
+            self.forget(publication.identifier)
+        return answer
+
+    def _settle(self, name: str, publication: Publication, number: int) -> None:
+        if self._pending.get(name) is publication and publication.number == number:
+            with self._store.transaction("published") as change:
+                self._remove(change, name)
+
+    def _tell_of(self, publication: Publication, answer: DirectoryAnswer) -> None:
+        reason = answer.reason or answer.result.value
+        if publication.refused != reason:
+            publication.refused = reason
+            _log.warning("not published", queue=publication.pathname, reason=reason)
+
+
+def _key(name: str) -> bytes:
+    return _PREFIX + name.encode()
+
+
+def _read(record: bytes) -> Publication:
+    """Raises DecodeError."""
+    kept = decode_attributes(record)
+    pathname, identifier = kept.get("pathname"), kept.get("identifier")
+    if not isinstance(pathname, str) or not isinstance(identifier, UUID):
+        raise DecodeError("damaged record of a publication")
+    return Publication(pathname, identifier, in_doubt=True)

@@ -36,7 +36,7 @@ def qm(real: RealDirectory) -> Iterator[RunningQueueManager]:
         running.stop()
 
 
-def create(qm: RunningQueueManager, **attributes: object) -> Completion[Queue]:
+def create(qm: RunningQueueManager, **attributes: Any) -> Completion[Queue]:
     queues = qm.engine.queues
     created = queues.create_queue(queues.new_queue(r".\offers", **attributes))
     qm.settle()

@@ -14,7 +14,10 @@ from rpcqm.store.database import DATABASE_NAME, Database, make_durable_directory
 from rpcqm.store.directory_mark import owned_draft
 from rpcqm.store.errors import StoreError
 from rpcqm.store.fsck import check
+from rpcqm.store.migration import is_of_cluster, place_of_database
+from rpcqm.store.replication import Place
 from rpcqm.store.restored import RESTORED_NAME, new_mark
+from rpcqm.store.settings import StoreSettings
 
 NOTE_NAME = "backup.json"
 """Written last: a copy without it is not whole."""
@@ -163,6 +166,49 @@ def restore_backup(
     everything.
     """
     note = read_note(backup)
+
+    def mark(unfinished: Path) -> None:
+        _write(unfinished / RESTORED_NAME, new_mark(note.get("made")))
+
+    _bring(backup, directory, progress, mark)
+    return note
+
+
+def join_backup(
+    backup: Path, directory: Path, progress: Callable[[str, int], None] | None = None
+) -> Place:
+    """Make a data directory of a cluster from a backup of one of its nodes; gives its place there.
+
+    It goes on with what the log has behind that, so that no number begins anew. Raises StoreError
+    as `restore_backup`, and for a backup of no cluster.
+    """
+    read_note(backup)
+    places: list[Place] = []
+
+    def look(unfinished: Path) -> None:
+        places.append(_place_in_cluster(unfinished, backup))
+
+    _bring(backup, directory, progress, look)
+    return places[0]
+
+
+def _place_in_cluster(unfinished: Path, backup: Path) -> Place:
+    database = Database(unfinished, StoreSettings(), read_only=True)
+    try:
+        if not is_of_cluster(database):
+            raise StoreError(f"{backup} is a backup of a queue manager that is in no cluster.")
+        return place_of_database(database)
+    finally:
+        database.close()
+
+
+def _bring(
+    backup: Path,
+    directory: Path,
+    progress: Callable[[str, int], None] | None,
+    finish: Callable[[Path], None],
+) -> None:
+    """Put a backup in place that is whole; `finish` gets it before that, and may refuse it."""
     _refuse_used(directory)
     _check_members(backup, directory)
     make_durable_directory(directory)
@@ -175,12 +221,11 @@ def restore_backup(
                 f"The backup {backup} is damaged: {findings[0]}"
                 + (f", and {len(findings) - 1} more." if len(findings) > 1 else ".")
             )
-        _write(unfinished / RESTORED_NAME, new_mark(note.get("made")))
+        finish(unfinished)
         _give_to_owner(unfinished, directory)
         _put_in_place(unfinished, directory)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return note
 
 
 def mark_as_restored(directory: Path) -> None:

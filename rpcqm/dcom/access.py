@@ -1,4 +1,4 @@
-"""Who may create objects and call them: the level of a call, and two descriptors."""
+"""Permission to create objects and to call them: the level of a call, and two descriptors."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What calls need: a level of LEVELS, and what `launch` and `access` grant, as SDDL."""
+    """The requirements of calls: a level of LEVELS, and the SDDL for `launch` and `access`."""
 
     minimum_level: AuthenticationLevel
     launch: PreparedDescriptor
@@ -41,21 +41,21 @@ def _prepared(sddl: str) -> PreparedDescriptor:
 
 
 class CallerCheck:
-    """Whether a call is let through; `permissions` may be replaced while calls come."""
+    """Checks callers; `permissions` may be replaced while calls come."""
 
     def __init__(self, permissions: Permissions) -> None:
         self.permissions = permissions
 
     def check_level(self, call: Call) -> None:
-        """Raise RpcFault for a call that is protected too little, or whose caller is unknown."""
+        """Raise RpcFault for a call with too little protection, or without an account."""
         level = self.permissions.minimum_level
         if call.security.assured_level < level or call.identity.is_anonymous:
             raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{level.name} is needed")
 
     def check_access(self, call: Call) -> None:
-        """Raise RpcFault for a caller who may not call objects here.
+        """Raise RpcFault for a caller without access to objects here.
 
-        The answer for a security context holds until the permissions are others.
+        The result for a security context is kept until the permissions change.
         """
         permissions = self.permissions
         if call.security.granted is permissions:

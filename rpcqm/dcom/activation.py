@@ -49,14 +49,14 @@ ACTVFLAGS_ACTIVATE_32_BIT_SERVER = 0x04
 _SERVICES_SESSION = 0
 
 Coclasses = Mapping[UUID, Callable[[], ComObject]]
-"""What makes a new object of a class, by its CLSID."""
+"""Makes a new object of a class, by its CLSID."""
 
 _log = get_logger("dcom")
 
 
 @dataclass(frozen=True, slots=True)
 class Activated:
-    """What each of the interfaces got that a client has asked for: a status, and a reference."""
+    """The results of an activation: a status and a reference for each requested interface."""
 
     iids: Sequence[UUID]
     statuses: list[int]
@@ -64,7 +64,7 @@ class Activated:
 
     @property
     def overall(self) -> int:
-        """S_OK, CO_S_NOTALLINTERFACES, or why there is none."""
+        """S_OK, CO_S_NOTALLINTERFACES, or the reason for having no interface at all."""
         if not any(self.statuses):
             return 0
         return self.statuses[0] if all(self.statuses) else CO_S_NOTALLINTERFACES
@@ -121,7 +121,7 @@ class Activator:
         status: int,
         activated: Activated | None,
     ) -> RemoteActivationResponse:
-        """The response of RemoteActivation, which tells the exporter even of a failure."""
+        """The response of RemoteActivation, which names the exporter even after a failure."""
         none = [0] * request.Interfaces
         statuses = none if activated is None or status else activated.statuses
         pointers: list[bytes | None] = [None] * request.Interfaces
@@ -157,7 +157,7 @@ class Activator:
     def _scm(
         self, call: Call, this: ORPCTHIS, properties: bytes | None, class_object: bool
     ) -> tuple[bytes | None, int]:
-        """The properties that either activator answers with, and the status."""
+        """The properties in the answer of either activator, and the status."""
         self._check_caller(call, this)
         if properties is None:
             raise MQError(HResult.E_INVALIDARG, "no activation properties")
@@ -228,7 +228,7 @@ class Activator:
         return Activated(iids, statuses, references)
 
     def _take_back(self, given: list[StdObjRef], caller: str) -> None:
-        """The client that wanted an object has gone without it."""
+        """Take references back from a client that has gone without its object."""
         for std in given:
             self._exporter.release(std.ipid, std.public_refs, 0, caller)
 
@@ -241,7 +241,7 @@ class Activator:
 
     @staticmethod
     def _note(call: Call, clsid: UUID, error: MQError) -> None:
-        """Log a refusal that goes in a parameter of its own, as those by status are logged."""
+        """Log a refusal that a parameter returns; refusals by status are logged elsewhere."""
         _log.info(
             "an activation was refused",
             peer=call.peer,
@@ -253,7 +253,7 @@ class Activator:
 
 
 def _check_wishes(asked: ActivationRequest) -> None:
-    """Check where the object shall be made ([MS-DCOM] 3.1.2.5.2.3); raises MQError (G253)."""
+    """Check the place that the client asks for ([MS-DCOM] 3.1.2.5.2.3); raises MQError (G253)."""
     console = asked.special_flags & USE_CONSOLE_SESSION
     if console or asked.session not in (ANY_SESSION, _SERVICES_SESSION):
         raise MQError(HResult.CO_E_RUNAS_LOGON_FAILURE, "there are no logon sessions here")
@@ -266,7 +266,7 @@ def _check_wishes(asked: ActivationRequest) -> None:
 
 
 def _check_context(objref: bytes | None) -> None:
-    """Check that there is a client context, or none, as impacket sends (G253)."""
+    """Check the client context, which may be absent, as impacket omits it (G253)."""
     if objref is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""What clients ask of an activation and what they get: the blobs of [MS-DCOM] 2.2.22.
+"""The properties of activations, requested and returned: the blobs of [MS-DCOM] 2.2.22.
 
 A blob is a header and properties, each serialized by itself ([MS-RPCE] 2.2.6.1), in a custom
 OBJREF.
@@ -54,7 +54,7 @@ _KNOWN = {
 
 _BLOB = struct.Struct("<II")
 _SPECIAL_FLAGS_AT = 44
-"""Where dwFlags is in either form of SpecialPropertiesData."""
+"""The offset of dwFlags in either form of SpecialPropertiesData."""
 
 USE_CONSOLE_SESSION = 1
 ANY_SESSION = 0xFFFFFFFF
@@ -63,7 +63,7 @@ NIL = UUID(int=0)
 
 @dataclass(slots=True)
 class ActivationRequest:
-    """What a client asks of RemoteGetClassObject and RemoteCreateInstance."""
+    """The request of RemoteGetClassObject or RemoteCreateInstance."""
 
     instantiation: InstantiationInfoData
     scm: ScmRequestInfoData
@@ -72,7 +72,7 @@ class ActivationRequest:
     session: int = ANY_SESSION
     special_flags: int = 0
     server_name: str = ""
-    """How the client has called this computer; "" if it does not say so."""
+    """The client's name for this computer; "" if it gives none."""
 
 
 def unpack_request(objref: bytes) -> ActivationRequest:
@@ -97,7 +97,7 @@ def _named(properties: list[tuple[UUID, bytes]]) -> list[tuple[UUID, str, bytes]
 
 
 def _server_name(security: bytes | None) -> str:
-    """The name in a SecurityInfoData; "" for one that cannot be read: it decides nothing."""
+    """The name in a SecurityInfoData; "" if it is unreadable: no decision depends on it."""
     if security is None:
         return ""
     try:
@@ -109,7 +109,7 @@ def _server_name(security: bytes | None) -> str:
 
 
 def _unpack_special(octets: bytes) -> tuple[int, int]:
-    """Session and flags of either form of SpecialPropertiesData, which differ in what follows."""
+    """Session and flags of either form of SpecialPropertiesData, which differ behind them."""
     body, big_endian = body_of(octets)
     if len(body) < _SPECIAL_FLAGS_AT + 4:
         raise DecodeError("SpecialPropertiesData is cut off")

@@ -1,4 +1,7 @@
-"""Arguments of IDispatch::Invoke to parameters of a member, and back ([MS-OAUT] 3.1.4.4.2)."""
+"""Converts arguments of IDispatch::Invoke to parameters of a member, and back.
+
+Source: [MS-OAUT] 3.1.4.4.2.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +42,7 @@ class ArgumentError(MQError):
 
 @dataclass(frozen=True, slots=True)
 class Formal:
-    """A parameter that clients give: its type without pointers, and what may stand for it.
+    """A parameter that clients give: its type without pointers, and the value if it is absent.
 
     `interface` is the one that an object must have, or empty.
     """
@@ -57,7 +60,7 @@ class Formal:
 
     @property
     def absent(self) -> object:
-        """The value where the argument is missing; DISP_E_PARAMNOTOPTIONAL where it may not be."""
+        """The value of a missing argument; DISP_E_PARAMNOTOPTIONAL if it is required."""
         if not self.flags & _MAY_MISS:
             if self.flags & PARAMFLAGS.PARAMFLAG_FIN:
                 raise MQError(HResult.DISP_E_PARAMNOTOPTIONAL, f"{self.name} is missing")
@@ -71,7 +74,7 @@ class Formal:
         return 0 if self.vt in INTEGERS else None
 
     def value(self, argument: Variant) -> object:
-        """What an argument is as this parameter; MQError with the code of the refusal."""
+        """An argument converted for this parameter; MQError with the code of the refusal."""
         if is_missing(argument) and (self.vt != VT_VARIANT or not self.flags & _MAY_MISS):
             return self.absent
         value = coerce(argument, self.vt)
@@ -85,10 +88,10 @@ def _has(value: ComObject, interface: str) -> bool:
 
 
 def value_type(parameter: Parameter) -> tuple[int, str]:
-    """The VARENUM of what a parameter holds, without pointers, and the name of its interface.
+    """The VARENUM of a parameter's value, without pointers, and the name of its interface.
 
-    A pointer to a type of our own is an interface; without one it is an enumeration, and an
-    [out] parameter has one pointer more.
+    A pointer to a type of our own is an interface; without one it is an enumeration, and an [out]
+    parameter has one pointer more.
     """
     pointers, type_ = _without_pointers(parameter.type)
     if parameter.flags & PARAMFLAGS.PARAMFLAG_FOUT:
@@ -106,7 +109,7 @@ def _without_pointers(type_: TypeDescription) -> tuple[int, TypeDescription]:
 
 
 class Binding:
-    """How arguments become the parameters of one member, worked out once."""
+    """The mapping of arguments to the parameters of one member, computed once."""
 
     def __init__(self, member: Member) -> None:
         self.member = member
@@ -166,7 +169,7 @@ class Binding:
         except MQError as error:
             raise ArgumentError(error.status, place, error.detail) from None
 
-    # What comes back.
+    # Results
 
     def results(self, values: Sequence[object]) -> tuple[Variant, dict[str, Variant]]:
         """The member's result, and its other [out] parameters by name, as VARIANTs."""
@@ -190,7 +193,7 @@ class Binding:
         places: Sequence[int | None],
         outs: dict[str, Variant],
     ) -> None:
-        """Put [out] parameters into the references that the client has given for them."""
+        """Put [out] parameters into the client's references."""
         by_index = dict(zip(indices, range(len(references)), strict=True))
         for n, formal in enumerate(self.formals):
             out, place = outs.get(formal.name.lower()), places[n] if places else None
@@ -209,7 +212,7 @@ def _referring(reference: Variant, out: Variant, place: int) -> Variant:
 
 
 def as_variant(vt: int, value: object) -> Variant:
-    """A value of a parameter as a VARIANT; one that is declared as VARIANT as it is."""
+    """A parameter's value as a VARIANT; a VARIANT stays unchanged."""
     if vt == VT_VARIANT:
         return value if isinstance(value, Variant) else EMPTY
     return Variant(vt, value)
@@ -218,7 +221,7 @@ def as_variant(vt: int, value: object) -> Variant:
 def with_references(
     rgvarg: Sequence[Variant], indices: Sequence[int], references: Sequence[Variant]
 ) -> Sequence[Variant]:
-    """The arguments with those that were passed by reference put where they belong.
+    """The arguments, with those passed by reference at their places.
 
     [MS-OAUT] 3.1.4.4.1: E_INVALIDARG where the two arrays do not fit together (G262).
     """

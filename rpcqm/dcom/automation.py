@@ -30,19 +30,19 @@ _NULL = UUID(int=0)
 _ASSIGN = DISPATCH_PROPERTYPUT | DISPATCH_PROPERTYPUTREF
 _READ = DISPATCH_METHOD | DISPATCH_PROPERTYGET
 INVOKE_KINDS = _READ | _ASSIGN
-"""What of the flags of Invoke says which member is called."""
+"""The flags of Invoke that select the member."""
 _KINDS = frozenset({1, 2, 3, 4, 8, 12})
-"""What may be asked for in one call.
+"""The combinations of flags in one call.
 
-[MS-OAUT] 3.1.4.4 wants one of four bits; Basic does not tell a method from a property (3), nor
-an assignment from one of a reference (12).
+[MS-OAUT] 3.1.4.4 wants one of four bits; Basic does not tell a method from a property (3), nor an
+assignment from one of a reference (12).
 """
 _FACILITY_NT_BIT = 0x1000_0000
-"""Marks an NTSTATUS that stands for an HRESULT ([MS-ERREF] 2.1)."""
+"""Marks an NTSTATUS that is returned as an HRESULT ([MS-ERREF] 2.1)."""
 
 
 class Vocabulary:
-    """What a class has under which names and numbers, for one of its interfaces."""
+    """The members of a class by names and numbers, for one of its interfaces."""
 
     def __init__(self, described: InterfaceDescription, newest: InterfaceDescription) -> None:
         operations = {member.opnum: member.operation for member in newest.members}
@@ -65,7 +65,7 @@ class Vocabulary:
         return found
 
     def find(self, dispid: int, flags: int) -> tuple[str, Binding] | None:
-        """The method of the class and how to call it; an assignment of either kind will do."""
+        """The method of the class and its binding; either kind of assignment fits the other."""
         for kind in (1, 2, 4, 8):
             if flags & kind and (dispid, kind) in self._members:
                 return self._members[dispid, kind]
@@ -76,7 +76,7 @@ class Vocabulary:
 
 @functools.cache
 def vocabulary(interfaces: tuple[str, ...], iid: UUID) -> Vocabulary:
-    """What a class with these interfaces is for who calls it by `iid`; IDispatch: the newest.
+    """The members of a class with these interfaces, for a caller by `iid`; IDispatch: the newest.
 
     The class has the methods of the newest revision of each interface, which stands first.
     """
@@ -88,13 +88,13 @@ def vocabulary(interfaces: tuple[str, ...], iid: UUID) -> Vocabulary:
 
 
 def _family(described: InterfaceDescription) -> str:
-    """What revisions of an interface have in common: IMSMQQueue of IMSMQQueue4."""
+    """The common name of an interface's revisions: IMSMQQueue of IMSMQQueue4."""
     return described.name.rstrip("0123456789")
 
 
 @dataclass(slots=True)
 class _Invocation:
-    """One Invoke: what is called, and where its results go."""
+    """One Invoke: the member that it calls, and the places of its results."""
 
     binding: Binding
     flags: int
@@ -110,7 +110,7 @@ class Automation(ComObject):
     """
 
     def GetTypeInfoCount(self, call: ComCall) -> int:
-        """That there is a description ([MS-OAUT] 3.1.4.1, opnum 3)."""
+        """The number of descriptions, 1 ([MS-OAUT] 3.1.4.1, opnum 3)."""
         return 1
 
     def GetTypeInfo(self, call: ComCall, iTInfo: int, lcid: int) -> TypeInfo:
@@ -225,7 +225,7 @@ def called_operation(com_object: ComObject, iid: UUID, dispid: int, flags: int) 
 
 
 def _refused(error: MQError, references: list[Variant], flags: int) -> Outcome:
-    """An Invoke that calls nothing; pArgErr is the index of the argument that is at fault.
+    """The answer to an Invoke that calls nothing; pArgErr is the index of the wrong argument.
 
     It is 0 if the client does not ask ([MS-OAUT] 3.1.4.4).
     """

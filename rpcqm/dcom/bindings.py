@@ -1,4 +1,4 @@
-"""How clients are told to reach this computer ([MS-DCOM] 2.2.19)."""
+"""The bindings by which clients reach this computer ([MS-DCOM] 2.2.19)."""
 
 import ipaddress
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from rpcqm.codec.automation.objref import (
 from rpcqm.rpc.constants import AuthenticationType
 
 MOST_ADDRESSES = 64
-"""How many addresses of this machine bindings are kept for."""
+"""Own addresses for which bindings are cached."""
 
 _SERVICES = (
     AuthenticationType.RPC_C_AUTHN_WINNT,
@@ -24,8 +24,8 @@ _SERVICES = (
 class Bindings:
     """The bindings of the object resolver and of the object exporter.
 
-    `names` are this computer's names, `advertised` what an operator adds, `addresses` where the
-    exporter listens, `port` tells its port and `services` which authentication types there are.
+    `names` are this computer's names, `advertised` the operator's additions, `addresses` those of
+    the exporter's listener, `port` gives its port and `services` the authentication types.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Bindings:
         self._packed: dict[str, bytes] = {}
 
     def advertise(self, advertised: Sequence[str]) -> None:
-        """Take over what an operator adds from now on, and what ways to log on there are."""
+        """Use other additions of the operator and other authentication types from now on."""
         self._advertised = tuple(advertised)
         self._resolver.clear()
         self._packed.clear()
@@ -79,16 +79,16 @@ class Bindings:
         return DualStringArray(tuple(strings), tuple(services))
 
     def has(self, name: str, reached: str) -> bool:
-        """Whether callers who have reached us at an address are told a name, in any case."""
+        """Whether callers at the address `reached` get a name in their bindings, in any case."""
         return name.casefold() in (each.casefold() for each in self.hosts(reached))
 
     def hosts(self, reached: str) -> list[str]:
         """Addresses and names, each once: first the address that the caller has used.
 
-        Clients look for the one that they have dialled. Addresses of this machine alone are told
-        to callers from this machine alone.
+        Clients look for the address that they have dialled. Addresses of this machine alone are
+        given to callers from this machine alone.
         """
-        reached = reached.removeprefix("::ffff:")  # a caller by IPv4 at a socket for both
+        reached = reached.removeprefix("::ffff:")  # an IPv4 caller at a socket for both
         here = _is_local(reached)
         found = [reached, *self._advertised, *self._names]
         found += [each for each in self._addresses if here or not _is_local(each)]

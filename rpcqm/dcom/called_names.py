@@ -1,4 +1,4 @@
-"""Names by which clients call this computer, though no binding of its objects has them.
+"""Names by which clients call this computer, but which no binding of its objects has.
 
 Windows' clients write the name that their program has used into an activation ([MS-DCOM]
 2.2.22.2.7.1). They call the objects by the bindings that they get, and some go no further without
@@ -24,7 +24,7 @@ _log = get_logger("dcom")
 
 
 class CalledNames:
-    """Remembers each name once, and tells of it in one line of the log."""
+    """Remembers each name once, and logs it in one line."""
 
     def __init__(self, bindings: Bindings) -> None:
         self._bindings = bindings
@@ -32,7 +32,7 @@ class CalledNames:
         """The address of ours that the first caller by a name has reached, by the folded name."""
 
     def note(self, call: Call, name: str) -> None:
-        """A client has activated an object under a name; "" if it has not said which."""
+        """Note the name under which a client has activated an object; "" if it gave none."""
         folded = name.strip("\\").removesuffix(".").casefold()
         if folded in self._reached or len(self._reached) >= MOST_NAMES:
             return
@@ -47,7 +47,7 @@ class CalledNames:
         )
 
     def lacking(self) -> list[str]:
-        """The names that have been used since the start, and that the bindings still lack."""
+        """The names used since the start that the bindings still lack."""
         return [
             name for name, reached in self._reached.items() if not self._bindings.has(name, reached)
         ]

@@ -10,7 +10,7 @@ from rpcqm.dcom.object_interfaces import supports
 
 
 class ClassFactory(ComObject):
-    """What RemoteGetClassObject gives: `make` makes an object of the class."""
+    """The result of RemoteGetClassObject: `make` makes an object of the class."""
 
     INTERFACES: ClassVar[tuple[str, ...]] = ("IClassFactory",)
 
@@ -26,4 +26,4 @@ class ClassFactory(ComObject):
         return made
 
     def RemoteLockServer(self, call: ComCall, fLock: int) -> None:
-        """Nothing to do (opnum 4): the server of the classes runs for as long as the process."""
+        """Do nothing (opnum 4): the server of the classes runs as long as the process."""

@@ -1,8 +1,8 @@
-"""Calls of objects that clients have given us: events ([MS-DCOM] 3.2, [MS-OAUT] 3.2).
+"""Calls of clients' objects: events ([MS-DCOM] 3.2, [MS-OAUT] 3.2).
 
 A client's reference is followed to the address that the client itself calls from, whatever the
-reference says: to its object resolver there, and to the port that this names. We log on only where
-an account is configured for that address (G264).
+reference says: to its object resolver there, and to the port that the resolver names. We log on
+only where an account is configured for that address (G264).
 """
 
 import asyncio
@@ -70,7 +70,7 @@ Bound `dcom.events_of_a_sink` [events]: more are dropped, with a line of the log
 """
 
 CONNECT_SECONDS = 10.0
-"""For all that must be done before a sink can be called: the machine has just called us."""
+"""For all steps before a sink can be called: the machine has just called us."""
 CALL_SECONDS = 30.0
 """For one event: a program may show a window, but others' events do not wait for it."""
 RELEASE_SECONDS = 5.0
@@ -78,21 +78,21 @@ RELEASE_SECONDS = 5.0
 
 _RESOLVER_PORT = 135
 _REFERENCES = 5
-"""Public references that are asked for with an interface, as DCOM's own clients do."""
+"""Public references that are requested with an interface, as DCOM's own clients do."""
 _LOOK_FOR_PORT = re.compile(r"(.+)\[(\d{1,5})\]")
 _FAILURE = 0x8000_0000
 
 _FAILURES = (OSError, RpcFault, MQError, AuthenticationError, DecodeError, ValueError, TimeoutError)
-"""How a client's machine can fail us: none of it is our mistake."""
+"""Failures of a client's machine; mistakes of ours raise other errors."""
 
 _log = get_logger("dcom")
 
 
 class OutboundCalls:
-    """The objects of clients that we call; ended as a whole by `close`.
+    """The objects of clients that we call; `close` ends all.
 
-    `credentials` tells who we log on as at an address, None for nobody; `resolver` the bindings,
-    as octets, by which a client that has reached us at an address finds our objects.
+    `credentials` gives the account for logging on at an address, or None; `resolver` gives the
+    bindings, as octets, by which a client that has reached us at an address finds our objects.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class OutboundCalls:
         return found
 
     async def connect(self, place: "Place", port: int) -> RpcClient:
-        """A connection to a port of a client's machine; the first bind logs on, or does not."""
+        """A connection to a port of a client's machine; the first bind logs on if it can."""
         credentials = self._credentials(place.address)
         return await RpcClient.connect_tcp(place.address, port, credentials=credentials)
 
@@ -145,14 +145,14 @@ class OutboundCalls:
         self._sinks.pop(sink, None)
 
     def spawn(self, coroutine: Coroutine[object, object, None]) -> "asyncio.Task[None]":
-        """Run something that ends with the service."""
+        """Run a task that ends with the service."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """End everything, without telling clients."""
+        """End everything, without notice to clients."""
         for sink in list(self._sinks):
             sink.drop()
         tasks = list(self._tasks)
@@ -174,9 +174,9 @@ class Place:
 
 
 class Sink:
-    """One object of a client, which is called by the first interface of events that it has.
+    """One object of a client, called by the first interface of events that it has.
 
-    Events are told in their order, one at a time; the connection is made again when it is lost.
+    Events are sent in their order, one at a time; a lost connection is made again.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Sink:
         self._closed = False
         self._finished = False
 
-    # What connection points ask.
+    # Called by connection points
 
     def connect(self) -> Completion[None]:
         """Find the interface of events at the client; CONNECT_E_CANNOTCONNECT if there is none."""
@@ -211,7 +211,7 @@ class Sink:
         return outcome
 
     def fire(self, member: int, arguments: Sequence[Variant]) -> None:
-        """Call a member of the interface, when those before have been called."""
+        """Call a member of the interface, after the events before it."""
         if self._closed or len(self._waiting) >= MOST_WAITING:
             _log.warning("an event was dropped", peer=self._place.address, member=member)
             return
@@ -220,7 +220,7 @@ class Sink:
             self._worker = self._calls.spawn(self._tell_all())
 
     def finish(self) -> None:
-        """Give the references back when what waits has been told."""
+        """Give the references back when the waiting events have been sent."""
         self._finished = True
         if self._worker is None:
             self.close()
@@ -246,12 +246,12 @@ class Sink:
         if self._worker is not None:
             self._worker.cancel()
 
-    # How the client is found.
+    # Finding the client
 
     async def _first_connect(self, outcome: Completion[None]) -> None:
         try:
             await self._connected()
-        except Exception as error:  # whatever it is, Advise must be answered
+        except Exception as error:  # whatever the error is, Advise must be answered
             reason = str(error) or type(error).__name__
             _log.info("a sink cannot be called", peer=self._place.address, reason=reason)
             self.drop()
@@ -265,7 +265,7 @@ class Sink:
             outcome.succeed(None)
 
     async def _connected(self) -> Binding:
-        """The binding by which events are called, over a connection that lives."""
+        """The binding for events, over a live connection."""
         if self._events is not None and self._events.client.connected:
             return self._events
         async with asyncio.timeout(CONNECT_SECONDS):
@@ -282,7 +282,7 @@ class Sink:
         return self._events
 
     async def _resolve(self) -> tuple[int, UUID]:
-        """The port of the object's exporter, and where its references are asked for."""
+        """The port of the object's exporter, and the IPID of its IRemUnknown."""
         async with await self._calls.connect(self._place, self._place.resolver_port) as client:
             binding = await client.bind(load("dcom.IObjectExporter"), TransferSyntax.NDR)
             request = ResolveOxid2Request(
@@ -312,14 +312,14 @@ class Sink:
                 return StdObjRef(std.flags, std.cPublicRefs, std.oxid, std.oid, std.ipid.bytes_le)
         raise MQError(HResult.E_NOINTERFACE, str(self._called.iid))
 
-    # What is told.
+    # Sending events
 
     async def _tell_all(self) -> None:
         while self._waiting:
             member, arguments = self._waiting.popleft()
             try:
                 await self._tell(member, arguments)
-            except Exception as error:  # the events behind it are told all the same
+            except Exception as error:  # later events are sent all the same
                 reason = str(error) or type(error).__name__
                 _log.warning("an event was lost", peer=self._place.address, reason=reason)
         self._worker = None
@@ -333,7 +333,7 @@ class Sink:
             passed = partial(self._passed, given)
             await self._call(binding, *self._called.request(member, arguments, passed))
         except BaseException:
-            # The client has not got them, so that nobody would ever give them back.
+            # The client has not got these references, so that nobody would ever give them back.
             for std in given:
                 self._calls.exporter.release(std.ipid, std.public_refs, 0, self._place.owner)
             raise
@@ -353,7 +353,7 @@ class Sink:
         if response.result & _FAILURE:
             raise RpcFault(HResult.DISP_E_EXCEPTION, f"the sink answers {response.result:#010x}")
 
-    # That we live, and that we do not any more.
+    # Pings, and the end
 
     def _schedule_ping(self) -> None:
         if not self._std.flags & SORF_NOPING and not self._closed:
@@ -415,7 +415,7 @@ class Sink:
 
 
 def without_references(objref: bytes) -> bytes:
-    """A reference that hands nothing over: whoever gets it asks for references of his own."""
+    """A reference that passes no references on: its receiver asks for references of his own."""
     reference = unpack_objref(objref)
     if isinstance(reference, ObjRefCustom):
         return objref
@@ -428,7 +428,7 @@ def _address(call: Call) -> str:
 
 
 def _resolver_port(bindings: DualStringArray, address: str) -> int:
-    """The port of the resolver at an address: the usual one, unless a binding for it has one."""
+    """The resolver's port at an address: that of its binding, else the usual one."""
     for binding in bindings.strings:
         found = _LOOK_FOR_PORT.fullmatch(binding.address)
         if found and binding.tower_id == NCACN_IP_TCP and found[1] == address:
@@ -437,7 +437,7 @@ def _resolver_port(bindings: DualStringArray, address: str) -> int:
 
 
 def _exporter_port(array: DUALSTRINGARRAY) -> int:
-    """The port that a resolver names first; its host does not count."""
+    """The first port that a resolver names; its host is ignored."""
     octets = struct.pack(f"<{len(array.aStringArray)}H", *array.aStringArray)
     for binding in DualStringArray.of_entries(octets, array.wSecurityOffset).strings:
         found = _LOOK_FOR_PORT.fullmatch(binding.address)

@@ -1,4 +1,4 @@
-"""What a class must be so that clients can hold its objects and call them."""
+"""The base of classes whose objects clients can hold and call."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -11,7 +11,7 @@ from rpcqm.rpc.call import Call
 
 
 class WaitingCalls:
-    """How many calls wait of each of the `callers` who have any, and how many may."""
+    """Counts the waiting calls of each of the `callers`, up to a bound."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -21,7 +21,7 @@ class WaitingCalls:
         return sum(self.callers.values())
 
     def check(self, caller: str) -> None:
-        """Raise RpcFault if a caller has too many calls waiting for another one to wait."""
+        """Raise RpcFault if a caller has too many waiting calls for another one."""
         if self.callers.get(caller, 0) >= self.most:
             raise RpcFault(FaultStatus.nca_s_server_too_busy, "too many waiting calls")
 
@@ -35,9 +35,9 @@ class WaitingCalls:
 
 
 class ComCall:
-    """Who calls a method of an object, and by which of its interfaces.
+    """The caller of an object's method, and the interface that it uses.
 
-    `waits` is whether it may wait as long as the caller likes.
+    `waits` says whether the method may wait as long as the caller likes.
     """
 
     __slots__ = ("_waiting", "call", "iid", "waits")
@@ -49,7 +49,7 @@ class ComCall:
         self._waiting = waiting
 
     def check_waiting(self) -> None:
-        """The method may wait; raises RpcFault if too many calls of this caller do."""
+        """Let the method wait; raises RpcFault if too many calls of this caller wait."""
         self.waits = True
         self._waiting.check(self.identity.sid)
 
@@ -65,11 +65,11 @@ class ComCall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a method returns where its HRESULT is not S_OK, and clients read [out] parameters.
+    """The result of a method whose HRESULT is not S_OK, but whose [out] parameters are read.
 
-    `values` are all of the [out] parameters, in the order of the IDL. `unused` are objects that
-    the method has made and the caller does not want: those that nobody holds are released. `error`
-    is why the call was refused, for the log.
+    `values` are all of the [out] parameters, in the order of the IDL. `unused` are objects that the
+    method has made and the caller does not want: those that nobody holds are released. `error` is
+    the reason of a refusal, for the log.
     """
 
     status: int
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RemoteReference:
-    """An interface pointer to an object of somebody else, as its OBJREF's octets."""
+    """An interface pointer to another process's object, as its OBJREF's octets."""
 
     objref: bytes
 
@@ -102,31 +102,32 @@ class ComObject:
 
     INTERFACES: ClassVar[tuple[str, ...]] = ()
     WAITING: ClassVar[frozenset[str]] = frozenset()
-    """The methods that wait as long as a caller likes, of which each caller has only so many."""
+    """The methods that wait as long as a caller likes; each caller has a bounded number of such
+    calls."""
 
     _holding: Holding | None = None
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """Those that the object has now, the most telling first: its state may decide."""
+        """The present interfaces, most specific first; the object's state may change them."""
         return self.INTERFACES
 
     def hold(
         self, held: HeldOctets, owner: str, part: str, octets: int, *, always: bool = False
     ) -> None:
-        """Count what a part of the object takes, for the first caller who puts something there.
+        """Count the octets of a part of the object, for the first caller who puts something there.
 
-        Raises MQ_ERROR_INSUFFICIENT_RESOURCES if that caller's objects take too much, unless it
-        is too late to refuse (`always`). The exporter gives it back with the object.
+        Raises MQ_ERROR_INSUFFICIENT_RESOURCES if that caller's objects take too much, unless it is
+        too late to refuse (`always`). The exporter gives the octets back with the object.
         """
         if self._holding is None:
             self._holding = Holding(held, owner)
         self._holding.set(part, octets, always=always)
 
     def give_back(self) -> None:
-        """Nothing of the object counts any more."""
+        """Stop counting the octets of the object."""
         if self._holding is not None:
             self._holding.give_back()
 
     def released(self) -> None:
-        """Nobody holds a reference any longer: give back what the object holds."""
+        """Release the object's resources: nobody holds a reference any longer."""

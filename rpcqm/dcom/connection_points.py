@@ -31,7 +31,7 @@ Bound `dcom.longest_reference_to_a_sink` [octets]: the call gets CONNECT_E_CANNO
 
 
 class _Connection:
-    """One sink and what its client gave us for it."""
+    """One sink and its client's reference."""
 
     __slots__ = ("objref", "sink")
 
@@ -41,7 +41,7 @@ class _Connection:
 
 
 class EventSource(Automation):
-    """An object with one connection point, which it is itself, for the interface `EVENTS`.
+    """An object that is its own connection point, for the interface `EVENTS`.
 
     A class of it also has IConnectionPointContainer and IConnectionPoint in `INTERFACES`.
     """
@@ -122,15 +122,15 @@ class EventSource(Automation):
             ]
         )
 
-    # What a class does with it.
+    # Called by the class
 
     def raise_event(self, member: int, *arguments: Variant) -> None:
-        """Call a member of the interface of events at everybody who is connected."""
+        """Call a member of the interface of events at every connected sink."""
         for each in self._connections.values():
             each.sink.fire(member, arguments)
 
     def released(self) -> None:
-        """Nobody holds the object: its events end."""
+        """End the events: nobody holds the object."""
         for sink in [*self._connecting, *(each.sink for each in self._connections.values())]:
             sink.close()
         self._connections.clear()

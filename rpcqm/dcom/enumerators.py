@@ -1,6 +1,6 @@
-"""Enumerators: objects that tell a sequence a few elements at a time ([MS-OAUT] 3.3).
+"""Enumerators: objects that return a sequence a few elements at a time ([MS-OAUT] 3.3).
 
-They are static: their elements are those that there were when the first of them was made.
+They are static: their elements are those of the moment when the first of them was made.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from rpcqm.dcom.com_object import ComCall, ComObject, Outcome
 
 
 class Enumerator(ComObject):
-    """What all enumerators do; elements are those of the array that `Next` returns."""
+    """The methods of all enumerators; elements are those of the array that `Next` returns."""
 
     def __init__(self, elements: Sequence[object], position: int = 0) -> None:
         self._elements = elements
@@ -29,7 +29,7 @@ class Enumerator(ComObject):
         return Outcome(_all_or_not(len(found), celt), (found, len(found)))
 
     def Skip(self, call: ComCall, celt: int) -> Outcome:
-        """Pass elements over, S_FALSE where there are fewer ([MS-OAUT] 3.3.4.2, opnum 4)."""
+        """Skip elements, S_FALSE where there are fewer ([MS-OAUT] 3.3.4.2, opnum 4)."""
         passed = min(celt, len(self._elements) - self._position)
         self._position += passed
         return Outcome(_all_or_not(passed, celt))
@@ -39,7 +39,7 @@ class Enumerator(ComObject):
         self._position = 0
 
     def Clone(self, call: ComCall) -> Self:
-        """Another one, in the same place ([MS-OAUT] 3.3.4.4, opnum 6)."""
+        """A copy in the same place ([MS-OAUT] 3.3.4.4, opnum 6)."""
         return type(self)(self._elements, self._position)
 
 
@@ -60,6 +60,6 @@ class EnumConnectionPoints(Enumerator):
 
 
 class EnumConnections(Enumerator):
-    """Who is connected to a connection point, as CONNECTDATA."""
+    """The sinks of a connection point, as CONNECTDATA."""
 
     INTERFACES = ("IEnumConnections",)

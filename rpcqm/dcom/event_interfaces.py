@@ -1,4 +1,4 @@
-"""How an object of a client takes events: by IDispatch::Invoke, or by a method for each of them."""
+"""The interfaces by which clients' objects take events: IDispatch::Invoke, or methods."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ class EventInterface(Protocol):
     def iid(self) -> UUID: ...
 
     def interface(self) -> Interface:
-        """What is bound to call it."""
+        """The interface to bind."""
 
     def request(self, event: int, arguments: Sequence[Variant], passed: Pass) -> tuple[str, Value]:
-        """The operation that tells of an event, and what it is called with."""
+        """The operation for an event, and its request."""
 
 
 class Dispatched:
@@ -67,7 +67,7 @@ class Dispatched:
 
 
 class Methods:
-    """An interface of the IDL with a method for each event, which takes what the event tells."""
+    """An interface of the IDL with a method for each event, whose parameters are the event's."""
 
     def __init__(self, name: str, *methods: str) -> None:
         self._known = object_interfaces()[name]
@@ -92,7 +92,7 @@ class Methods:
 
 
 def this() -> ORPCTHIS:
-    """What a call of somebody else's object begins with."""
+    """The ORPCTHIS of our calls."""
     return ORPCTHIS(version=COMVERSION(MajorVersion=5, MinorVersion=7), cid=uuid4())
 
 
@@ -103,7 +103,7 @@ def _by_dispatch(argument: Variant, passed: Pass) -> Variant:
 
 
 def _value(declared: Type, value: object, passed: Pass) -> object:
-    """A VARIANT's value as a parameter's; automation has signed numbers for HRESULTs."""
+    """A VARIANT's value for a parameter; automation has signed numbers for HRESULTs."""
     if isinstance(declared, InterfacePointer) and isinstance(value, ComObject):
         return passed(value, object_interfaces()[declared.name].iid)
     if isinstance(declared, Integer) and isinstance(value, int) and not declared.signed:

@@ -1,8 +1,8 @@
-"""The object exporter: which objects clients hold, by which interfaces, and how often.
+"""The object exporter: the objects that clients hold, by interface, with reference counts.
 
 [MS-DCOM] 3.1.1. One exporter serves every object of the process, without input and output. An
-object lives while an interface of it has references or a call uses it; the ping sets of
-`ping_sets` tell when clients that hold references are gone.
+object lives while an interface of it has references or a call uses it; the ping sets of `ping_sets`
+notice when clients that hold references are gone.
 """
 
 import secrets
@@ -19,7 +19,7 @@ from rpcqm.dcom.held_octets import MOST_HELD, HeldOctets
 from rpcqm.rpc.association_group import AssociationGroup
 
 INITIAL_REFERENCES = 5
-"""Public references that come with a marshalled object, as [MS-DCOM] 3.1.1.5.1 wants them."""
+"""Public references that come with a marshalled object, by [MS-DCOM] 3.1.1.5.1."""
 MOST_REFERENCES = 0x7FFFFFFF
 """Public references to one interface of an object, and private ones of one caller.
 
@@ -33,7 +33,7 @@ _log = get_logger("dcom")
 
 @dataclass(frozen=True, slots=True)
 class ExporterLimits:
-    """How much clients may hold: of one caller, and of all callers together."""
+    """The bounds on held objects: of one caller, and of all callers together."""
 
     objects: int = 200_000
     objects_per_caller: int = 20_000
@@ -85,7 +85,7 @@ class ObjectEntry:
 class PingSet:
     """Objects that a client pings together; `last_ping` is monotonic, in milliseconds.
 
-    `alone` is what the `sets` are of an object that is in no other set.
+    `alone` is shared as the `sets` of all objects that are in this set only.
     """
 
     __slots__ = ("alone", "last_ping", "members", "owner", "sequence")
@@ -109,9 +109,9 @@ class PingSet:
 
 
 class ObjectExporter:
-    """The tables of IPIDs and OIDs; `supports` tells whether an object has an interface.
+    """The tables of IPIDs and OIDs; `supports` says whether an object has an interface.
 
-    Callers are known by their SIDs. `by_ipid` is the table of IPIDs, to be looked into. Refusals
+    Callers are identified by their SIDs. `by_ipid` is the table of IPIDs, for look-ups. Refusals
     are MQError with the codes of [MS-DCOM].
     """
 
@@ -132,14 +132,14 @@ class ObjectExporter:
         self._by_object: dict[ComObject, ObjectEntry] = {}
         self._owned: dict[str, int] = {}
         self.on_first: Callable[[], None] = lambda: None
-        """Called when there is an object and there was none before."""
+        """Called when the first object enters the empty table."""
 
     def __len__(self) -> int:
         return len(self._objects)
 
     @property
     def limits(self) -> ExporterLimits:
-        """How much clients may hold."""
+        """The bounds on held objects."""
         return self._limits
 
     @limits.setter
@@ -162,7 +162,7 @@ class ObjectExporter:
     def find_object(self, oid: int) -> ObjectEntry | None:
         return self._objects.get(oid)
 
-    # References that clients get.
+    # References for clients
 
     def check_room(self, caller: str) -> None:
         """Raise MQError (E_OUTOFMEMORY) if the caller, or all together, hold too many objects."""
@@ -184,7 +184,8 @@ class ObjectExporter:
         """Give `caller` references to an object ([MS-DCOM] 3.1.1.5.1), over `client`.
 
         Raises MQError: E_NOINTERFACE if the object does not have the interface, E_OUTOFMEMORY if
-        the caller holds too many objects, unless that was asked before what made it was done.
+        the caller holds too many objects, unless that was checked before the call that made the
+        object.
         """
         entry = self._by_object.get(com_object)
         if entry is None:
@@ -205,7 +206,7 @@ class ObjectExporter:
         return self._give(self._interface(self.entry_of(ipid), iid), references)
 
     def entry_of(self, ipid: bytes) -> ObjectEntry:
-        """The object that has an interface, which counts as called now.
+        """The object that has an interface; counts as a call of it.
 
         Raises MQError (RPC_E_INVALID_OBJECT) if there is none.
         """
@@ -234,8 +235,8 @@ class ObjectExporter:
     def release(self, ipid: bytes, public: int, private: int, caller: str) -> None:
         """Take references back ([MS-DCOM] 3.1.1.5.6.1.3).
 
-        More than there are takes all that there are, an IPID that is not there does nothing, and
-        the private references of others stay.
+        A number above the count takes all, an unknown IPID has no effect, and the private
+        references of others stay.
         """
         found = self.by_ipid.get(ipid)
         if found is None:
@@ -247,13 +248,13 @@ class ObjectExporter:
                 del found.private[caller]
         self._remove_if_unheld(found)
 
-    # References that clients give.
+    # References from clients
 
     def unmarshal(self, std: StdObjRef) -> ObjectEntry:
         """The object that a caller refers to; the references that come with it are taken back.
 
-        `used` of the entry is counted: `let_go` ends that. [MS-DCOM] 3.1.1.5.3: neither the IID
-        nor the OID counts. Raises MQError: E_NOINTERFACE for an IPID that is not there.
+        `used` of the entry is counted: `let_go` ends that. [MS-DCOM] 3.1.1.5.3: neither the IID nor
+        the OID counts. Raises MQError: E_NOINTERFACE for an IPID that is not there.
         """
         found = self.by_ipid.get(std.ipid)
         if found is None:
@@ -266,19 +267,19 @@ class ObjectExporter:
     # Lifetime.
 
     def let_go(self, entry: ObjectEntry) -> None:
-        """A call that has used an object is over."""
+        """End a call's use of an object."""
         entry.used -= 1
         entry.last_call = self.clock.monotonic()
         if not (entry.used or entry.interfaces):
             self._remove_object(entry)
 
     def discard(self, com_object: ComObject) -> None:
-        """Nobody gets an object that was made for him: it is released, unless a client holds it."""
+        """Release an object that its caller does not get, unless another client holds it."""
         if com_object not in self._by_object:
             self._release(com_object)
 
     def reclaim(self, entry: ObjectEntry) -> None:
-        """Take an object from all who hold it: they are gone ([MS-DCOM] 3.1.1.6.2)."""
+        """Take an object from all clients that hold it: they are gone ([MS-DCOM] 3.1.1.6.2)."""
         for interface in entry.interfaces:
             del self.by_ipid[interface.ipid]
         entry.interfaces = ()
@@ -286,7 +287,7 @@ class ObjectExporter:
             self._remove_object(entry)
 
     def end_owned(self, owner: str) -> None:
-        """Reclaim what an account has made: it has ended."""
+        """Reclaim the objects of an account that has ended."""
         for entry in [each for each in self._objects.values() if each.owner == owner]:
             self.reclaim(entry)
 
@@ -350,10 +351,10 @@ class ObjectExporter:
         com_object.give_back()
         try:
             com_object.released()
-        except Exception:  # the client is gone or content: nobody but us can hear of it
+        except Exception:  # the client is gone or does not need it: only we can notice the failure
             _log.exception("an object could not be released", kind=type(com_object).__name__)
 
 
 def new_identifier() -> int:
-    """An OXID, OID or SETID that nobody can guess; never so small that it could be a number."""
+    """An OXID, OID or SETID that nobody can guess; it is too large to look like a counter."""
     return secrets.randbits(63) | 1 << 63

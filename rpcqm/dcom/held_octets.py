@@ -1,11 +1,11 @@
-"""How much memory objects take for their callers, who choose what is in them."""
+"""The memory that objects take for their callers, who choose their contents."""
 
 from collections import Counter
 
 from rpcqm.base.errors import HResult, MQError
 
 MOST_HELD = 1 << 28
-"""Octets that the objects of one caller take, unless it is configured."""
+"""Octets that the objects of one caller may take by default."""
 
 
 class HeldOctets:
@@ -24,14 +24,14 @@ class HeldOctets:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too much in objects")
 
     def change(self, owner: str, octets: int) -> None:
-        """Count octets that come, or go where they are negative."""
+        """Add octets to a caller's count; negative ones are subtracted."""
         self._held[owner] += octets
         if not self._held[owner]:
             del self._held[owner]
 
 
 class Holding:
-    """What one object holds, by the names of its parts; it all counts for the first caller."""
+    """The octets of one object, by the names of its parts; they all count for the first caller."""
 
     __slots__ = ("_held", "_sizes", "owner")
 
@@ -41,9 +41,9 @@ class Holding:
         self.owner = owner
 
     def set(self, part: str, octets: int, *, always: bool = False) -> None:
-        """A part takes that many octets now; MQ_ERROR_INSUFFICIENT_RESOURCES for too many.
+        """Set the octets of a part; MQ_ERROR_INSUFFICIENT_RESOURCES for too many.
 
-        `always` is for what cannot be refused any more.
+        `always` is for parts that cannot be refused any more.
         """
         more = octets - self._sizes.get(part, 0)
         if more > 0 and not always:
@@ -52,6 +52,6 @@ class Holding:
         self._sizes[part] = octets
 
     def give_back(self) -> None:
-        """The object is gone."""
+        """Stop counting: the object is gone."""
         self._held.change(self.owner, -sum(self._sizes.values()))
         self._sizes.clear()

@@ -15,7 +15,7 @@ IUNKNOWN = UUID("00000000-0000-0000-c000-000000000046")
 IDISPATCH = UUID("00020400-0000-0000-c000-000000000046")
 
 FIRST_METHOD = 3
-"""The opnums before are IUnknown's own, which are never sent ([MS-DCOM] 3.1.1.5.8)."""
+"""The opnums below are IUnknown's own, which are never sent ([MS-DCOM] 3.1.1.5.8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ObjectInterface:
 
     @property
     def family(self) -> str:
-        """What its revisions have in common: IMSMQQueue of IMSMQQueue4."""
+        """The common name of its revisions: IMSMQQueue of IMSMQQueue4."""
         return re.sub(r"\d+$", "", self.name)
 
     def load(self) -> Interface:
@@ -70,10 +70,10 @@ def supports(com_object: ComObject, iid: UUID) -> bool:
 
 @functools.cache
 def method_names(names: tuple[str, ...], interface: ObjectInterface) -> tuple[str, ...]:
-    """What a class with the interfaces `names` calls the operations of one of them, by opnum.
+    """A class's method names for the operations of one of its interfaces `names`, by opnum.
 
-    Revisions have the same operations at the same opnums under changing names: the class has
-    the newest's, which stands first among its interfaces. "" where there is no operation.
+    Revisions have the same operations at the same opnums under changing names: the class has the
+    newest's, which stands first among its interfaces. "" where there is no operation.
     """
     known = object_interfaces()
     family = [known[name] for name in names if known[name].family == interface.family]

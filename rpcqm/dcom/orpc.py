@@ -64,7 +64,7 @@ def check_version(this: ORPCTHIS) -> None:
 
 
 _AT_ONCE = frozenset({int, str, bool, bytes, tuple, list, type(None), Variant, UUID, Outcome})
-"""Classes of what methods return that do not wait."""
+"""Classes of results that are not awaited."""
 new = object.__new__
 
 
@@ -94,10 +94,10 @@ class ObjectCalls:
         self.waiting = WaitingCalls(exporter.limits.waiting_calls_per_caller)
         self._policy = InterfacePolicy(check=check.check_access)
         self.shorten: Callable[[Operation, OperationEntry], None] | None = None
-        """Lets an operation do without the codecs, in NDR, before its interface is served."""
+        """Lets an operation skip the codecs, in NDR; called before its interface is served."""
 
     def registered(self, without: Iterable[str] = ()) -> list[RegisteredInterface]:
-        """Every interface of objects in the IDL but those that somebody else serves."""
+        """Every interface of objects in the IDL, except those that another object serves."""
         others = set(without)
         return [
             self._registered(each)
@@ -215,7 +215,7 @@ class _Method:
         return response
 
     def _time_as_member(self, call: Call, request: Any, iid: UUID, com_object: ComObject) -> None:
-        """A call by name counts as one of the member that it calls, if there is such a one."""
+        """Count the duration of a call by name under the called member, if there is one."""
         dispid, flags = request.dispIdMember, request.dwFlags & INVOKE_KINDS
         key = com_object.__class__, iid, dispid, flags
         durations = self._invoked.get(key)
@@ -233,7 +233,7 @@ class _Method:
         return derived is not None and self._iid in derived.iids
 
     def _name(self, com_object: ComObject) -> str:
-        """What the object's class calls the method; raises RpcFault if it has none."""
+        """The class's name for the method; raises RpcFault if the class lacks it."""
         kind = com_object.__class__
         name = method_names(kind.INTERFACES, self._interface)[self._operation.opnum]
         if not hasattr(kind, name):
@@ -289,7 +289,7 @@ class _Method:
     def _response(
         self, call: Call, outcome: object, request: Any, passing: Passing | None
     ) -> Value:
-        """The response of what a method has returned; MQError if it cannot be marshalled."""
+        """The response for a method's result; MQError if it cannot be marshalled."""
         status, outs = 0, self._outs
         response: Value
         if outcome is None and self._silent:
@@ -320,7 +320,7 @@ class _Method:
 
     @staticmethod
     def _given(convert: Convert, passing: Passing, value: object) -> object:
-        """A value with references instead of objects; with one that fails all are taken back."""
+        """A value with references instead of objects; if one fails, all are taken back."""
         try:
             return convert(passing, value)
         except MQError:

@@ -1,4 +1,4 @@
-"""What requests and responses of ORPC have in common ([MS-DCOM] 2.2.13)."""
+"""The common parts of ORPC requests and responses ([MS-DCOM] 2.2.13)."""
 
 from rpcqm.codec.interface import Value
 from rpcqm.codec.types.dcom import ORPCTHAT
@@ -12,6 +12,6 @@ NO_EXCEPTION = EXCEPINFO()
 
 
 class CheckedRequest(Value):
-    """A request whose ORPCTHIS was checked when it was read, and is of no further interest."""
+    """A request whose ORPCTHIS was checked during decoding and is not kept."""
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """Objects as parameters: from the octets of references to objects, and back.
 
-What a parameter's type can hold is settled once for each method; most hold no objects, and are
-passed as they are.
+Which objects a parameter's type can hold is worked out once for each method; most hold none, and
+are passed unchanged.
 """
 
 from collections.abc import Callable
@@ -29,9 +29,9 @@ _HEAD = b"MEOW\x01\x00\x00\x00"
 """Signature and flags of an OBJREF_STANDARD."""
 
 _KEPT = 1024
-"""Octets of the references that are kept unpacked: those of clients have some 200."""
+"""Octets of references that are cached unpacked: those of clients have some 200."""
 _unpacked = lru_cache(maxsize=256)(unpack_objref)
-"""Clients pass the same few references over and over, as the queue that they send to."""
+"""Cached: clients pass the same few references over and over, such as their queue."""
 
 Convert = Callable[["Passing", Any], Any]
 """Replaces octets of references by objects, or objects by octets, in one value."""
@@ -56,10 +56,10 @@ class Passing:
         self.given: list[StdObjRef] = []
 
     def object_of(self, octets: bytes | None) -> ComObject | RemoteReference | None:
-        """What a reference means: an object of ours, or of somebody else.
+        """The object for a reference: one of ours, or a remote one.
 
-        Raises MQError: RPC_E_INVALID_OBJREF for octets that are none, E_NOINTERFACE for an object
-        that is not here.
+        Raises MQError: RPC_E_INVALID_OBJREF for malformed octets, E_NOINTERFACE for an object that
+        is not here.
         """
         if octets is None:
             return None
@@ -90,26 +90,26 @@ class Passing:
         return _HEAD + iid.bytes_le + std.pack() + self._bindings.packed_resolver(address)
 
     def take_back(self) -> None:
-        """The caller has not got what it was given."""
+        """Take the references back: the caller has not got them."""
         caller = self.call.identity.sid
         for std in self.given:
             self._exporter.release(std.ipid, std.public_refs, 0, caller)
         self.given.clear()
 
     def end(self) -> None:
-        """The call is over."""
+        """End the call's use of its objects."""
         for entry in self.used:
             self._exporter.let_go(entry)
         self.used.clear()
 
 
 def inward(made: Type) -> Convert | None:
-    """What makes objects of a parameter's references; None if its type holds none."""
+    """Converts a parameter's references into objects; None if its type holds none."""
     return _conversion(made, lambda _: lambda passing, value: passing.object_of(value))
 
 
 def outward(made: Type) -> Convert | None:
-    """What makes references of a result's objects; None if its type holds none."""
+    """Converts a result's objects into references; None if its type holds none."""
     return _conversion(made, _reference)
 
 
@@ -133,7 +133,7 @@ def _conversion(made: Type, pointer: Callable[[InterfacePointer], Convert]) -> C
 
 
 def _reference(made: InterfacePointer) -> Convert:
-    """References to the interface that a method declares, or the caller has named (iid_is)."""
+    """Converts references to the interface that a method declares, or the caller names (iid_is)."""
     if isinstance(made.iid_is, Name):
         parameter = made.iid_is.text
         return lambda passing, value: passing.reference_to(

@@ -1,4 +1,4 @@
-"""Pings: how clients say that they are still there ([MS-DCOM] 3.1.2.1, 3.1.2.6).
+"""Pings: signs of life of clients ([MS-DCOM] 3.1.2.1, 3.1.2.6).
 
 An object that is in no ping set lives as long after its last call as a set does after its last
 ping, and little more than one period if its client has no connection any more: one that pings would
@@ -18,7 +18,7 @@ GONE = PING_PERIOD + 30_000
 """Milliseconds for which an object waits that is in no set, and whose client has no connection."""
 
 LOOK = 10_000
-"""Milliseconds between two looks for what has expired: small against EXPIRY."""
+"""Milliseconds between two looks for expired sets: small against EXPIRY."""
 BATCH = 1_000
 """Objects of dead clients that are reclaimed in a row.
 
@@ -42,7 +42,7 @@ _LONG_AGO = -EXPIRY
 
 
 class PingSets:
-    """The ping sets of all clients over one exporter, and the end of what nobody pings."""
+    """The ping sets of all clients over one exporter; unpinged objects end."""
 
     def __init__(self, exporter: ObjectExporter, timers: Timers) -> None:
         self._exporter = exporter
@@ -61,7 +61,7 @@ class PingSets:
             self._timer.cancel()
             self._timer = None
 
-    # What clients ask.
+    # Called by clients
 
     def simple_ping(self, set_id: int) -> int:
         """Note that a client lives ([MS-DCOM] 3.1.2.5.1.2); 0, or OR_INVALID_SET."""
@@ -105,7 +105,7 @@ class PingSets:
         return set_id, 0
 
     def _add(self, pinged: PingSet, oids: Sequence[int]) -> bool:
-        """Put objects into a set; whether one of them is not there, or in too many sets."""
+        """Put objects into a set; returns whether one is missing, or in too many sets."""
         find, missing = self._exporter.find_object, False
         for oid in oids:
             entry = find(oid)
@@ -121,7 +121,7 @@ class PingSets:
             if entry is not None:
                 pinged.remove(entry)
 
-    # What expires.
+    # Expiry
 
     def _watch(self) -> None:
         if self._timer is None:
@@ -141,7 +141,7 @@ class PingSets:
             self._watch()
 
     def _expire(self, set_id: int, now: int) -> None:
-        """Forget a set; its objects go with it unless somebody else pings or calls them."""
+        """Forget a set; its objects go with it unless another client pings or calls them."""
         expired = self._sets.pop(set_id)
         owned = self._owned[expired.owner] - 1
         if owned:

@@ -1,6 +1,6 @@
-"""IRemUnknown and IRemUnknown2: how clients ask for interfaces and count references.
+"""IRemUnknown and IRemUnknown2: clients ask for interfaces and count references.
 
-[MS-DCOM] 3.1.1.5.6, 3.1.1.5.7. One IPID, which activation and resolution tell, answers on both.
+[MS-DCOM] 3.1.1.5.6, 3.1.1.5.7. One IPID, which activation and resolution return, answers on both.
 """
 
 from uuid import UUID
@@ -109,7 +109,7 @@ class RemoteUnknown:
         )
 
     def _check(self, call: Call, this: ORPCTHIS) -> None:
-        """Check what every call of an object must be; raises RpcFault."""
+        """Check the common parts of a call; raises RpcFault."""
         check_this(this)
         if call.object_octets != self._exporter.rem_unknown:
             raise RpcFault(HResult.RPC_E_DISCONNECTED, "the IPID is not of IRemUnknown")
@@ -117,7 +117,7 @@ class RemoteUnknown:
     def _queried(
         self, call: Call, ripid: UUID, iids: list[UUID], references: int
     ) -> list[tuple[int, StdObjRef | None]]:
-        """The status and the reference of each interface that is asked for."""
+        """The status and the reference of each requested interface."""
         ipid = ripid.bytes_le
         self._exporter.entry_of(ipid)
         found: list[tuple[int, StdObjRef | None]] = []
@@ -140,5 +140,5 @@ def _on_the_wire(std: StdObjRef) -> STDOBJREF:
 
 
 def _overall(statuses: list[int]) -> int:
-    """S_OK unless nothing was found: then why the first was not (G252)."""
+    """S_OK unless nothing was found: then the first reason (G252)."""
     return statuses[0] if statuses and all(statuses) else int(HResult.MQ_OK)

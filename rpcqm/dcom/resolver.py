@@ -1,4 +1,4 @@
-"""IObjectExporter: where objects are, and whether clients and servers still live.
+"""IObjectExporter: the bindings of objects, and signs of life of clients and servers.
 
 [MS-DCOM] 3.1.2.5.1, on the endpoint mapper's port.
 """
@@ -45,7 +45,7 @@ VERSION = COMVERSION(MajorVersion=MAJOR, MinorVersion=MINOR)
 
 
 class Resolver:
-    """The handlers of IObjectExporter over the one exporter that there is."""
+    """The handlers of IObjectExporter over the one exporter."""
 
     def __init__(
         self, exporter: ObjectExporter, pings: PingSets, bindings: Bindings, check: CallerCheck

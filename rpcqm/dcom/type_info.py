@@ -1,7 +1,7 @@
 """ITypeInfo over the descriptions of interfaces ([MS-OAUT] 3.7).
 
-A dual interface has two of them: the dispinterface that IDispatch tells of, and its partner with
-the methods as they are in memory. What only a type library would answer is E_NOTIMPL (G263).
+A dual interface has two of them: the dispinterface of IDispatch, and its partner with the methods
+as they are in memory. Questions that only a type library could answer get E_NOTIMPL (G263).
 """
 
 import functools
@@ -44,7 +44,7 @@ _POINTER = 4
 """Octets of a pointer that member offsets count in: those of a 32-bit library, as Windows has."""
 _MEMBERID_NIL = -1
 _NAME, _TEXT = 1, 2
-"""What GetDocumentation is asked for: TYPEINFO_NameArg and TYPEINFO_DocStringArg."""
+"""The requests to GetDocumentation: TYPEINFO_NameArg and TYPEINFO_DocStringArg."""
 _PARTNER = 0xFFFFFFFF
 _NOT_GIVEN = PARAMFLAGS.PARAMFLAG_FLCID | PARAMFLAGS.PARAMFLAG_FRETVAL
 _NO_PARAMETER = PARAMDESC()
@@ -53,7 +53,7 @@ _DISPATCH_FUNCTIONS = 7
 
 
 class TypeInfo(ComObject):
-    """The description of an interface; `partner` is how it is in memory, else by IDispatch."""
+    """The description of an interface; `partner` is that of its methods in memory."""
 
     INTERFACES = ("ITypeInfo",)
 
@@ -117,7 +117,7 @@ class TypeInfo(ComObject):
         return _reference("IDispatch", False)
 
     def GetImplTypeFlags(self, call: ComCall, index: int) -> int:
-        """How a class has an interface (opnum 9): nothing is said of a base."""
+        """The flags of a class's interface (opnum 9): 0 for a base."""
         if index != 0:
             raise MQError(HResult.TYPE_E_ELEMENTNOTFOUND, f"interface {index}")
         return 0
@@ -157,7 +157,7 @@ class TypeInfo(ComObject):
         raise MQError(HResult.E_NOTIMPL)
 
     def _member(self, memid: int) -> Member:
-        """A member by its number; of a property the accessor that reads it, if there is one."""
+        """A member by its number; for a property its getter, if there is one."""
         found = [each for each in self._members if each.dispid == memid]
         if not found:
             raise MQError(HResult.TYPE_E_ELEMENTNOTFOUND, f"member {memid}")
@@ -177,7 +177,7 @@ def _reference(name: str, partner: bool) -> int:
 
 
 def _given(member: Member, partner: bool) -> list[Parameter]:
-    """The parameters that a description shows: IDispatch knows no [lcid] and no [retval]."""
+    """The parameters in a description: IDispatch has no [lcid] and no [retval]."""
     return [each for each in member.parameters if partner or not each.flags & _NOT_GIVEN]
 
 
@@ -206,7 +206,7 @@ def _optional_at_the_end(given: list[Parameter]) -> int:
 
 
 def _result(member: Member) -> TypeDescription:
-    """What IDispatch returns of a member: what its [retval] points to."""
+    """The type of a member's result under IDispatch: that of its [retval], without the pointer."""
     for parameter in member.parameters:
         if parameter.flags & PARAMFLAGS.PARAMFLAG_FRETVAL and parameter.type.element is not None:
             return parameter.type.element
@@ -216,7 +216,7 @@ def _result(member: Member) -> TypeDescription:
 def _element(parameter: Parameter) -> ELEMDESC:
     default = None
     if parameter.default is not None:
-        # Three pointers and a VARIANT, as a compiler would lay it out: nobody reads it.
+        # Three pointers and a VARIANT, in a compiler's layout: nobody reads it.
         default = PARAMDESCEX(cBytes=24, varDefaultValue=parameter.default)
     about = PARAMDESC(pparamdescex=default, wParamFlags=parameter.flags)
     return ELEMDESC(tdesc=_type(parameter.type), paramdesc=about)

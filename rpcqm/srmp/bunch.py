@@ -1,7 +1,7 @@
-"""Several messages in one request, as queue managers of ours post them to each other (G691).
+"""Several messages in one request, as our queue managers post them to each other (G691).
 
-Each message is there as it would be posted alone: its headers and its content. Whoever takes such
-requests says so in the answer to a request that asks for that, so that no other receiver meets one.
+Each message has the headers and the content that it would have alone. A receiver that takes such
+requests says so in the answer to a request that asks for that, so that no other receiver gets one.
 The answer to a bunch has one status for each message, in their order.
 """
 
@@ -16,7 +16,7 @@ from rpcqm.srmp.multipart import Headers
 
 MEDIA_TYPE = "application/vnd.rpcqm.messages"
 OFFER = "Rpcqm-Messages"
-"""A header: whoever posts asks by it whether bunches are taken, and is answered how long ones."""
+"""A header: the sender asks by it whether bunches are taken; the answer has the largest size."""
 MOST = 64
 """Messages of one request.
 
@@ -30,7 +30,7 @@ _SIZES = struct.Struct("<II")
 _STATUS = struct.Struct("<H")
 _LONGEST_HEAD = 1 << 12
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""What a header may be called: with a space behind it, Host would be a header of another name."""
+"""The syntax of a header's name: with a space behind it, Host would be another header."""
 _LOWEST_STATUS, _HIGHEST_STATUS = 100, 599
 
 
@@ -110,7 +110,8 @@ def write_statuses(statuses: Sequence[int]) -> bytes:
 
 
 def read_statuses(content: bytes, count: int) -> list[int]:
-    """The statuses of so many messages; raises DecodeError, also for what is no status of HTTP."""
+    """The statuses of `count` messages; raises DecodeError, also for a number that is no status of
+    HTTP."""
     if len(content) != count * _STATUS.size:
         raise DecodeError(f"an answer of {len(content)} octets to {count} messages")
     statuses = [status for (status,) in _STATUS.iter_unpack(content)]
@@ -120,7 +121,7 @@ def read_statuses(content: bytes, count: int) -> list[int]:
 
 
 def offered(value: str | None) -> int:
-    """How many messages a bunch may have, as a header says; 1 if it says nothing of use."""
+    """The largest bunch that a header offers; 1 if its value is unusable."""
     if value is None or not (value.isascii() and value.isdecimal()) or len(value) > len("1000000"):
         return 1
     return min(max(int(value), 1), MOST)

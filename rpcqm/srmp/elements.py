@@ -11,11 +11,11 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.srmp.xml import SOAP, written
 
 MSMQ_PREFIX = "MSMQ:"
-"""What labels and names of queues that are no URLs begin with ([MC-MQSRM] 2.2.4.1, 2.2.4.4)."""
+"""The prefix of labels and of names of queues that are no URLs ([MC-MQSRM] 2.2.4.1, 2.2.4.4)."""
 
 
 class MessageId(NamedTuple):
-    """The <id> element: `uuid:` ordinal `@` GUID; of 64 bits where it comes from others."""
+    """The <id> element: `uuid:` ordinal `@` GUID; others' ordinals have up to 64 bits."""
 
     guid: UUID = NULL_GUID
     ordinal: int = 1
@@ -149,7 +149,7 @@ class Signature:
 
 @dataclass(slots=True)
 class Envelope:
-    """All that an envelope says.
+    """The values of an envelope.
 
     `more_header` and `more_body` are elements of the application, written behind ours and into
     <se:Body>, which is empty otherwise.
@@ -174,10 +174,10 @@ class Envelope:
 
 @dataclass(slots=True)
 class SrmpRequest:
-    """A request with its parts ([MC-MQSRM] 2.1.1): its envelope, and what is attached.
+    """A request with its parts ([MC-MQSRM] 2.1.1): its envelope and the attachments.
 
-    `body` and `extension` are None if nothing of the kind is attached. `compound` is the request as
-    CompoundMessage keeps it, from `POST` on, and `body_offset` where in it the body is.
+    `body` and `extension` are None without such an attachment. `compound` is the request as
+    CompoundMessage keeps it, from `POST` on, and `body_offset` the place of the body in it.
     `envelope_text` is the envelope as it was written. `form` belongs to the reader of envelopes.
     """
 

@@ -1,7 +1,7 @@
-"""By how many hosts a message has come: relays that name each other must not pass it round (G238).
+"""The number of hosts that a message has passed: relays must not pass it round for ever (G238).
 
-Each relay adds itself to the header Via of RFC 9110, as proxies do; the request that is kept of a
-message has those of before.
+Each relay adds itself to the header Via of RFC 9110, as proxies do; a stored request has the
+entries of earlier relays.
 """
 
 MAXIMUM_HOPS = 15
@@ -13,11 +13,11 @@ Bound `srmp.hops` [hosts]: the request is answered with 400.
 """
 VIA = "Via"
 _OURS = "1.1 msmq"
-"""The version that was spoken, and a name that tells nothing of us."""
+"""The protocol version, and a name that reveals nothing of us."""
 
 
 def hops_of(compound: bytes) -> list[str]:
-    """The hosts that a request, as it came, has passed, the first one first."""
+    """The hosts that a request has passed, the first one first."""
     head = compound[: compound.find(b"\r\n\r\n")].decode("utf-8", "replace")
     fields = (line.partition(":") for line in head.split("\r\n")[1:])
     values = (value for name, _, value in fields if name.strip().lower() == VIA.lower())
@@ -25,5 +25,5 @@ def hops_of(compound: bytes) -> list[str]:
 
 
 def via(compound: bytes) -> tuple[str, str]:
-    """The header with which a request goes on."""
+    """The header Via of the forwarded request."""
     return VIA, ", ".join((*hops_of(compound), _OURS))

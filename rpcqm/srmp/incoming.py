@@ -1,7 +1,7 @@
-"""Requests to the attributes of messages ([MC-MQSRM] 3.1.5.1.1).
+"""Converts requests into attributes of messages ([MC-MQSRM] 3.1.5.1.1).
 
-A packet has room for less than an envelope says: for one administration queue, for identifiers of
-32 bits. It keeps the envelope, in which the rest is found again.
+A packet has room for one administration queue and for identifiers of 32 bits, an envelope for more.
+The packet keeps the envelope, where the rest can be read.
 """
 
 from uuid import UUID
@@ -36,9 +36,9 @@ _IDENTIFIER_SIZE = 20
 
 
 def attributes_of(request: SrmpRequest, arrived: int, destination: FormatName) -> MessageAttributes:
-    """The attributes of what came; `arrived` is seconds since 1970. Raises DecodeError.
+    """The attributes of a request's message; `arrived` is seconds since 1970. Raises DecodeError.
 
-    `destination` is where <to> leads, not the target of the request (G212, G215).
+    `destination` is the name for <to>, not the target of the request (G212, G215).
     """
     envelope = request.envelope
     _check_size(request)
@@ -73,7 +73,7 @@ def attributes_of(request: SrmpRequest, arrived: int, destination: FormatName) -
 
 
 def _check_size(request: SrmpRequest) -> None:
-    """A message is at most as large as others may send it, whatever the request takes (G235)."""
+    """Raise unless others could send a message of that size, whatever the request takes (G235)."""
     size = len(request.body or b"") + len(request.extension or b"")
     if size > LARGEST_BODY_BY_HTTP:
         raise DecodeError(f"a message of {size} bytes")
@@ -99,18 +99,18 @@ def name_of(uri: str | None) -> FormatName | None:
             return FormatName.direct(uri)
         if uri[: len(MSMQ_PREFIX)].upper() == MSMQ_PREFIX:
             return FormatName.parse(uri[len(MSMQ_PREFIX) :])
-    except MQError:  # an application's own text; what asks for no answer needs no name
+    except MQError:  # an application's own text: a request for no answer needs no name
         return None
     return None
 
 
 def is_url(uri: str) -> bool:
-    """Whether a URI is the URL of a queue, and not another name of one."""
+    """Whether a URI is the URL of a queue, and no other form of its name."""
     return uri.lower().startswith(_WEB)
 
 
 def label_of(action: str) -> str:
-    """The label that <action> tells."""
+    """The label in <action>."""
     return action[len(MSMQ_PREFIX) :] if action.startswith(MSMQ_PREFIX) else ""
 
 
@@ -121,7 +121,7 @@ def packet_identifier(envelope: Envelope) -> MessageIdentifier:
 
 
 def identity_of(envelope: Envelope) -> MessageId:
-    """What makes a message one of its own ([MC-MQSRM] 3.1.5.1.1, <7>); 1@NULL without <Msmq>."""
+    """The identity of a message ([MC-MQSRM] 3.1.5.1.1, <7>); 1@NULL without <Msmq>."""
     msmq = envelope.msmq
     if msmq is None:
         return MessageId()
@@ -135,7 +135,7 @@ def is_exempt(identity: MessageId) -> bool:
 
 
 def expires_at(envelope: Envelope) -> int:
-    """When a message must not be taken any more, seconds since 1970 (G44, G45)."""
+    """The time from which on a message is refused, in seconds since 1970 (G44, G45)."""
     return min(_time_to_reach_queue(envelope), _time_to_be_received(envelope))
 
 
@@ -146,9 +146,9 @@ def _delivery_guarantee(envelope: Envelope) -> DeliveryGuarantee:
 
 
 def times_of(envelope: Envelope, arrived: int) -> tuple[int, int, int]:
-    """When a message was sent, and how long it has from then on to reach its queue, to be received.
+    """When a message was sent, and its seconds from then on to reach its queue and to be received.
 
-    All are seconds; `arrived` counts where the envelope does not say when it was sent.
+    `arrived` counts where the envelope does not say when it was sent.
     """
     sent = arrived if envelope.sent_at is None else envelope.sent_at
     return (
@@ -174,7 +174,7 @@ def _seconds_until(moment: int, sent: int) -> int:
 
 
 def _add_receipts(attributes: MessageAttributes, services: Services) -> None:
-    """Where receipts go; of two places the packet has that of the delivery receipt."""
+    """Add the queues for receipts; of two the packet has that of the delivery receipt."""
     commitment, delivery = services.commitment_receipt_request, services.delivery_receipt_request
     wanted, send_to = AcknowledgementsRequested.NONE, delivery
     if delivery is not None:
@@ -221,7 +221,7 @@ def correlation_of(identifier: MessageId) -> MessageIdentifier:
 
 
 def _names(texts: tuple[str, ...]) -> tuple[FormatName, ...]:
-    """The names that a packet can hold."""
+    """Those of the names that a packet can hold."""
     names = (_writable(name_of(text)) for text in texts)
     return tuple(name for name in names if name is not None)
 
@@ -232,7 +232,7 @@ def _writable(name: FormatName | None) -> FormatName | None:
         return None
     try:
         to_destination(name)
-    except MQError:  # its sender would have had to resolve it
+    except MQError:  # the sender should have resolved it
         return None
     return name
 

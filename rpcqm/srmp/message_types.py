@@ -1,4 +1,4 @@
-"""What kind of message an envelope is ([MC-MQSRM] 3.1.5.1.5)."""
+"""The kinds of messages ([MC-MQSRM] 3.1.5.1.5)."""
 
 import enum
 
@@ -14,7 +14,7 @@ _DECISIONS = {
     MessageClass.MQMSG_CLASS_NACK_Q_PURGED: False,
     MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT: False,
 }
-"""Classes of commitment receipts, and whether the decision that they tell is positive."""
+"""Classes of commitment receipts, and whether their decision is positive."""
 
 
 class MessageType(enum.Enum):
@@ -28,7 +28,7 @@ class MessageType(enum.Enum):
 
 
 def identify(envelope: Envelope) -> MessageType | None:
-    """The kind of a message; None for one that is none of the five, which is to be ignored.
+    """The kind of a message; None if it is of another kind, and to be ignored.
 
     Without <Msmq> its class is MQMSG_CLASS_NORMAL, as in the sample of [MC-MQSRM] 4.1.
     """

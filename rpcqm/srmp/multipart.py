@@ -1,4 +1,4 @@
-"""The parts of requests ([MC-MQSRM] 2.1.1, 4): an envelope, and what is attached to it.
+"""The parts of requests ([MC-MQSRM] 2.1.1, 4): an envelope and its attachments.
 
 A part ends where its own Content-Length says, and no line break stands before the next delimiter,
 as the lengths in the samples prove; one that stands there is accepted.
@@ -35,14 +35,14 @@ _LENGTH = re.compile("[0-9]{1,10}")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _BOUNDARIES = 1 << 31
 _HEADERS_REMEMBERED = 64
-"""Headers of parts that are not taken apart again: those of one sender differ in lengths alone."""
+"""How many heads of parts are cached: those of one sender differ in lengths alone."""
 _TRIES = 16
-"""So many numbers are far more than a message has room to occupy."""
+"""Attempts to find a free number: a message has no room to occupy so many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a request consists of; `body_offset` is where in `compound` the body begins."""
+    """The parts of a request; `body_offset` is the place of the body in `compound`."""
 
     envelope: bytes
     body: bytes | None
@@ -108,7 +108,7 @@ def _boundary(content_type: str) -> bytes:
 
 
 def _head(request: HttpRequest) -> bytes:
-    """The request's line and headers, as they came."""
+    """The request's line and headers, unchanged."""
     lines = [f"{request.method} {request.target} HTTP/1.1"]
     lines += (f"{name}: {value}" for name, value in request.headers)
     return "\r\n".join((*lines, "", "")).encode("utf-8", "surrogateescape")
@@ -132,7 +132,7 @@ def _split_multipart(content: bytes, boundary: bytes, compound: bytes, offset: i
 
 
 def _read_parts(content: bytes, delimiter: bytes) -> list[_Part]:
-    """At least one part, and not more than there are kinds."""
+    """At least one part, and at most one of each kind."""
     parts: list[_Part] = []
     position = _behind_delimiter(content, delimiter, 0)
     while not content.startswith(b"--", position):
@@ -209,7 +209,7 @@ def write_request(
 
 
 class _Frame(NamedTuple):
-    """What stands around the parts of a request."""
+    """The octets around the parts of a request."""
 
     headers: Headers
     delimiter: bytes
@@ -218,7 +218,7 @@ class _Frame(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _frame(number: int) -> _Frame:
-    """Nearly all requests have the usual number."""
+    """The frame for a number, cached for the usual one."""
     boundary = _boundary_name(number)
     kind = f'{_MULTIPART_TYPE}; boundary="{boundary}"; type={_ENVELOPE_TYPE}'
     headers = (("Content-Type", kind), *_COMMON_HEADERS)

@@ -1,9 +1,9 @@
-"""Packets to envelopes ([MC-MQSRM] 3.1.7.2.4).
+"""Converts packets into envelopes ([MC-MQSRM] 3.1.7.2.4).
 
-A message that came by HTTP and goes on has its envelope with it, of which only the destination
-changes. A receipt is an acknowledgement: its class says of which kind it is, CorrelationIdentifier
-what it is about. The receipt of a stream is an OrderAck, the final one a FinalAck; the GUID of the
-stream is that of CorrelationIdentifier there.
+A relayed message has its envelope with it, of which only the destination changes. A receipt is an
+acknowledgement: its class gives its kind, CorrelationIdentifier the message that it is about. The
+receipt of a stream is an OrderAck, the final one a FinalAck; CorrelationIdentifier has the GUID of
+the stream there.
 """
 
 from collections.abc import Callable
@@ -56,15 +56,15 @@ _FIRST_NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 _TO = (f"{SOAP}}}Envelope", f"{SOAP}}}Header", f"{WS_ROUTING}}}path", f"{WS_ROUTING}}}to")
 
 UrlOf = Callable[[FormatName], str]
-"""The URL under which others reach an administration queue, which may be one of here."""
+"""The URL under which others reach an administration queue, which may be local."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What is sent of a message: its envelope, and what is attached to it, if anything is.
+    """A message as it is sent: its envelope and the attachments.
 
-    `guid` is what its signature calls the attachments by. `text` is the envelope of a relayed
-    message, of which all but the destination stays as it came.
+    `guid` is the name of the attachments in its signature. `text` is the envelope of a relayed
+    message, in which all but the destination stays unchanged.
     """
 
     envelope: Envelope
@@ -77,9 +77,9 @@ class Written:
 def written(
     message: PacketMessage, destination: FormatName, url_of: UrlOf, stream: Stream | None = None
 ) -> Written:
-    """A message of an outgoing queue to an HTTP name as it is sent. Raises DecodeError.
+    """A message of an outgoing queue in the form for its HTTP name. Raises DecodeError.
 
-    `stream` is its place in a stream of here. A receipt has no attachment ([MC-MQSRM] 4.3).
+    `stream` is its place in a stream of ours. A receipt has no attachment ([MC-MQSRM] 4.3).
     """
     if is_relayed(message):
         return _relayed(message, destination)
@@ -95,12 +95,12 @@ def written(
 
 
 def is_signed(message: PacketMessage) -> bool:
-    """Whether a message was signed here for its way by HTTP."""
+    """Whether a message was signed here for HTTP."""
     return message.authentication_level == MessageAuthenticationLevel.XMLSIG
 
 
 def signature_of(message: PacketMessage | MessageAttributes) -> Signature:
-    """The signature of a message by HTTP, with the value that it has got when it was sent."""
+    """The signature of a message for HTTP, with the value that was made at its sending."""
     source = message.source_machine_identifier
     signature = unsigned(message.body, message.extension, source, message.hash_algorithm)
     signature.signature_value = message.signature
@@ -109,12 +109,12 @@ def signature_of(message: PacketMessage | MessageAttributes) -> Signature:
 
 
 def is_relayed(message: PacketMessage) -> bool:
-    """Whether a message came by HTTP; what has come does not belong to a stream of here."""
+    """Whether a message came by HTTP; such a message is in no stream of ours."""
     return bool(message.user_flags & _BY_HTTP)
 
 
 def _relayed(message: PacketMessage, destination: FormatName) -> Written:
-    """All but the destination stays; what is signed goes on, also if it is empty (G222)."""
+    """The message with another destination; signed attachments stay, also empty ones (G222)."""
     text = with_destination(message.soap_envelope, to_uri(destination))
     envelope = read_envelope(text)
     references = envelope.signature.references if envelope.signature else ()
@@ -130,19 +130,19 @@ def _relayed(message: PacketMessage, destination: FormatName) -> Written:
 
 
 def with_destination(envelope: str, to: str) -> bytes:
-    """An envelope with another <to>, and every other octet as it is. Raises DecodeError."""
+    """An envelope with another <to>; all other octets stay. Raises DecodeError."""
     return with_content(envelope, to, *_TO)
 
 
 def _attached_by(references: tuple[Reference, ...]) -> UUID | None:
     for reference in references:
-        with suppress(ValueError):  # a signature that cannot be checked must not hinder
+        with suppress(ValueError):  # a signature that cannot be checked must not hinder relaying
             return UUID(reference.uri.partition("@")[2])
     return None
 
 
 def is_receipt(message: PacketMessage) -> bool:
-    """Whether a message is one of the four receipts; an application's own class is none."""
+    """Whether a message is one of the four receipts; an application's own class is no receipt."""
     number = message.message_class
     if number == MessageClass.MQMSG_CLASS_ORDER_ACK:
         return _is_about_stream(message, OrderAckBody.size())
@@ -195,7 +195,7 @@ def _message_id(identifier: MessageIdentifier) -> MessageId:
 
 
 def _envelope(message: PacketMessage) -> Envelope:
-    """What all messages have; expiresAt is the time to be received, TTrq the other (G44)."""
+    """The elements of all messages; expiresAt is the time to be received, TTrq the other (G44)."""
     destination, response = (
         message.destination_queue_format_name,
         message.response_queue_format_name,
@@ -214,13 +214,13 @@ def _envelope(message: PacketMessage) -> Envelope:
 
 
 def time_after(sent: int, seconds: int) -> int:
-    """When a time is over; NEVER, as long as that is not over itself."""
+    """The time `seconds` after another, at most NEVER unless the present is later."""
     last = NEVER if sent < NEVER else LAST_SECOND
     return last if seconds == INFINITE else min(sent + seconds, last)
 
 
 def is_durable(message: PacketMessage) -> bool:
-    """Whether a message survives restarts; what is transactional does ([MC-MQSRM] 2.2.5.3)."""
+    """Whether a message survives restarts; every transactional one does ([MC-MQSRM] 2.2.5.3)."""
     recoverable = message.delivery_guarantee == DeliveryGuarantee.RECOVERABLE
     return recoverable or message.has_transaction_header
 

@@ -1,7 +1,7 @@
 """The stream of an outgoing queue: exactly once, in order ([MC-MQSRM] 3.1.1.2, 3.1.1.1.6).
 
-Nothing here knows how it is kept: `encode` gives the octets, and whoever keeps them sees to it that
-a number is durable before the message that carries it leaves.
+Storage is the caller's task: `encode` gives the octets, and a number must be durable before the
+message that carries it leaves.
 """
 
 import secrets
@@ -30,7 +30,7 @@ def next_stream(last: int, now: int) -> int:
     Its upper half is a time ([MC-MQSRM] 2.2.5.3.1). Nobody but the destination can guess the lower
     half, so that a receipt proves by it that the destination has written it (G223).
     """
-    # One second, one stream: from the destination of one nobody can guess that of the next.
+    # One second, one stream: the number of one destination's stream does not reveal the next one's.
     seconds = max(now, (last >> _TIMESTAMP_BITS) + 1)
     if seconds > now + _FAR_AHEAD:
         return last + 1 + secrets.randbits(_STEP_BITS)
@@ -39,11 +39,11 @@ def next_stream(last: int, now: int) -> int:
 
 @dataclass(eq=False, repr=False)
 class OutgoingStream:
-    """What has been sent in a stream, and what has been acknowledged of it.
+    """The sent and the acknowledged messages of a stream.
 
     Messages are named by keys (lookup identifiers). `ladder` is the Stream Receipt Wait Timer;
-    `resend` is called when everything unacknowledged has to be sent again, `table` holds the times
-    in milliseconds.
+    `resend` is called when all unacknowledged messages have to be sent again, `table` holds the
+    times in milliseconds.
     """
 
     identifier: int
@@ -55,7 +55,7 @@ class OutgoingStream:
     def __post_init__(self) -> None:
         self.next_number = 1
         self.posted = 0
-        """The greatest number that has been posted; numbers are given ahead of that."""
+        """The greatest posted number; numbers are given ahead of it."""
         self.acknowledged = 0
         self.receipts = 0
         self.last_receipt_time: int | None = None
@@ -70,7 +70,7 @@ class OutgoingStream:
 
     @property
     def keys(self) -> list[int]:
-        """What awaits its stream receipt, in the order of the numbers."""
+        """The messages that await their stream receipt, in the order of the numbers."""
         return list(self._numbers)
 
     @property
@@ -92,13 +92,13 @@ class OutgoingStream:
         return number
 
     def note_posted(self, key: int) -> None:
-        """A message leaves, perhaps not for the first time."""
+        """Note that a message is posted, perhaps not for the first time."""
         self.posted = max(self.posted, self._numbers.get(key, 0))
 
     def previous_of(self, key: int) -> int:
-        """The number of what is still there before a message, or of what was acknowledged last.
+        """The number of the message still there before this one, or the last acknowledged number.
 
-        What went before it may have expired. KeyError when the message has no number.
+        Messages between them may have expired. KeyError when the message has no number.
         """
         if self._previous is None:
             self._previous = {}
@@ -109,9 +109,9 @@ class OutgoingStream:
         return self._previous[key]
 
     def forget(self, key: int) -> bool:
-        """Forget a message that has left, whatever it awaits; its number stays unused.
+        """Forget a message that has left; its number stays unused.
 
-        Whether it was one of the stream ([MC-MQSRM] 3.1.7.6).
+        Returns whether it belonged to the stream ([MC-MQSRM] 3.1.7.6).
         """
         if self._deciding.pop(key, None) is not None:
             return True
@@ -130,10 +130,12 @@ class OutgoingStream:
     # Receipts
 
     def receipt(self, last_ordinal: int) -> dict[int, int]:
-        """Everything up to a number has arrived; what had not been acknowledged, with its numbers.
+        """Take a receipt for all messages up to a number; returns the newly acknowledged ones.
 
-        A number that was never given is ignored. The ladder begins anew when something new is
-        acknowledged (G28). Source: [MC-MQSRM] 3.1.5.1.8.1, .2.
+        They come with their numbers. A number that was never given is ignored. The ladder begins
+        anew when something new is acknowledged (G28).
+
+        Source: [MC-MQSRM] 3.1.5.1.8.1, .2.
         """
         if last_ordinal >= self.next_number:
             return {}
@@ -154,7 +156,7 @@ class OutgoingStream:
         self._deciding[key] = number
 
     def awaits_decision(self, key: int) -> bool:
-        """Whether a message has arrived, and its fate is not known."""
+        """Whether a message has arrived, and its fate is open."""
         return key in self._deciding
 
     def find(self, number: int) -> int | None:
@@ -165,16 +167,16 @@ class OutgoingStream:
                     return key
         return None
 
-    # What is kept, and what is shown
+    # Storing and showing
 
     def encode(self) -> bytes:
         """The octets that have to survive a restart, apart from the numbers of messages."""
         return _STATE.pack(self.identifier, self.next_number, self.acknowledged, self.receipts)
 
     def restore(self, data: bytes, numbers: dict[int, int]) -> None:
-        """Restore what `encode` has written, with the numbers of messages that are left.
+        """Restore the octets of `encode`, with the numbers of messages that are left.
 
-        Those that are acknowledged await their final stream receipt. Raises DecodeError.
+        Acknowledged ones await their final stream receipt. Raises DecodeError.
         """
         try:
             state = _STATE.unpack(data)
@@ -186,13 +188,13 @@ class OutgoingStream:
             (self._deciding if acknowledged else self._numbers)[key] = number
         self._previous = None
         self.next_number = max([self.next_number, *(number + 1 for number in numbers.values())])
-        # What has left before the restart is not known: everything with a number may have.
+        # The messages sent before the restart are uncertain: each one with a number may have been.
         self.posted = self.next_number - 1
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """Fill in what administrators see ([MC-MQSRM] 3.1.5.1.8.2, 3.1.7.2.3).
+        """Fill in the statistics for administrators ([MC-MQSRM] 3.1.5.1.8.2, 3.1.7.2.3).
 
-        That is of what has been posted, not of what only has its number (G463).
+        They count posted messages, without those that only have a number (G463).
         """
         keys = [key for key, number in self._numbers.items() if number <= self.posted]
         info.eod_last_ack_time = self.last_receipt_time

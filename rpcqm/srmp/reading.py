@@ -1,6 +1,6 @@
-"""Requests to envelopes with their attachments ([MC-MQSRM] 2.1.1, 2.2, 3.1.5.1.1).
+"""Reads requests into envelopes and attachments ([MC-MQSRM] 2.1.1, 2.2, 3.1.5.1.1).
 
-What does not have the form of section 2 is a DecodeError, which is answered by 400.
+Another form than that of section 2 is a DecodeError, which is answered by 400.
 """
 
 import base64
@@ -56,19 +56,19 @@ _LONGEST_START = max(map(len, _DESTINATIONS))
 _LONGEST_NUMBER = 20
 """Digits; leading zeros are read as well."""
 _CACHED = 256
-"""Values that many envelopes have in common; what is refused is not kept, so each is short."""
+"""Cached values that many envelopes share; refused ones are not cached, so each is short."""
 _BITS_64 = (1 << 64) - 1
 _MAXIMUM_REFERENCES = 2
 
 _Element = etree._Element
 _children: Callable[[_Element], list[_Element]] = itemgetter(slice(None))
-"""All at once: for those few, lxml takes as long to begin to go from one to the next."""
+"""All children at once: with so few, lxml takes as long to begin a walk from one to the next."""
 _ENVELOPE = f"{{{SOAP}}}Envelope"
 _HEADER, _BODY = _USUAL = [f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"]
 
 
 class ReadEnvelope(NamedTuple):
-    """The text of an envelope, what it says, and what its reader needs for the request besides."""
+    """The text of an envelope, its values, and the reader's notes for the rest of the request."""
 
     text: str
     envelope: Envelope
@@ -76,7 +76,7 @@ class ReadEnvelope(NamedTuple):
 
 
 def parse_envelope(octets: bytes) -> ReadEnvelope:
-    """The text of an envelope, and what it says ([MC-MQSRM] 2.2.2); raises DecodeError."""
+    """The text of an envelope and its values ([MC-MQSRM] 2.2.2); raises DecodeError."""
     return ReadEnvelope(*_parsed(octets))
 
 
@@ -100,8 +100,8 @@ def read_request(
 ) -> SrmpRequest:
     """The parts of a request ([MC-MQSRM] 3.1.5.1.1); raises DecodeError.
 
-    A user message with attachments has a body or an extension; receipts have neither. What has
-    only an envelope is a message without a body.
+    A user message with attachments has a body or an extension; receipts have neither. A request
+    that is only an envelope is a message without a body.
     """
     parts = split_request(request)
     text, envelope, form = parse(parts.envelope)
@@ -136,14 +136,14 @@ def _is_receipt(envelope: Envelope) -> bool:
 
 
 def _signed_octets(text: str) -> bytes:
-    """The element <SignedInfo> as it was written: the one of which the values have been read."""
+    """The element <SignedInfo> as it was written, from which the values were read."""
     path = (f"{SOAP}}}Envelope", f"{SOAP}}}Header", f"{SIGNATURE}}}Signature")
     found = written(text, *path, f"{SIGNATURE}}}SignedInfo")
     check_alone(found)
     return found.encode("utf-8")
 
 
-# Values: what is written in an element, without white space around it
+# Values: the text in an element, without white space around it
 
 
 def _present(_: str) -> bool:
@@ -151,7 +151,7 @@ def _present(_: str) -> bool:
 
 
 def _number(most: int) -> Callable[[str], int]:
-    """[MC-MQSRM] 2.2.1.3, as far as the field that holds it reaches (G204)."""
+    """[MC-MQSRM] 2.2.1.3, up to the largest number that the field holds (G204)."""
 
     def parsed(text: str) -> int:
         is_number = text.isdecimal() and text.isascii() and len(text) <= _LONGEST_NUMBER
@@ -163,7 +163,7 @@ def _number(most: int) -> Callable[[str], int]:
 
 
 _ordinal = _number(_BITS_64)
-"""Hardly one comes twice, so that none is kept."""
+"""Ordinals hardly repeat, so they are not cached."""
 number_32 = lru_cache(maxsize=_CACHED)(_number(0xFFFF_FFFF))
 _class = lru_cache(maxsize=_CACHED)(_number(0xFFFF))
 _priority = lru_cache(maxsize=_CACHED)(_number(7))
@@ -236,13 +236,13 @@ def _destination(text: str) -> str:
 # Elements: each table has the fields of a class, and how they are read
 
 _Leaf = tuple[str, Callable[[str], object]]
-"""A field, and what makes its value of the text in an element that holds no elements."""
+"""A field, and the converter of the text in an element without child elements."""
 _Nested = tuple[str, Callable[[_Element], object]]
 _Table = tuple[Mapping[str, _Leaf], Mapping[str, _Nested]]
 
 
 def _table(namespace: str, leaves: Mapping[str, _Leaf], **nested: _Nested) -> _Table:
-    """By the names of elements: the fields that they are for, and their readers."""
+    """Fields and converters by the names of elements."""
     return (
         {f"{{{namespace}}}{element}": entry for element, entry in leaves.items()},
         {f"{{{namespace}}}{element}": entry for element, entry in nested.items()},
@@ -250,9 +250,9 @@ def _table(namespace: str, leaves: Mapping[str, _Leaf], **nested: _Nested) -> _T
 
 
 def _fields(parent: _Element, table: _Table, *required: str) -> dict[str, Any]:
-    """The fields for which there is an element; other elements are passed over (G48).
+    """The fields whose elements are present; other elements are skipped (G48).
 
-    DecodeError if one is there twice, or a required one is not.
+    DecodeError for a repeated element, and for a missing required one.
     """
     leaves, nested = table
     values: dict[str, Any] = {}
@@ -309,7 +309,7 @@ def _eod(element: _Element) -> Eod:
 
 
 def _provider(element: _Element) -> Provider:
-    """[MC-MQSRM] 3.1.7.2.4 leaves out what is 0 or empty, against 2.2.6.12."""
+    """[MC-MQSRM] 3.1.7.2.4 omits values that are 0 or empty, against 2.2.6.12."""
     return Provider(**{"type": 0, **_fields(element, _PROVIDER)})
 
 
@@ -483,7 +483,7 @@ _SIGNATURE = _table(
 
 
 def _signature(element: _Element) -> Signature:
-    """[MC-MQSRM] 2.2.7; its SignedInfo as it was written is added by who has the text."""
+    """[MC-MQSRM] 2.2.7; the caller, which has the text, adds SignedInfo as it was written."""
     values = _fields(element, _SIGNATURE, "signed_info", "signature_value")
     method, references = values.pop("signed_info")
     return Signature(method, references, **values)
@@ -495,7 +495,7 @@ _REV = _table(WS_ROUTING, {"via": ("via", str)})
 
 
 def _rev(rev: _Element) -> str | None:
-    """[MC-MQSRM] 2.2.4.4: an empty <via> is as none."""
+    """[MC-MQSRM] 2.2.4.4: an empty <via> counts as absent."""
     return _fields(rev, _REV, "via")["via"] or None
 
 
@@ -549,7 +549,7 @@ def _header(header: _Element) -> Envelope:
 
 
 def _entries(header: _Element) -> dict[str, Any]:
-    """The entries that are known; those that need not be understood are passed over (G48)."""
+    """The recognised entries; optional ones are skipped (G48)."""
     values: dict[str, Any] = {}
     for element in _children(header):
         known = _ENTRIES.get(element.tag) or _with_another_case(element)
@@ -570,7 +570,8 @@ def _is_marked(element: _Element) -> bool:
 
 
 def _with_another_case(element: _Element) -> _Nested | None:
-    """<Stream>, as the samples have it; DecodeError for what must be understood and is not."""
+    """<Stream>, as the samples write it; DecodeError for an unknown element that must be
+    understood."""
     if element.tag.lower() == _STREAM_TAG:
         return _ENTRIES[_STREAM_TAG]
     if _is_marked(element):

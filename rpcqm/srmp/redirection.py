@@ -9,9 +9,9 @@ WILDCARD = "*"
 
 
 def find_redirection(redirections: Iterable[Redirection], url: str) -> str | None:
-    """What a URL is redirected to, by the first rule that it matches; None for by none (G211).
+    """The URL that the first matching rule redirects to, or None (G211).
 
-    A `*` at the end of the other URL stands for what the `*` of the rule has matched.
+    A `*` at the end of the other URL stands for the part that the `*` of the rule has matched.
     """
     for rule in redirections:
         rest = rest_behind(rule.from_url, url)
@@ -21,12 +21,12 @@ def find_redirection(redirections: Iterable[Redirection], url: str) -> str | Non
 
 
 def matches_any(patterns: Iterable[str], url: str) -> bool:
-    """Whether a URL is one of these, or begins as one with a `*` at its end does."""
+    """Whether a URL equals a pattern, or begins as a pattern with a `*` at its end does."""
     return any(rest_behind(pattern, url) is not None for pattern in patterns)
 
 
 def rest_behind(pattern: str, url: str) -> str | None:
-    """What of a URL the `*` of a pattern stands for, "" without one; None if it does not match.
+    """The part of a URL that the `*` of a pattern matches, "" without a `*`; None without a match.
 
     Letters are compared without regard to case.
     """

@@ -1,4 +1,4 @@
-"""What an administrator says about messages over HTTP ([MC-MQSRM] 3.1.1.1.7 to .10, 3.1.2)."""
+"""The settings of messages over HTTP ([MC-MQSRM] 3.1.1.1.7 to .10, 3.1.2)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

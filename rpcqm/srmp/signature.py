@@ -1,7 +1,7 @@
 """Signatures of messages over HTTP ([MC-MQSRM] 2.2.7, 3.1.5.1.6.1).
 
-XML signatures of a draft: SignedInfo is signed as it is written, without canonicalization, and
-holds digests of the attachments. No other part of the envelope is covered by it.
+They are XML signatures of a draft: SignedInfo is signed as it is written, without canonicalization,
+and holds digests of the attachments. They cover no other part of the envelope.
 """
 
 import enum
@@ -30,8 +30,8 @@ _BODY, _EXTENSION = "cid:body@", "cid:extension@"
 def unsigned(body: bytes, extension: bytes, guid: UUID, hash_algorithm: int) -> Signature:
     """The signature of attachments, without its value ([MC-MQSRM] 3.1.7.2.4, G297).
 
-    A body is attached also if it is empty, because what covers nothing proves nothing. The draft
-    knows MD5 and SHA-1: whoever asks for another hash gets SHA-1.
+    A body is attached even if it is empty, because a signature that covers nothing proves nothing.
+    The draft has MD5 and SHA-1: another requested hash becomes SHA-1.
     """
     name = "md5" if hash_algorithm == HashAlgorithm.MD5 else "sha1"
     attached = ((_BODY, body), *(((_EXTENSION, extension),) if extension else ()))
@@ -47,7 +47,7 @@ def unsigned(body: bytes, extension: bytes, guid: UUID, hash_algorithm: int) -> 
 
 
 class SignatureResult(enum.Enum):
-    """What is known of a message's signature; a WRONG one's message is not processed."""
+    """The result of checking a message's signature; WRONG ends the message's processing."""
 
     NONE = "none"
     UNCHECKED = "unchecked"
@@ -61,10 +61,10 @@ def check(
     extension: bytes | None,
     certificate: bytes | VerifyingKey | None = None,
 ) -> SignatureResult:
-    """Whether the attachments are those that were signed, and by the owner of a certificate.
+    """Whether the attachments are the signed ones, and the owner of a certificate has signed them.
 
-    Without one, that of the signature itself counts (G205): it proves nothing of who its owner is.
-    What is well-formed, and whose key is not known or understood, is UNCHECKED.
+    Without a certificate, that of the signature itself counts (G205): it does not prove its owner.
+    A well-formed signature with an unavailable or unsupported key is UNCHECKED.
     """
     signature = envelope.signature
     if signature is None:
@@ -81,7 +81,7 @@ def check(
 
 
 def _covers(signature: Signature, attachments: dict[str, bytes | None]) -> bool:
-    """Whether there is one reference for each attachment, and its digest is right."""
+    """Whether each attachment has one reference with its digest."""
     missing = {start: octets for start, octets in attachments.items() if octets is not None}
     for reference in signature.references:
         start = next((start for start in missing if reference.uri.startswith(start)), None)
@@ -99,7 +99,7 @@ def _public_key(certificate: bytes | VerifyingKey | None) -> VerifyingKey | None
 
 
 def _verifies(key: VerifyingKey, value: bytes, data: bytes) -> bool:
-    """The key decides which algorithm it is: the text has DSA, its sample the size of RSA."""
+    """Verify by the key's algorithm: the text has DSA, its sample the size of RSA."""
     try:
         if isinstance(key, DSAPublicKey):
             key.verify(_dss_signature(value), data, SHA1())
@@ -110,7 +110,7 @@ def _verifies(key: VerifyingKey, value: bytes, data: bytes) -> bool:
 
 
 def _verifies_rsa(key: RSAPublicKey, value: bytes, data: bytes) -> bool:
-    """CryptoAPI has the octets in reverse."""
+    """Verify an RSA signature, whose octets CryptoAPI writes in reverse."""
     try:
         key.verify(value, data, PKCS1v15(), SHA1())
     except (InvalidSignature, UnsupportedAlgorithm, ValueError):
@@ -119,7 +119,7 @@ def _verifies_rsa(key: RSAPublicKey, value: bytes, data: bytes) -> bool:
 
 
 def _dss_signature(value: bytes) -> bytes:
-    """Two numbers of equal length, one behind the other, as the library wants them."""
+    """Re-encode two numbers of equal length for the library."""
     half = len(value) // 2
     return encode_dss_signature(
         int.from_bytes(value[:half], "big"), int.from_bytes(value[half:], "big")

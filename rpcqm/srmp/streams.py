@@ -1,7 +1,7 @@
 """Incoming streams: which message is the next one, and when receipts go ([MC-MQSRM] 3.1.5.1.6.3).
 
-Nothing here knows how it is kept: `encode` gives the octets, and whoever keeps them sees to it that
-they are durable with the message that has changed them.
+Storage is the caller's task: `encode` gives the octets, which become durable with the message that
+has changed them.
 """
 
 import struct
@@ -17,17 +17,17 @@ from rpcqm.srmp.settings import SrmpSettings
 
 _STATE = struct.Struct("<16sQIIQI")
 _BETWEEN = "\0"
-"""No XML has it, so no URL of an envelope has."""
+"""A separator that no URL in XML can contain."""
 
 
 @dataclass(slots=True)
 class IncomingStream:
     """The last message taken of a stream; Stream of [MC-MQSRM] 3.1.1.1.6, the receiver's part.
 
-    `guid` and `ordinal` are IncomingId, `number` is IncomingSequenceNumber. `durable` is what may
-    be acknowledged: a number whose message is on the disk, or was refused for good.
-    `last_access_time` is seconds since 1970, `queue_id` the queue that the last one went into,
-    `owner` whom the address stands for that it came from.
+    `guid` and `ordinal` are IncomingId, `number` is IncomingSequenceNumber. `durable` is the number
+    that may be acknowledged: its message is on the disk, or was refused for good.
+    `last_access_time` is seconds since 1970, `queue_id` the queue of the last message, `owner` the
+    owner of the address that it came from.
     """
 
     guid: UUID = NULL_GUID
@@ -41,7 +41,7 @@ class IncomingStream:
     owner: str = ""
 
     def copy(self) -> "IncomingStream":
-        """The present state, to go back to."""
+        """A copy of the present state, to return to."""
         return replace(self)
 
     def accept(self, stream: Stream) -> bool:
@@ -57,13 +57,13 @@ class IncomingStream:
         return True
 
     def _begins_with(self, stream: Stream) -> bool:
-        """The first message of another stream than the present one, or the first left (G226)."""
+        """Whether it is the first message of a new stream, or the first one left (G226)."""
         if stream.send_receipts_to is None or stream.stream_id == self.stream_id:
             return False
         return stream.current == 1 or stream.previous == 0
 
     def _goes_on_with(self, stream: Stream) -> bool:
-        """The next message, or one behind numbers that its sender has given up."""
+        """Whether it is the next message, or behind numbers that its sender has given up."""
         if stream.stream_id != self.stream_id:
             return False
         if stream.current == self.number + 1:
@@ -71,9 +71,9 @@ class IncomingStream:
         return stream.current > self.number >= stream.previous
 
     def follow(self, stream: Stream) -> bool:
-        """Take another SendReceiptsTo from the first message of this stream, that comes again.
+        """Take another SendReceiptsTo when the first message of this stream comes again.
 
-        Whether it is another: its sender has been mended meanwhile (G169).
+        Returns whether it differs: the sender has been reconfigured meanwhile (G169).
         """
         url = stream.send_receipts_to
         if stream.stream_id != self.stream_id or url in (None, self.send_receipts_to):
@@ -127,7 +127,7 @@ class IncomingStream:
 class ReceiptSchedule:
     """The Stream Receipt Coalescing Timer: soon after the last message, but not for ever later.
 
-    Each message starts it again, until the oldest one that is owed a receipt has waited for
+    Each message starts it again, until the oldest one without a receipt has waited for
     `maximum_receipt_delay`: then the receipt goes at once ([MC-MQSRM] 3.1.2.3, 3.1.5.1.6.3).
     """
 
@@ -146,7 +146,7 @@ class ReceiptSchedule:
         self._oldest: int | None = None
 
     def message_received(self) -> None:
-        """A message has come, be it a repetition: its sender waits for a receipt (G214)."""
+        """Note that a message, or a repetition, has come: its sender waits for a receipt (G214)."""
         now, settings = self._clock.monotonic(), self._settings()
         if self._oldest is None:
             self._oldest = now

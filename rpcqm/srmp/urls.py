@@ -8,7 +8,7 @@ from rpcqm.srmp.elements import MSMQ_PREFIX
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _KEPT_IN_NAME = "$!'()*:@&=~"
 _KEPT = "/$%!'()*,;:@&=+~?"
-"""What stays as it is in a request line, so that what is encoded already is not encoded twice."""
+"""Characters that stay in a request line, so that encoded ones are not encoded twice."""
 
 
 def to_uri(name: FormatName) -> str:

@@ -1,6 +1,6 @@
-"""Envelopes as they are sent: one line of UTF-8, elements in the order of [MC-MQSRM] 3.1.7.2.4.
+"""Writes envelopes: one line of UTF-8, elements in the order of [MC-MQSRM] 3.1.7.2.4.
 
-What the text there mistypes is written as section 2.2 has it (G46).
+Where that text mistypes a name, section 2.2 counts (G46).
 """
 
 import base64
@@ -31,7 +31,7 @@ _END = "</se:Body></se:Envelope>"
 _SPACE = re.compile(r"\s")
 
 _guid: Callable[[UUID], str] = lru_cache(maxsize=256)(str)
-"""[MC-MQSRM] 2.2.1.1; those of queue managers and connectors are in many envelopes."""
+"""[MC-MQSRM] 2.2.1.1; cached, as those of queue managers and connectors are in many envelopes."""
 
 
 def write_envelope(envelope: Envelope) -> bytes:
@@ -99,7 +99,7 @@ def _commitment_request(request: CommitmentReceiptRequest) -> str:
 
 
 def write_stream(stream: Stream) -> str:
-    """<previous> is written unless this is number 1: left out it would be the number before."""
+    """<previous>, except for number 1; an absent one means the number before."""
     first = stream.current == 1 and not stream.previous
     previous = "" if first else f"<previous>{stream.previous}</previous>"
     start = ""
@@ -147,7 +147,7 @@ def _commitment_receipt(receipt: CommitmentReceipt) -> str:
 
 
 def _msmq(msmq: Msmq) -> str:
-    """Numbers of 0 are left out where 3.1.7.2.4 leaves them out."""
+    """The element, without the zeros that 3.1.7.2.4 omits."""
     parts = [
         f'<Msmq xmlns="{MSMQ}"><Class>{msmq.message_class}</Class>',
         f"<Priority>{msmq.priority}</Priority>",

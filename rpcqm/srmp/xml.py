@@ -1,4 +1,4 @@
-"""The XML of envelopes: read within bounds, found again as it was written, and escaped.
+"""The XML of envelopes: reads it within bounds, finds elements as they were written, escapes.
 
 An envelope is UTF-8, has no document type, and so no entities but the five of XML itself (G203).
 """
@@ -29,9 +29,9 @@ Bound `srmp.envelope_nodes` [nodes]: the request is answered by 400.
 """
 _PLAIN_TAGS = 2 * xml_bounds.MAXIMUM_DEPTH
 _PLAIN_ATTRIBUTES = 256
-"""With so few `<` and `=` nothing can go beyond a bound; all that honest senders write is below."""
+"""Numbers of `<` and `=` that no bound can be exceeded with; honest senders stay below."""
 _PLAIN_SIZE = 4 * MAXIMUM_NODES
-"""So few octets hold no more nodes: the smallest one is `<a/>`."""
+"""Octets that cannot hold more nodes than the bound: the smallest one is `<a/>`."""
 _DECLARED_ENCODING = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"']*)")
 _MARK = b"\xef\xbb\xbf"
 
@@ -65,8 +65,8 @@ def parse_xml(octets: bytes) -> tuple[str, etree._Element]:
 
 
 def _check_head(octets: bytes) -> None:
-    """Refuse a document type, wherever it may be written, and another encoding."""
-    if 0x21 in octets and b"<!DOCTYPE" in octets:  # the octet `!` is found at once
+    """Refuse a document type, anywhere, and another encoding."""
+    if 0x21 in octets and b"<!DOCTYPE" in octets:  # the search for the octet `!` is fast
         raise DecodeError("an envelope with a document type")
     if octets.startswith(b"<?xml"):
         declared = _DECLARED_ENCODING.match(octets)
@@ -75,7 +75,7 @@ def _check_head(octets: bytes) -> None:
 
 
 def _check_bounds(octets: bytes) -> None:
-    """Before a tree is built: how deep it is, and how many elements and attributes it has."""
+    """Check depth and numbers of elements and attributes before a tree is built."""
     has_few_tags = octets.count(b"<") <= _PLAIN_TAGS
     if has_few_tags and (len(octets) <= _PLAIN_SIZE or octets.count(b"=") <= _PLAIN_ATTRIBUTES):
         return
@@ -88,8 +88,8 @@ def _check_bounds(octets: bytes) -> None:
 def written(text: str, *path: str) -> str:
     """An element as it was written: the first child of each name, from the outermost one's on.
 
-    Names are `namespace}name`. The text has been parsed; an element that is not there is "". Raises
-    DecodeError for prefixes that nothing is bound to, which only this parser refuses.
+    Names are `namespace}name`. The text has been parsed; a missing element is "". Raises
+    DecodeError for prefixes without a declaration, which only this parser refuses.
     """
     octets = text.encode("utf-8")
     begins, ends = _place_of(octets, path)
@@ -115,7 +115,7 @@ _TAGS = re.compile(rb"""(<(?:[^"'>]|"[^"]*"|'[^']*')*(?<!/)>).*(</[^<>]*>)""", r
 
 
 def _place_of(octets: bytes, path: tuple[str, ...]) -> tuple[int, int]:
-    """Where an element begins and ends; both are 0 where it is not there."""
+    """The beginning and the end of an element; both are 0 if it is missing."""
     finder = _Finder(path)
     parser = expat.ParserCreate(encoding="utf-8", namespace_separator="}")
     parser.StartElementHandler = lambda name, _: finder.start(name, parser.CurrentByteIndex)
@@ -131,7 +131,7 @@ def _place_of(octets: bytes, path: tuple[str, ...]) -> tuple[int, int]:
 
 
 class _Finder:
-    """Follows the events of a parser; an element ends where whatever comes behind it begins."""
+    """Follows the events of a parser; an element ends where the next event begins."""
 
     def __init__(self, path: tuple[str, ...]) -> None:
         self._path = path
@@ -177,9 +177,9 @@ def enclosing_signature(signed_info: str) -> tuple[str, str, str]:
 
 
 def check_alone(signed_info: str) -> None:
-    """Refuse a <SignedInfo> that depends on what is declared around it; raises DecodeError.
+    """Refuse a <SignedInfo> that depends on declarations around it; raises DecodeError.
 
-    It could not be handed on in another envelope.
+    It could not be passed on in another envelope.
     """
     start, end, _ = enclosing_signature(signed_info)
     try:
@@ -193,7 +193,7 @@ _ESCAPES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;", "\r": "&#13;"
 
 
 def escaped(text: str) -> str:
-    """A text for an element or an attribute; what no XML can hold is U+FFFD (G203)."""
+    """A text for an element or an attribute; invalid characters become U+FFFD (G203)."""
     if _SPECIAL.search(text) is None:
         return text
     return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "\ufffd"), text)

@@ -1,1 +1,1 @@
-"""The edge of [MC-MQSRM]: what arrives, what is sent, and the streams between."""
+"""The edge of [MC-MQSRM]: arriving requests, posted messages, and the streams between."""

@@ -15,7 +15,7 @@ _OFFER = ((OFFER, str(MOST)),)
 _KIND = ("Content-Type", MEDIA_TYPE)
 _BAD_REQUEST, _FAILED, _UNAVAILABLE = 400, 500, 503
 _LATER = (("Retry-After", "5"),)
-"""When a sender that is not ours comes again: nothing of its message was taken."""
+"""Tells a sender that is not ours when to come again: its message was not taken."""
 
 _log = get_logger("srmp")
 
@@ -51,6 +51,6 @@ async def _together(
 async def _status(taken: Completion[int]) -> int:
     try:
         return await taken
-    except Exception:  # a mistake of ours with one message: the others have their own answers
+    except Exception:  # a mistake of ours with one message; the others keep their own answers
         _log.exception("a message of a bunch failed")
         return _FAILED

@@ -1,4 +1,4 @@
-"""What follows when a message that has come by HTTP leaves its queue ([MC-MQSRM] 3.1.7.3)."""
+"""Follows messages that came by HTTP when they leave their queues ([MC-MQSRM] 3.1.7.3)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from rpcqm.store.transaction import StoreTransaction
 
 
 class Departures:
-    """Has senders told what became of messages of streams, and forgets what was forwarded."""
+    """Reports the fate of messages of streams to their senders, and forgets forwarded messages."""
 
     def __init__(
         self,
@@ -25,13 +25,13 @@ class Departures:
         self._owed, self._forwarded = owed, forwarded
 
     def left_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> None:
-        """Messages have left an outgoing queue, as `removed` hears of each."""
+        """Note that messages have left an outgoing queue, as `removed` does for each."""
         self._forwarded.removed_many(queue, keys)
 
     def removed(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
-        """A message has left a queue."""
+        """Note that a message has left a queue."""
         if isinstance(queue, OutgoingQueue):
             self._forwarded.removed(queue, key)
         elif queue.main.queue_id in self._streams.fed and not queue.is_journal:

@@ -1,4 +1,4 @@
-"""Where a message goes that has come by HTTP ([MC-MQSRM] 3.1.5.1.3)."""
+"""The destination of a message that came by HTTP ([MC-MQSRM] 3.1.5.1.3)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
 
 _KEPT, _SHORT = 256, 256
-"""URLs of queues here that are known again, and characters of one: what an administrator makes is
-shorter and fewer, and what strangers make up has no room in memory."""
+"""How many URLs of local queues are cached, and their greatest length: administrators make fewer
+and shorter ones, and invented URLs take no memory."""
 _DEFAULT_PORTS = {"HTTP": 80, "HTTPS": 443}
 
 
@@ -31,9 +31,9 @@ class BadRequestError(Exception):
 
 
 class Destination(NamedTuple):
-    """The name that a message goes to, by its envelope or the inbound map, and whether it is here.
+    """The destination name, from the envelope or the inbound map, and whether it is local.
 
-    What goes on has that name as its `<to>` from now on.
+    A forwarded message has that name as its `<to>` from now on.
     """
 
     name: FormatName
@@ -58,11 +58,11 @@ class Destinations:
         self._settings_now, self._queue_manager = settings, queue_manager
         self._names, self._arrivals, self._outgoing = names, arrivals, outgoing
         self._found: dict[str, Destination] = {}
-        """What `find` has found by these settings."""
+        """Results of `find` under the present settings."""
         self._settings = settings()
 
     def find(self, to: str) -> Destination:
-        """Where <to> leads, by the inbound map before all else (G215). Raises BadRequestError."""
+        """The destination for <to>; the inbound map comes first (G215). Raises BadRequestError."""
         settings = self._settings_now()
         if settings is not self._settings:
             self._found, self._settings = {}, settings
@@ -110,10 +110,10 @@ class Destinations:
         return name.port in (None, usual, settings.http_port, settings.https_port)
 
     def queue_here(self, name: FormatName, in_stream: bool) -> Queue:
-        """The queue of a name that means this machine.
+        """The local queue of a name.
 
-        Raises BadRequestError for one that is not there, or that wants messages of the other kind;
-        RejectedError for one of the queue manager's own.
+        Raises BadRequestError if there is no such queue, or if it takes messages of the other kind
+        only; RejectedError for one of the queue manager's own.
         """
         try:
             return self._arrivals.queue_here(name, in_stream)
@@ -123,7 +123,7 @@ class Destinations:
             raise BadRequestError(_REASONS.get(error.reason, error.reason.name)) from error
 
     def _listening_to(self, name: FormatName) -> Destination:
-        """The queues with a multicast address, as direct names. Raises BadRequestError."""
+        """The queues of a multicast address, as direct names. Raises BadRequestError."""
         address = str(name).partition("=")[2]
         queues = self._queue_manager.queue_collection.values()
         names = [f"DIRECT=OS:{each.pathname}" for each in queues if _listens(each, address)]
@@ -133,7 +133,7 @@ class Destinations:
         return first._replace(others=tuple(others))
 
     def outgoing_queue(self, name: FormatName, message: Message) -> OutgoingQueue:
-        """Where a message for elsewhere waits; MQ_ERROR_INSUFFICIENT_RESOURCES for too many."""
+        """The outgoing queue for a message; MQ_ERROR_INSUFFICIENT_RESOURCES for too many queues."""
         found = self._outgoing.find(name)
         return found or self._outgoing.create(name, origin=owner_of(source_of(message)))
 

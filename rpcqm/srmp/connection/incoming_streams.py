@@ -1,4 +1,4 @@
-"""Incoming streams, what is kept of them, and the receipts that they are owed.
+"""Incoming streams, their records, and the receipts that are due for them.
 
 A stream belongs to the GUID of its <streamId> and to the destination as its sender writes it; its
 state is in the commit of each message ([MC-MQSRM] 3.1.1.1.6, 3.1.5.1.6.3, G213).
@@ -60,7 +60,7 @@ Bound `srmp.stream_url` [characters]: the request is answered with 400.
 
 @dataclass(eq=False, repr=False)
 class ReceivingStreams:
-    """What all incoming streams share."""
+    """The collaborators that all incoming streams share."""
 
     store: Store
     clock: Clock
@@ -92,10 +92,10 @@ class StreamReceiver:
         return self._shared.clock.now() // 1000
 
     def accept(self, stream: Stream, peer: str, repeated: bool) -> bool:
-        """Whether a message counts; its sender is owed a receipt in any case (G214).
+        """Whether a message counts; its sender gets a receipt in any case (G214).
 
-        One that is `repeated` has been taken before, whatever its number says. Who names another
-        stream than the present one, and begins none, has no part in its receipts (G185).
+        A `repeated` message has been taken before, whatever its number. A message of another stream
+        that is not its first one does not change the address for receipts (G185).
         """
         state = self.state
         accepted = not repeated and state.accept(stream)
@@ -113,7 +113,7 @@ class StreamReceiver:
         return accepted
 
     def _note_dropped(self, stream: Stream, peer: str, repeated: bool) -> None:
-        """One line for the first message in a row that is not the next one of its stream."""
+        """Log the first message in a row that is not the next one of its stream."""
         before = repeated or (
             stream.stream_id == self.state.stream_id and stream.current <= self.state.number
         )
@@ -128,7 +128,7 @@ class StreamReceiver:
         )
 
     def _keep_rejected(self, stream: Stream) -> None:
-        """RejectCount survives restarts; who is not of a stream that is kept causes no writing.
+        """Store RejectCount; a stream that is not stored causes no writing.
 
         It has a record of its own, because the last message taken may not be durable yet.
         """
@@ -139,20 +139,20 @@ class StreamReceiver:
             self._shared.records.write(changes)
 
     def restore_rejected(self) -> None:
-        """Restore what `_keep_rejected` has kept."""
+        """Restore the record of `_keep_rejected`."""
         kept = self._shared.records.get(self.rejected_key)
         if kept is not None:
             self.has_rejected = True
             self.state.reject_count, self.state.last_access_time = _REJECTED.unpack(kept)
 
     def _follow(self, stream: Stream) -> None:
-        """What is not durable yet must not become so by this; the message comes again."""
+        """Take another address for receipts, without making an undurable number durable."""
         state = self.state
         if state.is_durable and state.follow(stream):
             self._shared.records.write({self.key: state.encode()})
 
     def show(self, info: IncomingTransactionalTransferInfo) -> None:
-        """Tell administrators how far it has come ([MC-MQSRM] 3.1.5.1.6.4)."""
+        """Fill in its progress for administrators ([MC-MQSRM] 3.1.5.1.6.4)."""
         state = self.state
         info.sequence_identifier = state.ordinal
         info.sequence_number = state.number
@@ -162,7 +162,7 @@ class StreamReceiver:
     # Receipts
 
     def send_receipt(self) -> None:
-        """Acknowledge what is durable ([MC-MQSRM] 3.1.6.3); what is not yet, a little later."""
+        """Acknowledge the durable messages ([MC-MQSRM] 3.1.6.3), and the others a little later."""
         if not self.state.is_durable:
             self.schedule.message_received()
         ordinal, number = self.state.durable
@@ -175,7 +175,7 @@ class StreamReceiver:
     def send_final_receipt(
         self, change: StoreTransaction, envelope: Envelope, reason: MessageClass, source: str
     ) -> None:
-        """Tell the sender what became of a message, within the commit that decides it.
+        """Send the fate of a message, within the commit that decides it.
 
         Source: [MC-MQSRM] 3.1.7.3.3.
         """
@@ -199,9 +199,10 @@ class StreamReceiver:
         *,
         unbounded: bool = False,
     ) -> None:
-        """Put a receipt into the queue to SendReceiptsTo, or drop it if strangers have too many.
+        """Put a receipt into the queue for SendReceiptsTo; drop it if strangers have too many
+        there.
 
-        The GUID of the stream is in CorrelationIdentifier, where no receipt has anything else.
+        The GUID of the stream is in CorrelationIdentifier, which no other receipt uses so.
         """
         uri = self.state.send_receipts_to
         destination = name_of(uri)
@@ -234,7 +235,7 @@ class IncomingStreams:
             self._shares.use(receiver.key, receiver.state.owner)
 
     def _restore(self, key: bytes, data: bytes) -> None:
-        """After a restart, show administrators again what they were shown of a stream."""
+        """Show a stream of before the restart to administrators again."""
         state = IncomingStream.decode(data)
         self.fed.add(state.queue_id)
         guid, to = _parts_of(key)
@@ -245,19 +246,19 @@ class IncomingStreams:
         self.show(receiver)
 
     def check(self, envelope: Envelope) -> None:
-        """Raise DecodeError if a message is of a stream whose URLs are too long to be kept."""
+        """Raise DecodeError if the URLs of a message's stream are too long to be stored."""
         stream = envelope.stream
         receipts = "" if stream is None else stream.send_receipts_to or ""
         if stream is not None and max(len(envelope.to), len(receipts)) > LONGEST_URL:
             raise DecodeError(f"a stream with a URL of more than {LONGEST_URL:,} characters")
 
     def of(self, guid: UUID, to: str) -> StreamReceiver:
-        """The stream of a sender to one destination; one that is new is kept by `took`."""
+        """The stream of a sender to one destination; `took` stores a new one."""
         found = self._receivers.get(key_of(guid, to))
         return found or StreamReceiver(self._shared, guid, to)
 
     def took(self, receiver: StreamReceiver, queue: Queue) -> dict[bytes, bytes | None]:
-        """Note where a message of a stream goes; what has to be durable with it."""
+        """Note the queue of a stream's message; the records that become durable with it."""
         state = receiver.state
         state.queue_id, state.owner = queue.queue_id, owner_of(receiver.peer)
         self.fed.add(queue.queue_id)
@@ -276,7 +277,7 @@ class IncomingStreams:
         return changes
 
     def restore(self, receiver: StreamReceiver, before: IncomingStream) -> None:
-        """Go back to where a stream was, because a message that it took is not kept after all."""
+        """Return a stream to its earlier state: its message was not stored after all."""
         before.durable = receiver.state.durable
         receiver.has_rejected = receiver.has_rejected or before.reject_count > 0
         if before.number:
@@ -293,7 +294,7 @@ class IncomingStreams:
         arrivals.forget_transfer_info(receiver.state.queue_id, name, receiver.guid)
 
     def show(self, receiver: StreamReceiver) -> None:
-        """Show a stream to administrators, once a message of it has been for a queue here."""
+        """Show a stream to administrators once a local queue has got a message of it."""
         queues = self._queue_manager.queue_collection
         queue = queues.get(receiver.state.queue_id)
         if queue is not None:
@@ -315,7 +316,7 @@ def _shown_name(receiver: StreamReceiver) -> str:
 
 
 def key_of(guid: UUID, to: str) -> bytes:
-    """The key of a stream's record; letters of the destination are compared without their case."""
+    """The key of a stream's record; the destination is compared without regard to case."""
     return PREFIX + guid.bytes_le + folded(to).encode("utf-8", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""Messages over HTTP that have been taken, so that none is taken twice ([MC-MQSRM] 3.1.5.1.11)."""
+"""Messages over HTTP that have been taken, so that each is taken once ([MC-MQSRM] 3.1.5.1.11)."""
 
 import hashlib
 from collections import OrderedDict
@@ -30,14 +30,14 @@ Changes = dict[bytes, bytes | None]
 
 @dataclass(eq=False)
 class Arrived:
-    """A message that has come, from which address, and who has signed it."""
+    """A message that has come, the address that it came from, and its signer."""
 
     request: SrmpRequest
     message: Message
     peer: str
     sender: Signed
     listener: str = ""
-    """Of several queues with one multicast address the one that this copy is for."""
+    """The queue that this copy is for, of several with one multicast address."""
 
     def __post_init__(self) -> None:
         self.envelope = self.request.envelope
@@ -45,11 +45,11 @@ class Arrived:
         to = folded(self.envelope.to + self.listener).encode("utf-8", "surrogatepass")
         destination = hashlib.blake2b(to, digest_size=8).digest()
         self.identity = guid.bytes_le + ordinal.to_bytes(8, "little") + destination
-        """What makes it one of its own: source, number and destination, as written."""
+        """Identifies the message: source, number and destination, as written."""
 
     @cached_property
     def content(self) -> bytes:
-        """What its sender writes each time that it sends it, whatever stream it is in."""
+        """The parts that its sender repeats each time, whatever the stream."""
         envelope, request = self.envelope, self.request
         body, extension = request.body or b"", request.extension or b""
         said = f"{len(body)} {len(extension)} {envelope.sent_at} {envelope.action}"
@@ -60,7 +60,7 @@ class Arrived:
 
 
 class KnownMessages:
-    """The history of messages, and the contents of the latest of them."""
+    """The history of messages, and the contents of the latest ones."""
 
     def __init__(
         self, history: MessageIDHistory, records: ProtocolRecords, conflicts: IdentityConflicts
@@ -68,7 +68,7 @@ class KnownMessages:
         self._history, self._records, self._conflicts = history, records, conflicts
         self._history.restore(records.records(HISTORY_PREFIX))
         self._recent: OrderedDict[bytes, tuple[bytes, str]] = OrderedDict()
-        """The contents of the messages that were taken last, and who has sent them (G493)."""
+        """Contents and senders of the messages that were taken last (G493)."""
 
     def stop(self) -> None:
         """Stop the timers."""
@@ -82,20 +82,20 @@ class KnownMessages:
         return is_known
 
     def is_same(self, arrived: Arrived) -> bool:
-        """Whether the message that was taken had the same content."""
+        """Whether the message taken earlier had the same content."""
         return self._history.knows(arrived.identity, arrived.content)
 
     def repeated(self, arrived: Arrived) -> Completion[None]:
-        """It has come again: what has taken it is durable when this is done."""
+        """A completion of the message that comes again: done when the earlier one is durable."""
         return self._records.write(self.refresh(arrived))
 
     def refresh(self, arrived: Arrived) -> Changes:
-        """Remember a message longer; the changes of what is to be forgotten."""
+        """Remember a message longer; returns the changes that forget others."""
         self._history.refresh(arrived.identity)
         return self._history.take_stale()
 
     def remember(self, arrived: Arrived) -> tuple[Changes, Callable[[], None]]:
-        """What makes a message known, with the commit of the message; and how to forget it."""
+        """The changes that remember a message, for its commit; and a function that undoes them."""
         changes: Changes = {}
         if is_exempt(arrived.number):
             return changes, nothing
@@ -113,11 +113,11 @@ class KnownMessages:
             self._recent.popitem(last=False)
 
     def _compare(self, arrived: Arrived) -> None:
-        """Say so if a message that comes again is another one than the one that was taken."""
+        """Report a repeated message if its content differs from that of the one taken."""
         content, peer = self._recent.get(arrived.identity, (arrived.content, ""))
         if content != arrived.content:
             self._conflicts.note(arrived.number[0], peer, arrived.peer, OTHER_CONTENT)
 
 
 def nothing() -> None:
-    """There is nothing to undo."""
+    """Undo nothing."""

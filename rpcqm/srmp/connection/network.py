@@ -1,4 +1,4 @@
-"""What carries requests to other queue managers: the edge implements it, tests simulate it."""
+"""The transport of requests to other queue managers; the edge implements it, tests simulate it."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -7,13 +7,13 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.resolver import OPERATOR, Senders
 
 MayConnect = Callable[[str], bool]
-"""Whether an address, after its name has been resolved, may be connected to."""
+"""Whether an address may be connected to; asked after a name has been resolved."""
 
 
 class Answer(NamedTuple):
-    """The status of an HTTP response, the address that it came from, and what peers of ours add.
+    """The status of an HTTP response, the address that it came from, and our peers' additions.
 
-    `offered` is how many messages a request may hold (G691); `content` is the body, cut where it is
+    `offered` is how many messages a request may hold (G691); `content` is the body, cut if it is
     long.
     """
 
@@ -24,10 +24,9 @@ class Answer(NamedTuple):
 
 
 class SrmpNetwork(Protocol):
-    """Posts over persistent connections; what is posted at once needs as many of them.
+    """Posts over persistent connections, one for each post at a time.
 
-    Connections are kept as long as somebody may use them again, but not longer than the Session
-    Cleanup Timer. No redirect is followed.
+    Idle connections are kept for the Session Cleanup Timer at most. No redirect is followed.
     """
 
     def post(
@@ -43,12 +42,13 @@ class SrmpNetwork(Protocol):
     ) -> Completion[Answer]:
         """POST to a URL, over a connection to the host and port of another if `connect_to` is one.
 
-        `connect_to` is "" where there is no redirection; the request stays the same with it.
-        `senders` have named the host. Fails
-        with OSError when no answer has come within `timeout` milliseconds (TimeoutError), when
-        there is no connection, or when no address may be connected to (PermissionError). What has
-        not answered in time is closed.
+        `connect_to` is "" without redirection; the request stays the same with it. `senders` have
+        named the host.
+
+        Fails with OSError when no answer has come within `timeout` milliseconds (TimeoutError),
+        when there is no connection, or when no address may be connected to (PermissionError). A
+        connection without an answer in time is closed.
         """
 
     def close(self, url: str, connect_to: str) -> None:
-        """Close the connections to that place that nobody uses at the moment."""
+        """Close idle connections to that place."""

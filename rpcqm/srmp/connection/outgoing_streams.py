@@ -1,4 +1,4 @@
-"""The streams that are sent from here: their ordinals, and the queues that send them."""
+"""The streams that leave here: their ordinals, and their queues."""
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.clock import Clock
@@ -8,7 +8,7 @@ from rpcqm.srmp.outgoing_stream import next_stream
 
 
 class OutgoingStreams:
-    """Gives ordinals to streams, and finds the queue of one."""
+    """Gives ordinals to streams, and finds the queue of a stream."""
 
     def __init__(self, clock: Clock, records: ProtocolRecords) -> None:
         self._clock = clock
@@ -16,7 +16,7 @@ class OutgoingStreams:
         self._queues: dict[int, OutgoingQueue] = {}
 
     def begin(self, queue: OutgoingQueue) -> tuple[int, Changes]:
-        """The ordinal of a new stream, and the change that keeps it ([MC-MQSRM] 3.1.3.1)."""
+        """The ordinal of a new stream, and the change that stores it ([MC-MQSRM] 3.1.3.1)."""
         self._last = next_stream(self._last, self._clock.now() // 1000)
         self.remember(self._last, queue)
         return self._last, as_last_stream(self._last)

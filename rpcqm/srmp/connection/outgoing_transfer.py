@@ -1,8 +1,8 @@
 """The way of one outgoing queue to its HTTP name ([MC-MQSRM] 3.1.7, 3.1.6.1, 3.1.6.2, 3.1.6.4).
 
-What is posted is locked until its answer has come. One message at a time is, except where many
-wait that are in no stream, or where the receiver takes several in one request (G691). A message of
-a stream has a number that is durable before it leaves, and stays until its receipt.
+A posted message is locked until its answer has come. Messages are posted one at a time, except
+where many wait that are in no stream, or where the receiver takes several in one request (G691). A
+message of a stream has a number that is durable before it leaves, and stays until its receipt.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,16 +50,17 @@ Write = Callable[[Message, FormatName, Stream | None], tuple[Headers, bytes]]
 _STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 _OK = 200
 _OF_THE_SERVER = 500
-"""From here on an answer says that the request may be taken another time."""
+"""The lowest status by which a request may succeed another time."""
 _NOT_UNDERSTOOD = 0
 QUESTION: Headers = ((OFFER, str(MOST)),)
 _REFUSED = frozenset({400, 413, 414})
-"""Answers that will be the same each time (G221)."""
+"""Statuses that will be the same each time (G221)."""
 
 MANY_WAITING = 64
-"""Messages from which on several are posted at once, which may then overtake each other (G198)."""
+"""The number of waiting messages from which on several are posted at once; these may overtake each
+other (G198)."""
 POSTS_AT_ONCE = 32
-"""A bunch is on its way while the receiver makes the one before it durable."""
+"""Posts at a time: one bunch travels while the receiver makes the one before it durable."""
 BUNCH = 16
 """Posts that leave together, so that they share a sync of the receiver's disk."""
 NUMBERED_AT_ONCE = 64
@@ -68,7 +69,7 @@ NUMBERED_AT_ONCE = 64
 
 @dataclass(eq=False, repr=False)
 class Posting:
-    """What the transfers of all outgoing queues share."""
+    """The collaborators that the transfers of all outgoing queues share."""
 
     clock: Clock
     timers: Timers
@@ -85,7 +86,7 @@ class Posting:
     may_connect: Callable[[OutgoingQueue], MayConnect | None]
     """Which addresses may be connected to for a queue; None for all."""
     writer: Callable[[], Write]
-    """Gives what writes the messages of a queue from one connection to the next."""
+    """Gives the writer of a queue's messages, which is used for one connection."""
     stopping: bool = False
 
 
@@ -103,11 +104,11 @@ class OutgoingTransfer:
         self.uri = to_uri(self.name)
         self._url = request_url(self.uri)
         self._posting: set[int] = set()
-        """What is posted and not answered: one message that is transactional, or others."""
+        """The messages that are posted and not answered: one transactional message, or others."""
         self._posting_transactional = False
         self._numbering = False
         self._at_most = 1
-        """Messages of one request, as the receiver has said since the connection was opened."""
+        """Messages in one request, as the receiver has said on this connection."""
         self._has_asked = self._has_heard = self._refuses_bunches = False
         self._failures = 0
         self._changing_state = False
@@ -134,20 +135,20 @@ class OutgoingTransfer:
         return not self._posting or (len(self._posting) <= at_most and self._may_join())
 
     def _may_join(self) -> bool:
-        """Whether many wait, and neither the next one nor what is posted is transactional."""
+        """Whether many wait, and neither the next message nor those posted are transactional."""
         positions = self.queue.message_position_list
         if self._posting_transactional or positions.available < MANY_WAITING:
             return False
-        if not self._has_heard:  # what has asked whether more may go at once (G691)
+        if not self._has_heard:  # the request that asks whether more may go at once (G691)
             return False
         key = positions.first_available()
         position = None if key is None else positions.position(key)
         return position is not None and not position.flags & FLAG_TRANSACTIONAL
 
     def wake(self) -> None:
-        """Have the next message sent when it is its turn ([MC-MQSRM] 3.1.7.7).
+        """Have the next message sent in its turn ([MC-MQSRM] 3.1.7.7).
 
-        Behind others that are posted only a whole bunch follows.
+        While others are posted only a whole bunch follows.
         """
         if not self._can_send(self._at_most if self._at_most > 1 else POSTS_AT_ONCE - BUNCH):
             return
@@ -159,7 +160,7 @@ class OutgoingTransfer:
     # Sending
 
     def send(self) -> None:
-        """[MC-MQSRM] 3.1.7.2; the first messages whose time is not over."""
+        """Send the first messages that have not expired ([MC-MQSRM] 3.1.7.2)."""
         while self._can_send(self._at_most if self._at_most > 1 else POSTS_AT_ONCE - 1):
             bunch = self._next_bunch()
             if not bunch:
@@ -167,7 +168,7 @@ class OutgoingTransfer:
             self._begin(bunch)
 
     def _next_bunch(self) -> list[Message]:
-        """What leaves in one request, locked; one message where the receiver takes no more."""
+        """Lock and return the messages of the next request, as many as the receiver takes."""
         bunch: list[Message] = []
         octets = 0
         while not bunch or self._may_follow(bunch, octets):
@@ -180,9 +181,9 @@ class OutgoingTransfer:
         return bunch
 
     def _may_follow(self, bunch: Sequence[Message], octets: int) -> bool:
-        """Whether the next message goes in the same request.
+        """Whether the next message fits into the same request.
 
-        Those of a stream do when all are numbered, or none is: a number of one that was never
+        Messages of a stream do when all are numbered, or none is: a message whose number was never
         answered may be the first of the stream (G226).
         """
         positions = self.queue.message_position_list
@@ -208,7 +209,8 @@ class OutgoingTransfer:
         return over
 
     def _begin(self, bunch: Sequence[Message]) -> None:
-        """Messages of a stream leave when their numbers are durable ([MC-MQSRM] 3.1.7.2.3)."""
+        """Post messages; those of a stream leave when their numbers are durable ([MC-MQSRM]
+        3.1.7.2.3)."""
         changes = self._numbers_for(bunch)
         if not changes:
             self._post(bunch)
@@ -217,7 +219,7 @@ class OutgoingTransfer:
         self._records.write(changes).add_done_callback(partial(self._numbered, bunch))
 
     def _numbers_for(self, bunch: Sequence[Message]) -> Changes:
-        """What has to be durable before messages leave: their numbers, and those that come next.
+        """The records that become durable before messages leave: their numbers and the next ones.
 
         Nothing comes after number 1 before that has been answered (G226).
         """
@@ -228,7 +230,7 @@ class OutgoingTransfer:
         return self.stream.number((*keys, *self._following(bunch[-1].lookup_identifier, left)))
 
     def _following(self, key: int, limit: int) -> Iterator[int]:
-        """What comes behind a message in its stream, up to the first that is in none."""
+        """The keys behind a message in its stream, up to the first message outside a stream."""
         positions = self.queue.message_position_list
         for _ in range(limit):
             following = positions.next(key)
@@ -240,7 +242,7 @@ class OutgoingTransfer:
             yield key
 
     def _is_streamed(self, message: Message) -> bool:
-        """Whether a message goes in a stream of here; what is relayed is in its own."""
+        """Whether a message goes in a stream of ours; a relayed message is in its sender's."""
         own = is_stamped_here(message, self._queue_manager.identifier)
         return own and not is_relayed(message.attributes)
 
@@ -280,14 +282,14 @@ class OutgoingTransfer:
         answered.add_done_callback(partial(self._answered, posted))
 
     def _question(self) -> Headers:
-        """Ask once a connection whether the receiver takes several messages at once (G691)."""
+        """The header that asks, once a connection, whether the receiver takes bunches (G691)."""
         if self._has_asked or self._refuses_bunches:
             return ()
         self._has_asked = True
         return QUESTION
 
     def _request(self, message: Message) -> tuple[Headers, bytes] | None:
-        """[MC-MQSRM] 3.1.7.2.4; None for a message that cannot be written, and has failed."""
+        """[MC-MQSRM] 3.1.7.2.4; None for a message that cannot be written; it has failed then."""
         key = message.lookup_identifier
         try:
             return self._write(message, self.name, self.stream.element(key, self.uri))
@@ -305,7 +307,7 @@ class OutgoingTransfer:
 
     @property
     def _connect_to(self) -> str:
-        """Where to connect instead, "" for the host itself ([MC-MQSRM] 3.1.7.9, G224)."""
+        """The place to connect to instead, "" for the host itself ([MC-MQSRM] 3.1.7.9, G224)."""
         settings = self._shared.settings()
         if matches_any(settings.outbound_exceptions, self.uri):
             return ""
@@ -314,7 +316,7 @@ class OutgoingTransfer:
     # Answers
 
     def _answered(self, posted: Sequence[Message], outcome: Completion[Answer]) -> None:
-        """[MC-MQSRM] 3.1.7.2.5; after the end everything is sent again by the next start."""
+        """Take an answer ([MC-MQSRM] 3.1.7.2.5); after `stop` the next start sends all again."""
         self._posting.difference_update(message.lookup_identifier for message in posted)
         if self._shared.stopping:
             return
@@ -334,9 +336,9 @@ class OutgoingTransfer:
         self.wake()
 
     def _statuses(self, posted: Sequence[Message], answer: Answer) -> list[int]:
-        """What is answered to each message; nothing to those of a bunch that was not understood.
+        """The status of each message; a bunch that was not understood has no statuses.
 
-        That may be the answer of a proxy: they go alone from now on, as to anybody else.
+        That may be the answer of a proxy: messages go alone from now on, as to anybody else.
         """
         if len(posted) == 1 or answer.status >= _OF_THE_SERVER:
             return [answer.status] * len(posted)
@@ -352,7 +354,7 @@ class OutgoingTransfer:
         return [_NOT_UNDERSTOOD] * len(posted)
 
     def _settle(self, posted: Sequence[Message], statuses: Sequence[int], address: str) -> None:
-        """Do with each message what its answer says."""
+        """Settle each message by its status."""
         taken = [message for message, status in zip(posted, statuses, strict=True) if status == _OK]
         self._accepted(taken, address)
         for message, status in zip(posted, statuses, strict=True):
@@ -367,7 +369,7 @@ class OutgoingTransfer:
                 self._not_received(key, failure, error_of(failure), reason, address)
 
     def _reached(self, address: str) -> None:
-        """The host is there: the connection stays, until it is idle for long."""
+        """Note that the host has answered: the connection stays until it is idle for long."""
         self._failures = 0
         self._address = address
         if address:
@@ -380,7 +382,7 @@ class OutgoingTransfer:
             self.stream.wait()
 
     def _accepted(self, taken: Sequence[Message], address: str) -> None:
-        """Messages of a stream stay, any others are gone."""
+        """Remove accepted messages; those of a stream stay until their receipts."""
         gone = []
         self._taken += len(taken)
         for message in taken:
@@ -411,7 +413,7 @@ class OutgoingTransfer:
         self._unless_gone(partial(self._transfer.failed, self.queue, key, reason))
 
     def _unless_gone(self, remove: "partial[Completion[None]]") -> None:
-        """An administrator or a receipt may have removed the message meanwhile."""
+        """Call `remove`; an administrator or a receipt may have removed the message meanwhile."""
         try:
             remove()
         except MQError as error:
@@ -425,7 +427,7 @@ class OutgoingTransfer:
         if self._retry.runs:  # others that were posted with it have failed before
             self._release(key)
             return
-        if not self._failures:  # once, until the host is there again
+        if not self._failures:  # once, until the host answers again
             _log.info("a message was not received", queue=self.uri, reason=reason)
         self._record(status, error, address)
         self._failures += 1
@@ -438,19 +440,19 @@ class OutgoingTransfer:
         self._release(key)
 
     def _release(self, key: int) -> None:
-        """Give a message back that awaits no decision."""
+        """Unlock a message that awaits no decision."""
         if not self.stream.awaits_decision(key):
             self._transfer.release(self.queue, key)
 
     # Connections
 
     def _retransmission_timer(self) -> None:
-        """[MC-MQSRM] 3.1.6.1; what had failed may be gone, what left before it is there (G168)."""
+        """[MC-MQSRM] 3.1.6.1; failed messages may be gone, those sent before remain (G168)."""
         self.stream.wait()
         self.wake()
 
     def _restart_cleanup(self) -> None:
-        """The Session Cleanup Timer runs from now on; a timer that runs already goes on then."""
+        """Start the Session Cleanup Timer anew, unless it runs."""
         self._since = self._since or self._clock.now()
         self._answered_at = self._clock.monotonic()
         if self._cleanup is None:
@@ -460,7 +462,7 @@ class OutgoingTransfer:
         self._cleanup = self._timers.call_later(delay, self._session_cleanup_timer)
 
     def _session_cleanup_timer(self) -> None:
-        """[MC-MQSRM] 3.1.6.4; what is under way is not idle."""
+        """[MC-MQSRM] 3.1.6.4; a connection with a post under way is not idle."""
         delay = self._shared.settings().session_cleanup
         left = self._answered_at + delay - self._clock.monotonic()
         if self._posting:
@@ -484,11 +486,11 @@ class OutgoingTransfer:
     # Administrators
 
     def hold(self) -> None:
-        """Nothing follows what is under way ([MC-MQSRM] 3.1.7.4)."""
+        """Put the queue on hold: posts under way end, no more follow ([MC-MQSRM] 3.1.7.4)."""
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Send nothing more until `try_now`; what awaits receipts can be purged (G168)."""
+        """Send nothing more until `try_now`; messages that await receipts can be purged (G168)."""
         self._stop_timers()
         if self.stopped:
             self.resend()
@@ -499,19 +501,19 @@ class OutgoingTransfer:
         self._disconnect(OutgoingQueueState.DISCONNECTED)
 
     def resume(self) -> None:
-        """[MC-MQSRM] 3.1.7.5; not what the protocol itself calls inactive."""
+        """[MC-MQSRM] 3.1.7.5; no effect where the protocol itself has made the queue inactive."""
         if not self._changing_state:
             self.try_now()
 
     def try_now(self) -> None:
-        """Send everything that is not acknowledged, however often that has failed."""
+        """Send all unacknowledged messages now, whatever their delays."""
         self._retry.cancel()
         self._failures = 0
         self.resend()
         self.stream.wait()
 
     def resend_now(self) -> None:
-        """Send what is not acknowledged again, because an administrator says so."""
+        """Send unacknowledged messages again, on an administrator's order."""
         if self.stopped:
             return
         self._retry.cancel()
@@ -519,7 +521,7 @@ class OutgoingTransfer:
         self.wake()
 
     def stop(self) -> None:
-        """The queue manager stops."""
+        """Stop the timers, at the queue manager's end."""
         self._stop_timers()
 
     # Streams
@@ -533,7 +535,7 @@ class OutgoingTransfer:
             self.wake()
 
     def stream_receipt(self, stream: StreamId, last_ordinal: int) -> bool:
-        """[MC-MQSRM] 3.1.5.1.8; whether the stream is this one."""
+        """[MC-MQSRM] 3.1.5.1.8; False if the stream is another one."""
         known = self.stream.receipt(stream, last_ordinal, self)
         if self.stopped:
             self.stream.stop()
@@ -542,13 +544,13 @@ class OutgoingTransfer:
         return known
 
     def removed(self, change: StoreTransaction, key: int) -> None:
-        """A message has left the queue, for example because it has expired."""
+        """Note that a message has left the queue, for example by expiry."""
         self.stream.removed(change, key)
 
-    # What administrators see
+    # Shown to administrators
 
     def session(self) -> SessionView | None:
-        """The connection to the host; None without one, and while none is being opened."""
+        """The connection to the host; None without one, and while one is being opened."""
         if not self._since or self.queue.deleted:
             return None
         return SessionView(
@@ -566,7 +568,7 @@ class OutgoingTransfer:
         )
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """Tell how far the stream has come."""
+        """Fill in the progress of the stream."""
         self.stream.show(info)
 
     def _record(

@@ -46,7 +46,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
                 self.of(queue).wake()
 
     def _forget_streams(self, queues: set[int]) -> None:
-        """Those of queues that were deleted while messages over HTTP were off."""
+        """Forget the streams of queues that were deleted while messages over HTTP were off."""
         if gone := without_queues(self._records, queues):
             self._records.write(gone)
 
@@ -56,7 +56,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
         super().stop()
 
     def online_changed(self, active: bool) -> None:
-        """The queue manager may use the network again, or may not any more."""
+        """Begin or stop sending: the queue manager may use the network again, or not any more."""
         for transfer in self:
             if active:
                 transfer.try_now()
@@ -66,9 +66,9 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
     # Receipts
 
     def stream_receipt(self, stream: StreamId, last_ordinal: int, peer: str) -> Completion[bool]:
-        """Everything of a stream up to a number has arrived ([MC-MQSRM] 3.1.5.1.8).
+        """Take a receipt for all messages of a stream up to a number ([MC-MQSRM] 3.1.5.1.8).
 
-        False when no such stream is sent from here. `peer` is who says so.
+        False when no such stream leaves here. `peer` has sent the receipt.
         """
         queue = self._streaming.streams.queue(stream.ordinal)
         known = queue is not None and self.of(queue).stream_receipt(stream, last_ordinal)
@@ -79,9 +79,9 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
     def final_stream_receipt(
         self, stream: StreamId, ordinal: int, message_class: MessageClass, peer: str
     ) -> Completion[bool]:
-        """The fate of a message of a stream is decided ([MC-MQSRM] 3.1.5.1.9).
+        """Take the fate of a message of a stream ([MC-MQSRM] 3.1.5.1.9).
 
-        False when no such message waits here. `peer` is who says so.
+        False when no such message waits here. `peer` has sent the receipt.
         """
         queue = self._streaming.streams.queue(stream.ordinal)
         if queue is None:
@@ -89,7 +89,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
             return completed(False)
         return self.of(queue).stream.final_receipt(stream, ordinal, message_class)
 
-    # What becomes of queues and messages
+    # Queues and messages
 
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
         """[MC-MQSRM] 3.1.7.8."""
@@ -101,7 +101,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
             self._dispatcher.remove_message_from_dispatch_collection(position)
 
     def removed(self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]) -> None:
-        """Messages have left their queue, in whatever way."""
+        """Note that messages have left their queue in any way."""
         transfer = self._by_queue.get(queue)
         if transfer is not None:
             for key in keys:
@@ -113,7 +113,7 @@ class OutgoingTransfers(QueueTransfers[OutgoingTransfer]):
     def _resume(self, queue: OutgoingQueue) -> None:
         self.of(queue).resume()
 
-    # What administrators see
+    # Shown to administrators
 
     def sessions(self) -> Iterator[SessionView]:
         """The connections that were opened here."""

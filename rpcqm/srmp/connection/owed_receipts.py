@@ -1,7 +1,7 @@
-"""Receipts that are owed for messages that came by HTTP ([MC-MQSRM] 3.1.5.1.6.2, 3.1.7.3).
+"""Receipts for messages that came by HTTP ([MC-MQSRM] 3.1.5.1.6.2, 3.1.7.3).
 
 These are delivery receipts and commitment receipts. `qm.acknowledgements` sends them as it sends
-other acknowledgements, in the commit of what they tell. What the packet has no room for is read
+other acknowledgements, in the commit of the event. Values that the packet has no room for are read
 from the envelope again.
 """
 
@@ -42,20 +42,20 @@ _DECIDED = frozenset(
         MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
     }
 )
-"""Reasons of which a commitment or final stream receipt tells ([MC-MQSRM] 3.1.7.3.1, .3)."""
+"""Reasons that commitment and final stream receipts report ([MC-MQSRM] 3.1.7.3.1, .3)."""
 
 _log = get_logger("srmp")
 
 
 def told_as(reason: MessageClass) -> MessageClass:
-    """The class of the receipt that tells a reason."""
+    """The class of the receipt for a reason."""
     if reason in _TOLD_AS_EXPIRED:
         return MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
     return MessageClass.MQMSG_CLASS_NACK_DELETED if reason in _TOLD_AS_DELETED else reason
 
 
 class OwedReceipts:
-    """Where each receipt goes, and what it is about."""
+    """Gives the class, destination and correlation of each receipt."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class OwedReceipts:
     def removed_from_stream(
         self, change: StoreTransaction, message: Message, reason: MessageClass
     ) -> None:
-        """A message of a stream has left its queue: tell its sender if that wants to know.
+        """Report a message of a stream that has left its queue, if its sender asks for that.
 
         Source: [MC-MQSRM] 3.1.7.3.3.
         """
@@ -89,8 +89,8 @@ class OwedReceipts:
     ) -> tuple[MessageClass, FormatName | None, MessageIdentifier] | None:
         """The class, the destination and the correlation of a receipt; None for no receipt.
 
-        Each goes to its own <sendTo> ([MC-MQSRM] 2.2.5.2.2, 2.2.5.2.3, G218). What ends in an
-        outgoing queue was only relayed: its destination answers for it (3.1.7.3, G216).
+        Each goes to its own <sendTo> ([MC-MQSRM] 2.2.5.2.2, 2.2.5.2.3, G218). A message that ends
+        in an outgoing queue was only relayed: its destination answers for it (3.1.7.3, G216).
         """
         if isinstance(message.queue, OutgoingQueue):
             return None
@@ -101,7 +101,7 @@ class OwedReceipts:
         return told, self._place(send_to, message.source_address), correlation_of(envelope.id)
 
     def _place(self, uri: str | None, source: str) -> FormatName | None:
-        """The name that a URI of a stranger's gives, unless it is not to be used (G166)."""
+        """The name in a stranger's URI, unless it may not be used (G166)."""
         name = name_of(uri)
         if uri is None or name is None or is_url(uri):
             return name
@@ -109,7 +109,7 @@ class OwedReceipts:
 
 
 def _send_to(services: Services, told: MessageClass) -> str | None:
-    """Where a receipt of a class is to go, None where none is asked for."""
+    """The <sendTo> for receipts of a class; None if the message wants no such receipt."""
     if told == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
         return services.delivery_receipt_request
     commitment = services.commitment_receipt_request
@@ -121,7 +121,7 @@ def _send_to(services: Services, told: MessageClass) -> str | None:
 
 
 def envelope_in(message: PacketMessage) -> Envelope | None:
-    """The envelope of a packet; None if it has none that can be read."""
+    """The envelope of a packet; None if it has no readable one."""
     try:
         return read_envelope(message.soap_envelope.encode("utf-8", "surrogatepass"))
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""How others reach queues here by HTTP ([MC-MQSRM] 3.1.7.2.4)."""
+"""The URLs by which others reach local queues over HTTP ([MC-MQSRM] 3.1.7.2.4)."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ _ORDER_QUEUE = "private$\\order_queue$"
 
 @dataclass(eq=False, repr=False)
 class OwnUrls:
-    """URLs of queues here; they name the port that is listened to, unless it is the usual one."""
+    """URLs of local queues; they have the port of our listener, unless it is the usual one."""
 
     _queue_manager: QueueManager
     _registry: QueueRegistry
 
     def of(self, settings: SrmpSettings, name: FormatName) -> str:
-        """A name as others understand it: a queue here has a URL, whatever it is called (G220)."""
+        """A name for others: a local queue gets a URL, whatever form its name has (G220)."""
         queue = self._registry.find_by_format_name(name)
         uri = to_uri(name)
         if queue is None or isinstance(queue, OutgoingQueue) or not uri.startswith(MSMQ_PREFIX):
@@ -31,7 +31,7 @@ class OwnUrls:
         return self._url(settings, f"{path.kind.value}{path.queue}")
 
     def order_queue(self, settings: SrmpSettings, uri: str) -> str:
-        """Where receipts of a stream come, by the same way as it goes, if that is open here."""
+        """The URL for receipts of a stream, with the stream's own scheme if that is open here."""
         return self._url(settings, _ORDER_QUEUE, secure=uri.startswith("https:"))
 
     def _url(self, settings: SrmpSettings, queue: str, *, secure: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Messages over HTTP of one queue manager: what is sent, what is received, and its streams.
+"""Messages over HTTP of one queue manager: sending, receiving, and streams.
 
 Nothing here knows sockets: an `SrmpNetwork` posts, so that tests can simulate one.
 """
@@ -43,9 +43,9 @@ from rpcqm.store.transaction import StoreTransaction
 
 
 class SrmpProtocol:
-    """Sends what is in outgoing queues to HTTP names, and takes what others post.
+    """Sends the messages of outgoing queues to HTTP names, and takes posted ones.
 
-    The engine must have been started. `start` looks for messages that wait; `stop` ends all.
+    The engine must have been started. `start` looks for waiting messages; `stop` ends all.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class SrmpProtocol:
         engine.session_sources.append(self.transfers.sessions)
 
     def _settings(self) -> SrmpSettings:
-        """The settings of now."""
+        """The present settings."""
         return self.settings
 
     def _build_sending(self, engine: QueueManagerEngine, network: SrmpNetwork) -> None:
-        """Build what posts messages of outgoing queues."""
+        """Build the parts that post messages of outgoing queues."""
         self.posting = Posting(
             engine.clock,
             engine.timers,
@@ -101,7 +101,7 @@ class SrmpProtocol:
         self.transfers = OutgoingTransfers(self.posting, streaming)
 
     def _build_receiving(self, engine: QueueManagerEngine) -> None:
-        """Build what takes messages that are posted here."""
+        """Build the parts that take posted messages."""
         records = engine.protocol_records
         shared = ReceivingStreams(
             engine.store,
@@ -155,7 +155,7 @@ class SrmpProtocol:
     def begin_new_streams(self) -> Completion[None]:
         """Forget the streams of a queue manager that was restored from a backup, before `start`.
 
-        The numbers that they had come to since then are not known (G237).
+        Their numbers since the backup are lost (G237).
         """
         records = self._engine.protocol_records
         return records.write(without_queues(records, ()))
@@ -169,9 +169,9 @@ class SrmpProtocol:
         self.receiver.stop()
 
     def adjust(self, settings: SrmpSettings) -> None:
-        """Go on with other settings; what is under way ends with the old ones.
+        """Use other settings; posts under way end with the old ones.
 
-        Streams tell at once where their receipts go now (G168).
+        Streams announce their new address for receipts at once (G168).
         """
         before, self.settings = self.settings, settings
         if _receipts_of(before) != _receipts_of(settings):
@@ -213,7 +213,7 @@ class SrmpProtocol:
     def _left_together(
         self, change: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
     ) -> None:
-        """`_message_position_deleted` of each."""
+        """Handle `_message_position_deleted` for each message."""
         self._departures.left_together(queue, keys)
         self.transfers.removed(change, queue, keys)
 
@@ -230,12 +230,12 @@ def _receipts_of(settings: SrmpSettings) -> tuple[object, ...]:
 
 
 def _signed_info(message: MessageAttributes) -> bytes:
-    """What the signature of a message that is sent by HTTP covers."""
+    """The octets that the signature of a message for HTTP covers."""
     return signature_of(message).signed_info
 
 
 def _tell(answered: "asyncio.Future[HttpResponse]", outcome: Completion[HttpResponse]) -> None:
-    """Who has hung up meanwhile is told nothing."""
+    """Give the answer to the server, unless the client has gone."""
     if answered.done():
         return
     if outcome.error is not None:

@@ -25,7 +25,7 @@ _GONE = frozenset({PositionState.DELETED, PositionState.LEAVING})
 
 @dataclass(eq=False, repr=False)
 class Streaming:
-    """What the streams of all outgoing queues share."""
+    """The collaborators that the streams of all outgoing queues share."""
 
     clock: Clock
     timers: Timers
@@ -36,13 +36,13 @@ class Streaming:
     records: ProtocolRecords
     streams: OutgoingStreams
     receipts_url: Callable[[str], str]
-    """Where the receipts of a stream to a URL go."""
+    """The URL for the receipts of a stream to a URL."""
 
 
 class QueueStream:
     """One stream after the other: a new one begins when no receipt of the last is outstanding.
 
-    `resend` is called when the receipts of a stream are too long in coming.
+    `resend` is called when the receipts of a stream are overdue.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class QueueStream:
     # Sending
 
     def number(self, keys: Iterable[int]) -> Changes:
-        """Give messages their numbers, in this order; the changes that keep them."""
+        """Give messages their numbers, in this order; returns the changes that store them."""
         changes: dict[bytes, bytes | None] = {}
         stream = self._stream or self._begin(changes)
         for key in keys:
@@ -110,7 +110,7 @@ class QueueStream:
         return Stream(identifier, number, previous, receipts_to)
 
     def note_posted(self, key: int) -> None:
-        """A message leaves."""
+        """Note that a message is posted."""
         if self._stream is not None:
             self._stream.note_posted(key)
 
@@ -120,12 +120,12 @@ class QueueStream:
         return self._stream is not None
 
     def transmitted(self, key: int) -> None:
-        """A message has left: wait for its receipt."""
+        """Wait for the receipt of a message that has been accepted."""
         self._sent[key] = None
         self.wait()
 
     def wait(self) -> None:
-        """Wait for the receipts of what has left."""
+        """Wait for the receipts of accepted messages."""
         if self._stream is not None and self._stream.has_unacknowledged:
             self._stream.ladder.wait()
 
@@ -136,13 +136,14 @@ class QueueStream:
         return self._stream is not None and self._stream.awaits_decision(key)
 
     def take_sent(self) -> list[int]:
-        """What has left and awaits its stream receipt; it is to be sent again."""
+        """Take the messages that await their stream receipt out of the waiting ones, to be sent
+        again."""
         sent, self._sent = self._sent, {}
         return list(sent)
 
     @property
     def sent(self) -> Iterable[int]:
-        """What has left and awaits its stream receipt."""
+        """The messages that await their stream receipt."""
         return self._sent
 
     def resend_now(self) -> None:
@@ -150,14 +151,14 @@ class QueueStream:
             self._stream.ladder.resend_now()
 
     def stop(self) -> None:
-        """Wait for nothing."""
+        """Stop the timers."""
         if self._stream is not None:
             self._stream.ladder.stop()
 
     # Receipts
 
     def receipt(self, named: StreamId, last_ordinal: int, owner: object) -> bool:
-        """Free what has arrived ([MC-MQSRM] 3.1.5.1.8); whether the stream is the one of here."""
+        """Release the messages up to a number ([MC-MQSRM] 3.1.5.1.8); False for another stream."""
         stream = self._of(named)
         if stream is None:
             return False
@@ -171,7 +172,7 @@ class QueueStream:
         return True
 
     def _is_decided_later(self, key: int) -> bool:
-        """Whether a dead letter of it is wanted: it stays until its fate is known."""
+        """Whether a message stays until its fate is certain, because a dead letter is asked for."""
         position = self._queue.message_position_list.position(key)
         return position is not None and bool(position.flags & FLAG_NEGATIVE_JOURNALING)
 
@@ -221,14 +222,14 @@ class QueueStream:
         return finished.giving(True)
 
     def removed(self, change: StoreTransaction, key: int) -> None:
-        """A message has left some other way, for example because it has expired."""
+        """Note that a message has left in another way, for example by expiry."""
         self._sent.pop(key, None)
         if self._stream is not None and self._stream.forget(key):
             apply_changes(change, self._kept.without(key, self._encoded_unless_over()))
 
-    # What administrators see
+    # Shown to administrators
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """The stream, or the last one when no other is begun."""
+        """Fill in the stream, or the last one when no other has begun."""
         if self._shown is not None:
             self._shown.show(info)

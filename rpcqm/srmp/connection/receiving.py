@@ -1,7 +1,7 @@
-"""What others send by HTTP ([MC-MQSRM] 3.1.5.1): the way of a request to a queue.
+"""The way of a posted request to a queue ([MC-MQSRM] 3.1.5.1).
 
-A request is answered with 200 when its message is on the disk together with what remembers that it
-was taken: the stream of one, the history of another. What is refused for good counts as taken.
+A request is answered with 200 when its message is on the disk together with the record that it was
+taken: a stream's or the history's. A message that is refused for good counts as taken.
 """
 
 import hashlib
@@ -86,7 +86,7 @@ class Receiver:
         self._streams.stop()
 
     def receive(self, request: HttpRequest) -> Completion[int]:
-        """The status to answer with, once what came is as durable as it asks for.
+        """The status to answer with, once the message is as durable as it asks for.
 
         500 when the queue manager has no room, 503 when it was taken off the network (G460), or
         takes no new message (G631): nothing has changed then, and the peer sends again.
@@ -113,7 +113,7 @@ class Receiver:
     def _take_at_each(
         self, request: SrmpRequest, destination: Destination, peer: str
     ) -> Completion[int]:
-        """One copy for each queue that listens at a multicast address (G461).
+        """Take one copy for each queue of a multicast address (G461).
 
         500 if one queue has no room: the message comes again, and is a repetition for the others.
         Raises BadRequestError if no queue takes messages of its kind.
@@ -126,7 +126,7 @@ class Receiver:
             except BadRequestError as error:
                 refusals.append(error)
             except MaintenanceError:
-                raise  # for each of them alike
+                raise  # for each queue alike
             except MQError as error:
                 answers.append(_no_room(peer, error))
         if not answers:
@@ -136,7 +136,8 @@ class Receiver:
     def _take_at(
         self, request: SrmpRequest, destination: Destination, peer: str
     ) -> Completion[int]:
-        """The steps are the same for receipts: a destination that is no queue is 400."""
+        """Take a message at one destination; for receipts, too, a destination that is no queue is
+        400."""
         arrived = self._deserialized(request, destination, peer)
         if not destination.is_here:
             return self._forward(arrived, destination.name)
@@ -155,14 +156,14 @@ class Receiver:
         return self._take_user_message(arrived, queue)
 
     def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
-        """[MC-MQSRM] 3.1.5.1.1; what goes on has the URL of the inbound map (G215)."""
+        """[MC-MQSRM] 3.1.5.1.1; a forwarded message has the URL of the inbound map (G215)."""
         sender = signed(request, self._directory) if destination.is_here else NOBODY
         message = Message(self.packet_of(request, destination, sender))
         message.source_address = peer
         return Arrived(request, message, peer, sender, destination.listener)
 
     def build_packet(self, request: SrmpRequest, destination: Destination, sender: Signed) -> bytes:
-        """The packet of a message; raises DecodeError where no packet can hold it."""
+        """The packet of a message; raises DecodeError if no packet can hold it."""
         now, name = self._clock.now() // 1000, self._shown_name(request, destination)
         attributes = attributes_of(request, now, name)
         try:
@@ -179,7 +180,7 @@ class Receiver:
     # Stream receipts
 
     def _stream_receipt(self, envelope: Envelope, peer: str) -> Completion[int]:
-        """They are for the queue manager, and go into no queue (G462).
+        """Take a receipt for the queue manager itself; it goes into no queue (G462).
 
         Source: [MC-MQSRM] 3.1.5.1.8, .9.
         """
@@ -200,7 +201,7 @@ class Receiver:
     # Forwarding
 
     def _forward(self, arrived: Arrived, name: FormatName) -> Completion[int]:
-        """A message for another machine waits in an outgoing queue ([MC-MQSRM] 3.1.5.1.3, G216)."""
+        """Put a message for another machine into an outgoing queue ([MC-MQSRM] 3.1.5.1.3, G216)."""
         message, stream = arrived.message, arrived.envelope.stream
         if len(hops_of(arrived.request.compound)) >= MAXIMUM_HOPS:
             raise BadRequestError(f"it has come by {MAXIMUM_HOPS} hosts")
@@ -237,7 +238,7 @@ class Receiver:
         answer.add_done_callback(settled)
         return answer
 
-    # Messages for queues here
+    # Messages for local queues
 
     def _take_user_message(self, arrived: Arrived, queue: Queue) -> Completion[int]:
         """[MC-MQSRM] 3.1.5.1.6, .11, .12; receipts for applications go the same way (.7, .10)."""
@@ -253,10 +254,11 @@ class Receiver:
     def _take_in_stream(
         self, arrived: Arrived, queue: Queue, stream: Stream, repeated: bool
     ) -> Completion[int]:
-        """Exactly once and in order ([MC-MQSRM] 3.1.5.1.6.3); what is not next is dropped.
+        """Take a message exactly once and in order ([MC-MQSRM] 3.1.5.1.6.3); others are dropped.
 
-        What has been taken in an earlier stream counts in this one (3.1.5.1.6), and is not stored
-        again: only its sender knows its content, so that nobody else can use up its number (G236).
+        A message that was taken in an earlier stream counts in this one (3.1.5.1.6), and is not
+        stored again: only its sender knows its content, so that nobody else can use up its number
+        (G236).
         """
         self._streams.check(arrived.envelope)
         receiver = self._streams.of(stream.stream_id.guid, arrived.envelope.to)
@@ -287,7 +289,7 @@ class Receiver:
         receiver: StreamReceiver,
         before: IncomingStream,
     ) -> Completion[int]:
-        """Note how far a stream has come by a message that is known."""
+        """Advance a stream by a message that was taken before."""
         changes = self._streams.took(receiver, queue) | self._known.refresh(arrived)
         written = self._records.write(changes)
         answer = _answered(written, partial(self._streams.restore, receiver, before))
@@ -317,7 +319,11 @@ class Receiver:
         return _answered(stored, undo)
 
     def _check(self, arrived: Arrived, queue: Queue) -> None:
-        """Who has not signed is Anonymous ([MC-MQSRM] 3.1.5.1.6.1, .12). Raises RejectedError."""
+        """Raise unless the sender may write; unsigned, it is Anonymous ([MC-MQSRM] 3.1.5.1.6.1,
+        .12).
+
+        Raises RejectedError.
+        """
         sender = arrived.sender
         if expires_at(arrived.envelope) < self._clock.now() // 1000:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
@@ -356,7 +362,8 @@ class Receiver:
         undo: Callable[[], None] | None = None,
         receiver: StreamReceiver | None = None,
     ) -> Completion[int]:
-        """It counts as taken, and is never sent again; its sender is told where it asks (G218)."""
+        """Refuse a message for good: it counts as taken, and its sender is told where it asks
+        (G218)."""
         self._drop(arrived, reason.name)
         told = told_as(reason)
         try:
@@ -374,7 +381,7 @@ class Receiver:
 
 
 def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) -> Completion[int]:
-    """200 when that is durable; 500 when it has failed, and then it has not happened."""
+    """200 when the commit is durable; 500 when it has failed, and has had no effect."""
     answer: Completion[int] = Completion()
 
     def done(outcome: Completion[T]) -> None:
@@ -391,12 +398,12 @@ def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) ->
 
 
 async def _highest_of(answers: Sequence[Completion[int]]) -> int:
-    """The highest status of several answers, once all are there."""
+    """The highest status of several answers, once all have come."""
     return max([await each for each in answers])
 
 
 def _no_room(peer: str, error: MQError) -> Completion[int]:
-    if not isinstance(error, TooManyOutgoingQueuesError):  # of which there is one line a minute
+    if not isinstance(error, TooManyOutgoingQueuesError):  # (logged once a minute)
         _log.warning("no room for a message that came by HTTP", peer=peer, reason=str(error))
     return completed(_NO_ROOM)
 

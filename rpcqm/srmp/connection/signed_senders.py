@@ -1,7 +1,7 @@
-"""Who has signed what came by HTTP ([MC-MQSRM] 3.1.5.1.6.1).
+"""The signers of messages that came by HTTP ([MC-MQSRM] 3.1.5.1.6.1).
 
-A signature proves its key, and the directory whose that key is: of everybody else a good signature
-proves nothing (G165).
+A signature proves possession of a key, and the directory names the key's owner: a good signature
+without an entry there proves nothing (G165).
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from rpcqm.srmp.signature import SignatureResult, check
 
 
 class Signed(NamedTuple):
-    """What a signature proves; `sid` and `certificate` are empty where that is nothing."""
+    """The proof of a signature; `sid` and `certificate` are empty where it proves no account."""
 
     is_wrong: bool = False
     identity: Identity = ANONYMOUS
@@ -30,7 +30,7 @@ NOBODY = Signed()
 
 
 def signed(request: SrmpRequest, directory: Directory) -> Signed:
-    """What the signature of a request proves of its sender."""
+    """The proof that the signature of a request gives of its sender."""
     signature = request.envelope.signature
     if signature is None:
         return NOBODY
@@ -46,22 +46,23 @@ def signed(request: SrmpRequest, directory: Directory) -> Signed:
 
 
 def _owner(certificate: bytes, directory: Directory) -> Sid | None:
-    """The one account whose certificate the directory says that it is (G190).
+    """The one account to which the directory assigns a certificate (G190).
 
-    None for nobody's, for that of several users, and of a user whose SID is no account's.
+    None for a certificate without a user, of several users, and of a user whose SID is no
+    account's.
     """
     owners = directory.certificate_owners(certificate)
     if len(owners) != 1:
         return None
     try:
         sid = Sid.decode(owners.pop())
-    except DecodeError:  # a user whose SID nobody has told yet
+    except DecodeError:  # a user without a SID in the directory
         return None
     return sid if is_account(sid) else None
 
 
 def packet_of(attributes: MessageAttributes, sender: Signed, body_offset: int = -1) -> bytes:
-    """The packet of a message, which tells readers who has signed it. Raises MQError."""
+    """The packet of a message, which names its signer for readers. Raises MQError."""
     if not sender.sid:
         return build_user_message(attributes, body_offset)
     attributes.sender_identifier = sender.sid

@@ -1,7 +1,7 @@
-"""URLs that strangers have written into messages, and whom they may lead to (G217).
+"""URLs that strangers have written into messages, and the hosts that these may name (G217).
 
-A host is asked for only where it is the stranger's own, known to the directory or listed in
-`srmp.receipts_to`: once when the URL is seen, and again for each address that its name has.
+A host is used only if it is the stranger's own, in the directory, or listed in `srmp.receipts_to`:
+that is checked when the URL is seen, and again for each address of its name.
 """
 
 import ipaddress
@@ -32,7 +32,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class StrangerUrls:
-    """Decides by the present settings; `adopted` queues are those that somebody here sends to."""
+    """Decides by the present settings; `adopted` queues are those to which somebody here sends,
+    too."""
 
     def __init__(
         self,
@@ -48,14 +49,14 @@ class StrangerUrls:
         self._seen: OrderedDict[str, set[Address]] = OrderedDict()
 
     def is_listed(self, host: str) -> bool:
-        """Whether an administrator lets strangers name that host."""
+        """Whether an administrator allows strangers to name that host."""
         return plain_host(host) in {plain_host(each) for each in self._settings().receipts_to}
 
     def may_name(self, name: FormatName, source: str, queue: OutgoingQueue | None) -> bool:
-        """Whether a message that came from `source` may have something sent to a URL.
+        """Whether a message from `source` may have receipts sent to a URL.
 
-        `queue` is where messages to it wait, if they do. A name may turn out to be somebody
-        else's: that shows when it has been resolved, see `may_connect`.
+        `queue` is the outgoing queue of the URL, if there is one. A name may lead to somebody else:
+        that shows when it has been resolved, see `may_connect`.
         """
         host = plain_host(name.direct_name.host)
         if self.is_listed(host) or self._is_in_directory(host):
@@ -70,9 +71,9 @@ class StrangerUrls:
         return queue is None or self._queues.source_of(queue) == source
 
     def may_name_other(self, name: FormatName, source: str) -> bool:
-        """The same for a name that is no URL, whose addresses are not looked at again (G166).
+        """The same for a name that is no URL, whose addresses are not checked again (G166).
 
-        What is no direct name is somebody's whom the directory knows.
+        A name that is not direct belongs to a queue manager of the directory.
         """
         if not isinstance(name.value, str):
             return True
@@ -83,13 +84,13 @@ class StrangerUrls:
         return address is not None and not is_inward(address) and address == address_of(source)
 
     def may_connect(self, queue: OutgoingQueue) -> MayConnect | None:
-        """What decides about the addresses of a queue's host; None where all are good."""
+        """Decides about the addresses of a queue's host; None where all are allowed."""
         source = self._queues.source_of(queue)
-        if source is None or address_of(source) is None:  # somebody here has named it
+        if source is None or address_of(source) is None:  # somebody here has named the host
             return None
         host = plain_host(FormatName.parse(queue.destination_format_name).direct_name.host)
         if self.is_listed(host) and (self._names.is_local(host) or address_of(host) is not None):
-            return None  # what leads inward is what the administrator has written
+            return None  # only an administrator's entry leads inward
         return lambda text: self._may_connect(host, source, text)
 
     def _may_connect(self, host: str, source: str, text: str) -> bool:
@@ -104,7 +105,7 @@ class StrangerUrls:
         return address == address_of(source) or self._is_in_directory(host)
 
     def note(self, host: str, address: Address) -> None:
-        """A host has that address."""
+        """Remember an address of a host."""
         known = self._seen.setdefault(host, set())
         self._seen.move_to_end(host)
         if len(known) < _ADDRESSES:
@@ -123,7 +124,7 @@ class StrangerUrls:
 
 
 def plain_host(host: str) -> str:
-    """A host as it is compared: in small letters, without brackets or the last dot."""
+    """A host in the form for comparison: in small letters, without brackets or the last dot."""
     return host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
 
 

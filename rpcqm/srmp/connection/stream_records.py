@@ -1,4 +1,4 @@
-"""The streams of outgoing queues, as they are kept until all receipts have come.
+"""Records of the streams of outgoing queues, until all receipts have come.
 
 A number is a record of its own beside the stream of its queue, so that it is durable before the
 message that carries it leaves (G47, G55).
@@ -25,7 +25,7 @@ def last_stream(records: ProtocolRecords) -> int:
 
 
 def as_last_stream(identifier: int) -> Changes:
-    """The change that keeps it."""
+    """The change that stores it."""
     return {_LAST_STREAM: identifier.to_bytes(_STREAM_SIZE, "little")}
 
 
@@ -36,7 +36,7 @@ def queues_with_streams(records: ProtocolRecords) -> Iterator[int]:
 
 
 def without_queues(records: ProtocolRecords, kept: Container[int]) -> Changes:
-    """The changes that forget the streams of all queues but those."""
+    """The changes that delete the streams of all queues but these."""
     return {
         record: None
         for prefix in (_STREAM_PREFIX, _NUMBER_PREFIX)
@@ -46,7 +46,7 @@ def without_queues(records: ProtocolRecords, kept: Container[int]) -> Changes:
 
 
 class StreamRecords:
-    """What is kept of the stream of one outgoing queue, and of the numbers in it."""
+    """The records of one outgoing queue's stream, and of the numbers in it."""
 
     def __init__(self, records: ProtocolRecords, queue: OutgoingQueue) -> None:
         self._records = records
@@ -72,7 +72,8 @@ class StreamRecords:
             yield key, _NUMBER.unpack(value)[0]
 
     def lost(self, *, over: bool) -> Changes:
-        """The changes that forget what left while nobody sent, and the stream if it is `over`."""
+        """The changes that delete numbers of messages that left while this was off, and the stream
+        if `over`."""
         positions = self._queue.message_position_list
         gone: dict[bytes, bytes | None] = {
             self._number_key(key): None for key, _ in self._all_numbers() if key not in positions
@@ -80,13 +81,13 @@ class StreamRecords:
         return gone | {self._stream_key: None} if over else gone
 
     def numbered(self, key: int, number: int, stream: bytes) -> Changes:
-        """The changes that keep the number of a message, and the stream as it is then."""
+        """The changes that store the number of a message, and the stream after it."""
         return {self._number_key(key): _NUMBER.pack(number), self._stream_key: stream}
 
     def kept(self, stream: bytes | None) -> Changes:
-        """The change that keeps the stream, or forgets it when it is over."""
+        """The change that stores the stream, or deletes it when it is over."""
         return {self._stream_key: stream}
 
     def without(self, key: int, stream: bytes | None) -> Changes:
-        """The same, and the number of a message is forgotten."""
+        """The same, and the number of a message is deleted."""
         return {self._number_key(key): None, self._stream_key: stream}

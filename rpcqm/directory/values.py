@@ -72,7 +72,7 @@ def write_boolean(value: bool) -> bytes:
 
 
 def read_integer(value: bytes) -> int:
-    """A signed number of 32 bits; DecodeError for what is none."""
+    """A signed number of 32 bits; DecodeError for another text."""
     if not _INTEGER.fullmatch(value) or not -(1 << 31) <= (number := int(value)) < 1 << 32:
         raise DecodeError("a value is no number of 32 bits")
     return number - (1 << 32) if number >= 1 << 31 else number

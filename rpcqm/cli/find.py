@@ -1,7 +1,7 @@
 """`rpcqm find`: the messages that meet conditions, in one queue or in all.
 
-The queue manager of this machine looks through its queues itself, a page at a time. From another
-one, every message that can be peeked at is fetched.
+The queue manager looks through its queues itself, a page at a time. From one that is not ours every
+message that can be peeked at is fetched, and from ours for who has not logged on.
 """
 
 import argparse
@@ -34,7 +34,8 @@ With --all every queue is looked through that you may peek at, with its journal 
 dead letters, and what waits for other queue managers.
 Ctrl-C ends the search and says how many messages were looked at, and how to go on. The exit status
 is 4 if nothing was found.
-Over --server every message is fetched to be looked at, which takes longer."""
+Over --server, of a queue manager that is no rpcqm or without --user every message is fetched to be
+looked at, which takes longer."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -172,7 +173,27 @@ async def _pages(
     searched: _Searched,
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Pages of the search in a queue, or in all."""
-    if arguments.server is not None:
+    # Only now, because it takes time to load, and mistakes and --help need none of it.
+    from rpcqm.base.errors import RpcFault
+    from rpcqm.cli.filters import as_options
+    from rpcqm.client.maintenance import MaintenanceError
+
+    name = None if searched.queue is None else queue_name(arguments, searched.queue)
+    begun = False
+    while not begun or searched.after is not None:
+        try:
+            page = await client.maintenance.search(
+                name, conditions, searched.after, searched.left, whole=arguments.json
+            )
+        except MaintenanceError as error:
+            raise UsageMistake(f"{as_options(str(error))}.") from error
+        except RpcFault:
+            if arguments.server is None or begun:
+                raise
+            break  # another queue manager, or an earlier rpcqm, makes no searches
+        begun = True
+        yield page
+    if not begun:
         # Only now, because few searches need it.
         from rpcqm.cli.find_elsewhere import pages_from
 
@@ -180,21 +201,6 @@ async def _pages(
         async with aclosing(elsewhere) as pages:
             async for page in pages:
                 yield page
-        return
-    # Only now, because it takes time to load, and mistakes and --help need none of it.
-    from rpcqm.cli.filters import as_options
-    from rpcqm.client.maintenance import MaintenanceError
-
-    name = None if searched.queue is None else queue_name(arguments, searched.queue)
-    begun = False
-    while not begun or searched.after is not None:
-        begun = True
-        try:
-            yield await client.maintenance.search(
-                name, conditions, searched.after, searched.left, whole=arguments.json
-            )
-        except MaintenanceError as error:
-            raise UsageMistake(f"{as_options(str(error))}.") from error
 
 
 def _write_json(message: dict[str, Any]) -> None:

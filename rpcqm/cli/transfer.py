@@ -83,7 +83,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     target = _named_after(arguments, name)
 
     async def work(client: "QueueManagerClient") -> None:
-        async with client.open_reader(name, peek_only=True, outgoing=True) as reader:
+        async with client.open_bulk_reader(name, peek_only=True, outgoing=True) as reader:
             with _output(target) as file, ProgressDisplay("Exported") as progress:
                 writer = ExportWriter(file, _note(arguments, name))
                 async for message in reader.browse():

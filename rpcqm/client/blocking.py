@@ -13,7 +13,7 @@ Several threads may use one client at the same time.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -39,6 +39,7 @@ T = TypeVar("T")
 _AT_A_TIME = 512
 """Items that one change of threads brings: enough that the change costs little of each."""
 
+_OCTETS_AT_A_TIME = 4 << 20
 
 W = TypeVar("W", bound=AbstractAsyncContextManager[object, bool | None])
 
@@ -83,14 +84,24 @@ class BlockingClient:
             future.cancel()
             raise
 
-    def each(self, items: AsyncIterator[T], at_a_time: int = _AT_A_TIME) -> Iterator[T]:
-        """Iterate over an asynchronous iterator, waiting for `at_a_time` items together."""
+    def each(
+        self,
+        items: AsyncIterator[T],
+        at_a_time: int = _AT_A_TIME,
+        weigh: Callable[[T], int] | None = None,
+    ) -> Iterator[T]:
+        """Iterate over an asynchronous iterator, waiting for `at_a_time` items together.
+
+        With `weigh`, which gives the octets of an item, for 4 MiB of them at most, and one more.
+        """
 
         async def some() -> list[T]:
             found: list[T] = []
+            room = _OCTETS_AT_A_TIME
             async for item in items:
                 found.append(item)
-                if len(found) >= at_a_time:
+                room -= weigh(item) if weigh else 0
+                if len(found) >= at_a_time or room <= 0:
                     break
             return found
 
@@ -161,14 +172,28 @@ class Blocking(Generic[W]):
         self._client.run(self.wrapped.__aexit__(kind, error, traceback))
 
 
+def _octets(found: Found) -> int:
+    return len(found.buffer) if isinstance(found, ReceivedMessage) else 0
+
+
 class BlockingBulk(Blocking[BulkReader]):
     """A queue that is read in bulk; see BulkReader for what the calls mean."""
 
     def visible(self) -> Iterator[int]:
         return self._client.each(self.wrapped.visible())
 
+    def count(self) -> int | None:
+        return self._client.run(self.wrapped.count())
+
+    def sizes(self, identifiers: Sequence[int]) -> list[int]:
+        return self._client.run(self.wrapped.sizes(identifiers))
+
+    def browse(self) -> Iterator[ReceivedMessage]:
+        return self._client.each(self.wrapped.browse(), weigh=_octets)
+
     def peek(self, identifiers: Sequence[int]) -> Iterator[tuple[int, Found]]:
-        return self._client.each(self.wrapped.peek(identifiers))
+        found = self.wrapped.peek(identifiers)
+        return self._client.each(found, weigh=lambda pair: _octets(pair[1]))
 
     def remove(self, identifiers: Sequence[int]) -> Iterator[tuple[int, Failure]]:
         return self._client.each(self.wrapped.remove(identifiers))

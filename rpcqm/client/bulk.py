@@ -17,7 +17,7 @@ from rpcqm.client.connection import END_OF_QUEUE, Connections
 from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.pipelining import pipelined
-from rpcqm.client.reads import Read
+from rpcqm.client.reads import WHOLE_BODY, Read
 from rpcqm.client.remote_read import QueueReader, RemoteReadSession
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types import remoteread
@@ -41,15 +41,27 @@ _REMOVED_AT_ONCE = 1024
 class BulkReader:
     """A queue that is open for peeking and, unless `peek_only`, for removing messages."""
 
-    def __init__(self, connections: Connections, name: FormatName, *, peek_only: bool) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        name: FormatName,
+        *,
+        peek_only: bool,
+        outgoing: bool = False,
+    ) -> None:
         self._connections = connections
         self._name = name
         self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
         self._bulk: BulkSession | None = None
-        self._reader = QueueReader(connections, name, peek_only=peek_only)
+        self._outgoing = outgoing
+        self._reader = QueueReader(connections, name, peek_only=peek_only, outgoing=outgoing)
 
     async def __aenter__(self) -> Self:
-        self._bulk = await open_bulk(self._connections, self._name, self._access)
+        try:
+            self._bulk = await open_bulk(self._connections, self._name, self._access)
+        except MQError:
+            if not self._outgoing:  # RemoteRead may open what waits for a queue of that name
+                raise
         if self._bulk is None:
             await self._reader.__aenter__()
         return self
@@ -79,6 +91,34 @@ class BulkReader:
                 yield each.lookup_identifier
         await self._reader.close_cursor(cursor)
 
+    async def count(self) -> int | None:
+        """How many messages can be received; None where only a walk through them could tell."""
+        return None if self._bulk is None else await self._bulk.count()
+
+    async def sizes(self, identifiers: Sequence[int]) -> list[int]:
+        """The octets of messages, 0 for one that is gone; their bodies do not come for it."""
+        if self._bulk is not None:
+            return await self._bulk.sizes(identifiers)
+        async with aclosing(self._peeked(identifiers, body=0)) as found:
+            return [
+                len(each.buffer) if isinstance(each, ReceivedMessage) else 0
+                async for _, each in found
+            ]
+
+    async def browse(self) -> AsyncIterator[ReceivedMessage]:
+        """The messages that can be seen, in the queue's order; raises MQError as peeking does."""
+        if self._bulk is None:
+            async for message in self._reader.browse():
+                yield message
+            return
+        async for some in self._bulk.pages():
+            async with aclosing(self._bulk.peek(some)) as pairs:
+                async for _, found in pairs:
+                    if isinstance(found, ReceivedMessage):
+                        yield found
+                    elif not isinstance(found, MQError) or found.status not in END_OF_QUEUE:
+                        raise found
+
     async def peek(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Found]]:
         """Read the messages with these lookup identifiers, in that order."""
         if self._bulk is not None:
@@ -86,14 +126,22 @@ class BulkReader:
                 async for pair in pairs:
                     yield pair
             return
+        async with aclosing(self._peeked(identifiers)) as pairs:
+            async for pair in pairs:
+                yield pair
+
+    async def _peeked(
+        self, identifiers: Sequence[int], body: int = WHOLE_BODY
+    ) -> AsyncGenerator[tuple[int, Found], None]:
         if isinstance(self._reader.session, RemoteReadSession):
-            reads = (Read(MQ_LOOKUP_PEEK_CURRENT, 0, identifier=each) for each in identifiers)
+            kind = MQ_LOOKUP_PEEK_CURRENT
+            reads = (Read(kind, 0, identifier=each, body=body) for each in identifiers)
             async for read, found in self._read(self._numbered(reads)):
                 yield read.identifier, found
             return
         for each in identifiers:
             try:
-                yield each, await self._reader.peek_by_lookup_identifier(each)
+                yield each, await self._reader.peek_by_lookup_identifier(each, body=body)
             except (MQError, DecodeError) as error:
                 yield each, error
 

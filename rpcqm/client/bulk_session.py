@@ -59,6 +59,12 @@ class BulkSession:
 
     async def visible(self) -> AsyncIterator[int]:
         """The lookup identifiers of the messages that can be seen, in the queue's order."""
+        async for page in self.pages():
+            for key in page:
+                yield key
+
+    async def pages(self) -> AsyncIterator[list[int]]:
+        """The same in lists, as they are answered."""
         after = 0
         while True:
             response = await self._connections.call(
@@ -67,14 +73,33 @@ class BulkSession:
             ranges = response.ppRanges or ()
             if sum(each.Count for each in ranges) > rpcqm_bulk.MOST_BULK_MESSAGES:
                 raise DecodeError("an answer lists more messages than there is room for")
-            for each in ranges:
-                for key in range(each.First, each.First + each.Count):
-                    yield key
+            yield [key for each in ranges for key in range(each.First, each.First + each.Count)]
             if not response.pNext:
                 return
             if response.pNext <= after:
                 raise DecodeError("the list of messages does not go on")
             after = response.pNext
+
+    async def count(self) -> int:
+        """How many messages can be received."""
+        request = rpcqm_bulk.R_BulkCountRequest(phContext=self._handle)
+        return (await self._connections.call(request)).pMessages
+
+    async def sizes(self, identifiers: Sequence[int]) -> list[int]:
+        """The octets of messages, 0 for one that is gone."""
+        found: list[int] = []
+        most = rpcqm_bulk.MOST_BULK_MESSAGES
+        for at in range(0, len(identifiers), most):
+            some = identifiers[at : at + most]
+            ranges = ranges_of(some)
+            request = rpcqm_bulk.R_BulkSizesRequest(
+                phContext=self._handle, cRanges=len(ranges), pRanges=ranges
+            )
+            sizes = (await self._connections.call(request)).ppSizes or ()
+            if len(sizes) != len(some):
+                raise DecodeError("the sizes of other messages are answered")
+            found += sizes
+        return found
 
     async def peek(self, identifiers: Sequence[int]) -> AsyncGenerator[tuple[int, Found], None]:
         """Read messages, in that order."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.client.connection import Connections, require_value
+from rpcqm.client.searching import search_page
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -306,12 +307,7 @@ class MaintenanceClient:
         MaintenanceError with a sentence about wrong conditions.
         """
         asked = {"conditions": dict(conditions), "after": after, "limit": limit, "whole": whole}
-        request = rpcqm_admin.R_SearchMessagesRequest(
-            pQueueFormat=None if name is None else queue_format_of(name),
-            pwszSearch=json.dumps(asked),
-        )
-        response = await self._connections.call(request)
-        told: dict[str, Any] = json.loads(bytes(require_value(response.ppAnswer)))
+        told = await search_page(self._connections, name, asked)
         if "problem" in told:
             raise MaintenanceError(told["problem"])
         return told

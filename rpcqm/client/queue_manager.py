@@ -133,11 +133,16 @@ class QueueManagerClient:
             self._connections, name, peek_only=peek_only, exclusive=exclusive, outgoing=outgoing
         )
 
-    def open_bulk_reader(self, name: FormatName, *, peek_only: bool = False) -> "BulkReader":
-        """Open a queue, with `async with`, to read or remove many messages."""
+    def open_bulk_reader(
+        self, name: FormatName, *, peek_only: bool = False, outgoing: bool = False
+    ) -> "BulkReader":
+        """Open a queue, with `async with`, to read or remove many messages.
+
+        `outgoing` means what it means to `open_reader`.
+        """
         from rpcqm.client.bulk import BulkReader
 
-        return BulkReader(self._connections, name, peek_only=peek_only)
+        return BulkReader(self._connections, name, peek_only=peek_only, outgoing=outgoing)
 
     def open_move_target(self, name: FormatName) -> "MoveTarget":
         """Open a queue, with `async with`, that messages are to be moved to."""

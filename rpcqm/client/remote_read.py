@@ -317,6 +317,16 @@ class QueueReader:
             raise not_found from None
 
     @property
+    def connections(self) -> Connections:
+        """Those of its queue manager."""
+        return self._connections
+
+    @property
+    def name(self) -> FormatName:
+        """The queue that is read."""
+        return self._name
+
+    @property
     def session(self) -> ReadSession:
         """The queue at the server; raises HandleLostError if it is not open."""
         if self._session is None:

@@ -8,6 +8,7 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.consecutive import consecutive
 from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.settling import settling
 from rpcqm.codec.packet.user_message import class_of
 from rpcqm.codec.types import rpcqm_bulk
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
@@ -16,6 +17,8 @@ from rpcqm.codec.types.rpcqm_bulk import (
     LOOKUP_RANGE,
     R_BulkCloseRequest,
     R_BulkCloseResponse,
+    R_BulkCountRequest,
+    R_BulkCountResponse,
     R_BulkListRequest,
     R_BulkListResponse,
     R_BulkOpenRequest,
@@ -24,11 +27,17 @@ from rpcqm.codec.types.rpcqm_bulk import (
     R_BulkReadResponse,
     R_BulkRemoveRequest,
     R_BulkRemoveResponse,
+    R_BulkSearchRequest,
+    R_BulkSearchResponse,
+    R_BulkSizesRequest,
+    R_BulkSizesResponse,
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks, require_level
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import held_by, present
 from rpcqm.interfaces._reading_names import readable_name, reads_outgoing
+from rpcqm.interfaces._searching import answer_search
+from rpcqm.operations.operations import Operations
 from rpcqm.qm.access import RECEIVING
 from rpcqm.qm.bulk import BulkEvents, Removal
 from rpcqm.qm.opening import Opening
@@ -68,6 +77,7 @@ class Bulk:
     _opening: Opening
     _events: BulkEvents
     _packets: MessagePackets
+    _operations: Operations
     admission: CallAdmission
 
     def R_BulkOpen(self, call: Call, request: R_BulkOpenRequest) -> R_BulkOpenResponse:
@@ -144,6 +154,26 @@ class Bulk:
         """Remove messages as by receiving them; answered when that is durable (Opnum 4)."""
         descriptor: OpenQueueDescriptor = request.phContext.value
         return start(_removed(self._events.remove(descriptor, _keys(request.pRanges))))
+
+    def R_BulkSizes(self, call: Call, request: R_BulkSizesRequest) -> R_BulkSizesResponse:
+        """How large messages are (Opnum 5)."""
+        descriptor: OpenQueueDescriptor = request.phContext.value
+        sizes = self._events.sizes(descriptor, _keys(request.pRanges))
+        return R_BulkSizesResponse(pcSizes=len(sizes), ppSizes=sizes, result=0)
+
+    def R_BulkCount(self, call: Call, request: R_BulkCountRequest) -> R_BulkCountResponse:
+        """How many messages there are, without a list of them (Opnum 6)."""
+        count = self._events.count(request.phContext.value)
+        return R_BulkCountResponse(pMessages=count, result=0)
+
+    async def R_BulkSearch(self, call: Call, request: R_BulkSearchRequest) -> R_BulkSearchResponse:
+        """A page of the messages that meet conditions, for who may peek at them (Opnum 7)."""
+        require_level(call, _PRIVACY)
+        name = None if request.pQueueFormat is None else readable_name(request.pQueueFormat)
+        answer = await settling(
+            answer_search(self._operations, call.identity, name, request.pwszSearch)
+        )
+        return R_BulkSearchResponse(pcbAnswer=len(answer), ppAnswer=answer, result=0)
 
 
 async def _removed(removal: Removal) -> R_BulkRemoveResponse:

@@ -70,6 +70,16 @@ class BulkEvents:
         )
         return found.result()
 
+    def sizes(self, descriptor: OpenQueueDescriptor, keys: Iterable[int]) -> list[int]:
+        """The octets of messages, 0 for one that is not there; raises MQError as peeking does."""
+        queue = self._messages.opened(descriptor, READING)
+        positions = map(queue.message_position_list.position, keys)
+        return [0 if position is None else position.size for position in positions]
+
+    def count(self, descriptor: OpenQueueDescriptor) -> int:
+        """How many messages can be received; raises MQError as peeking does."""
+        return self._messages.opened(descriptor, READING).message_position_list.available
+
     # Removal
 
     def remove(self, descriptor: OpenQueueDescriptor, keys: Iterable[int]) -> Removal:

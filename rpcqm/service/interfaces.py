@@ -127,11 +127,13 @@ def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
     return Sending(engine.opening, handles)
 
 
-def bulk(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> Bulk:
+def bulk(
+    engine: QueueManagerEngine, operations: Operations, admission: CallAdmission | None = None
+) -> Bulk:
     """The handlers of rpcqm_bulk."""
     events = BulkEvents(engine.store, engine.positions, engine.messages)
     packets = message_packets(engine)
-    return Bulk(engine.opening, events, packets, admission or CallAdmission())
+    return Bulk(engine.opening, events, packets, operations, admission or CallAdmission())
 
 
 def trace(operations: Operations, admission: CallAdmission) -> Trace:

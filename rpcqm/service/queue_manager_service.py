@@ -448,7 +448,9 @@ class QueueManagerService:
         policy = with_shortcuts(self._speed, qmcomm2.POLICY, comm2)
         server.register(load("qmcomm2"), comm2, policy)
         server.register(load("rpcqm_sending"), interfaces.sending(engine, handles), sending.POLICY)
-        server.register(load("rpcqm_bulk"), interfaces.bulk(engine, admission), bulk.POLICY)
+        server.register(
+            load("rpcqm_bulk"), interfaces.bulk(engine, self._operations, admission), bulk.POLICY
+        )
         other_side = interfaces.qm2qm(engine, handles, *ports)
         server.register(load("qm2qm"), other_side, qm2qm.POLICY)
         server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)

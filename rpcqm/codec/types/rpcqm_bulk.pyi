@@ -62,3 +62,29 @@ class R_BulkRemoveResponse(Value):
     pcRefused: int
     ppRefused: list[BULK_REFUSAL] | None = ...
     result: int
+
+class R_BulkSizesRequest(OperationRequest[R_BulkSizesResponse]):
+    phContext: Any
+    cRanges: int
+    pRanges: list[LOOKUP_RANGE]
+
+class R_BulkSizesResponse(Value):
+    pcSizes: int
+    ppSizes: list[int] | None = ...
+    result: int
+
+class R_BulkCountRequest(OperationRequest[R_BulkCountResponse]):
+    phContext: Any
+
+class R_BulkCountResponse(Value):
+    pMessages: int
+    result: int
+
+class R_BulkSearchRequest(OperationRequest[R_BulkSearchResponse]):
+    pQueueFormat: QUEUE_FORMAT | None = ...
+    pwszSearch: str
+
+class R_BulkSearchResponse(Value):
+    pcbAnswer: int
+    ppAnswer: bytes | None = ...
+    result: int

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rpcqm.client.connection import Connections
 from rpcqm.testing import PrivateQueueManager
 
 Command = Callable[..., Any]
@@ -19,12 +20,26 @@ def peeked(run: Command, queue: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run("peek", queue, "--all", "--format", "json").lines]
 
 
-def test_messages_come_back_as_they_were(run: Command, queue: str, tmp_path: Path) -> None:
+def test_messages_come_back_as_they_were(
+    run: Command, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An export does without a call for each message."""
+    asked: list[str] = []
+    call = Connections.call
+
+    def counted(self: Connections, request: Any, *more: Any) -> Any:
+        asked.append(request.operation.name)
+        return call(self, request, *more)
+
     file = tmp_path / "orders.mq"
     run("send", queue, "--body", "two äpples", "--label", "fruit", "--priority", "5")
     run("send", queue, "--body", "x" * 100_000, "--express", "--count", "40")
     before = peeked(run, queue)
-    assert run("queue", "export", queue, str(file)).text == "Exported 41 messages.\n"
+    with monkeypatch.context() as watched:
+        watched.setattr(Connections, "call", counted)
+        assert run("queue", "export", queue, str(file)).text == "Exported 41 messages.\n"
+    assert {each for each in asked if "Bulk" not in each} == set()
+    assert len(asked) < 20
     assert peeked(run, queue) == before
     other = f"{queue}-again"
     run("queue", "create", other)

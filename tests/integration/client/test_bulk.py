@@ -59,6 +59,9 @@ async def use(reader: BulkReader) -> None:
     assert [identifier for identifier, _ in found] == wanted
     bodies = [each.body for _, each in found if isinstance(each, ReceivedMessage)]
     assert bodies == list(BODIES)
+    sizes = await reader.sizes(wanted)
+    assert (sizes[5], min(sizes[:5] + sizes[6:]) > 0) == (0, True)
+    assert [each.body async for each in reader.browse()] == list(BODIES)
     missing = found[5][1]
     assert isinstance(missing, MQError)
     assert missing.status == GONE
@@ -112,13 +115,16 @@ def test_few_calls_read_and_empty_a_queue(monkeypatch: pytest.MonkeyPatch) -> No
             async with client.open_bulk_reader(name) as reader:
                 keys = [key async for key in reader.visible()]
                 assert len([pair async for pair in reader.peek(keys)]) == len(BODIES)
+                assert [each.body async for each in reader.browse()] == list(BODIES)
+                assert await reader.count() == len(keys)
+                assert len(await reader.sizes(keys)) == len(keys)
                 assert [pair async for pair in reader.remove(keys)] == []
 
     with private_queue_manager() as queue_manager:
         queue_manager.run("queue", "create", "orders")
         asyncio.run(main(LocalServer(queue_manager.socket)))
-    done = ["R_BulkOpen", "R_BulkList", "R_BulkRead", "R_BulkRemove", "R_BulkClose"]
-    assert asked == done
+    done = "Open List Read List Read Count Sizes Remove Close"
+    assert asked == [f"R_Bulk{each}" for each in done.split()]
 
 
 def test_many_messages_are_sent_in_their_order_many_at_once(

@@ -2,17 +2,19 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from rpcqm.client import mq
+from rpcqm.client import correlation, mq
+from rpcqm.client.connection import Connections
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 
 @pytest.fixture(scope="module")
 def queue_manager() -> Iterator[PrivateQueueManager]:
     with private_queue_manager(configuration="[storage]\nreserve = 1\n") as queue_manager:
-        for name in ("questions", "answers", "mixed"):
+        for name in ("questions", "answers", "mixed", "deep"):
             queue_manager.run("queue", "create", name)
         yield queue_manager
 
@@ -32,6 +34,33 @@ def test_the_message_with_the_correlation_is_received_and_the_others_stay(
         assert [m.value for m in queue.receive(timeout=0, correlation=question)] == ["answer"]
         assert queue.receive_one(timeout=0, correlation=question) is None
         assert [message.value for message in queue.browse()] == ["question", "other"]
+
+
+def test_a_deep_queue_is_looked_through_by_its_queue_manager(
+    queue_manager: PrivateQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the answer is there or not, few messages are looked at with a call for each."""
+    asked: list[str] = []
+    call = Connections.call
+
+    def counted(self: Connections, request: Any, *more: Any) -> Any:
+        asked.append(request.operation.name)
+        return call(self, request, *more)
+
+    monkeypatch.setattr(Connections, "call", counted)
+    with mq.open("deep", queue_manager) as queue:
+        question = queue.send("question", recoverable=False)
+        for number in range(2 * correlation.WALKED):
+            queue.send(f"{number}", recoverable=False)
+        queue.send("answer", correlation_identifier=question, recoverable=False)
+        asked.clear()
+        found = queue.receive_one(timeout=0, correlation=question)
+        assert found is not None
+        assert found.value == "answer"
+        found.acknowledge()
+        assert queue.receive_one(timeout=0, correlation=question) is None
+    assert asked.count("R_SearchMessages") == 2
+    assert asked.count("R_StartReceive") == 2 * correlation.WALKED + 2
 
 
 def test_an_answer_of_a_higher_priority_is_found_when_it_arrives(

@@ -53,7 +53,7 @@ METHODS = [
     for operation in load(name).operations
     if operation is not None
 ]
-PRIVATE = {"R_BulkOpen"}
+PRIVATE = {"R_BulkOpen", "R_BulkSearch"}
 """What no switch opens to calls that are not encrypted; without it there is no handle."""
 READERS = {name for interface, name in METHODS if interface in ("remoteread", "qm2qm")} | {
     "R_QMOpenRemoteQueue",

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from rpcqm.interfaces import bulk
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
 from rpcqm.rpc.interface_registry import NCALRPC
 from rpcqm.service import interfaces
+from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import (
     ADMINISTRATOR,
@@ -50,8 +52,11 @@ ENTRY = struct.Struct("<QIII")
 
 
 @pytest.fixture
-def server(qm: RunningQueueManager) -> CallServer:
-    return CallServer(qm, Served("rpcqm_bulk", interfaces.bulk(qm.engine), bulk.POLICY))
+def server(qm: RunningQueueManager, tmp_path: Path) -> CallServer:
+    return CallServer(
+        qm,
+        Served("rpcqm_bulk", interfaces.bulk(qm.engine, operations_of(qm, tmp_path)), bulk.POLICY),
+    )
 
 
 class Bulk:
@@ -188,6 +193,23 @@ def test_a_call_is_about_so_many_messages(qm: RunningQueueManager, reader: Bulk)
     assert qm.bodies(queue) == [b"one"]
 
 
+def test_sizes_and_counts_come_without_messages(qm: RunningQueueManager, reader: Bulk) -> None:
+    """The sizes are those that the quota counts, in the order that was asked for."""
+    queue = qm.create()
+    keys = [qm.send(queue, bytes(size)) for size in (10, 3000, 0)]
+    reader.open(queue, PEEK_ACCESS)
+    asked = [LOOKUP_RANGE(First=key, Count=1) for key in (keys[1], keys[0], 7, keys[2])]
+    told = reader.caller.call(
+        "R_BulkSizes", phContext=reader.handle, cRanges=len(asked), pRanges=asked
+    )
+    large, small, absent, least = told.ppSizes
+    assert (large > 3000 > small > least > 0, absent) == (True, 0)
+    assert large + small + least == queue.total_bytes
+    assert reader.caller.call("R_BulkCount", phContext=reader.handle).pMessages == len(keys)
+    qm.engine.positions.lock(queue, _at(qm, queue, keys[0]), object())
+    assert reader.caller.call("R_BulkCount", phContext=reader.handle).pMessages == len(keys) - 1
+
+
 def test_what_is_removed_has_left_in_one_commit_and_stays_away(
     qm: RunningQueueManager, reader: Bulk
 ) -> None:
@@ -288,10 +310,16 @@ def test_only_calls_that_are_private_are_served(
         with pytest.raises(Fault) as caught:
             Bulk(server.connect(identity, level)).open(queue)
         assert caught.value.status == FaultStatus.RPC_S_ACCESS_DENIED
+        caller = server.connect(identity, level)
+        with pytest.raises(Fault) as caught:
+            caller.call("R_BulkSearch", pQueueFormat=format_of(queue), pwszSearch="{}")
+        assert caught.value.status == FaultStatus.RPC_S_ACCESS_DENIED
     Bulk(server.connect(ALICE, transport=NCALRPC)).open(queue)
 
 
-def test_no_switch_opens_it_to_calls_that_are_not_private(qm: RunningQueueManager) -> None:
+def test_no_switch_opens_it_to_calls_that_are_not_private(
+    qm: RunningQueueManager, tmp_path: Path
+) -> None:
     queue = qm.create(security=parse_sddl("O:BAD:(A;;GA;;;WD)(A;;GA;;;AN)").encode())
     security = RemoteReadSecurity(
         allow_nonauthenticated_rpc=True,
@@ -299,11 +327,15 @@ def test_no_switch_opens_it_to_calls_that_are_not_private(qm: RunningQueueManage
         debug_rpc=True,
         allow_unprotected_rpc=True,
     )
-    handlers = interfaces.bulk(qm.engine, CallAdmission(security))
+    handlers = interfaces.bulk(qm.engine, operations_of(qm, tmp_path), CallAdmission(security))
     server = CallServer(qm, Served("rpcqm_bulk", handlers, bulk.POLICY))
     for identity, level in ((NOBODY, LEVEL_NONE), (ALICE, LEVEL_INTEGRITY)):
+        caller = server.connect(identity, level)
         with pytest.raises(Fault) as caught:
-            Bulk(server.connect(identity, level)).open(queue)
+            Bulk(caller).open(queue)
+        assert caught.value.status == FaultStatus.RPC_S_ACCESS_DENIED
+        with pytest.raises(Fault) as caught:
+            caller.call("R_BulkSearch", pQueueFormat=format_of(queue), pwszSearch="{}")
         assert caught.value.status == FaultStatus.RPC_S_ACCESS_DENIED
 
 

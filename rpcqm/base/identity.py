@@ -58,7 +58,7 @@ class Validity:
     All identities of one state of an account share it (G403).
     """
 
-    __slots__ = ("ended",)
+    __slots__ = ("__weakref__", "ended")
 
     def __init__(self) -> None:
         self.ended = False

@@ -46,6 +46,7 @@ SUBJECTS = [
     "otel",
     "events",
     "tokens",
+    "domain",
     "search",
     "triggers",
     "console",

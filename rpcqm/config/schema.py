@@ -19,6 +19,7 @@ from rpcqm.config.about import PORTS, About
 from rpcqm.config.aliases import check_alias
 from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.dcom_section import DcomSection
+from rpcqm.config.directory_section import DirectorySection
 from rpcqm.config.limits_section import LimitsSection
 from rpcqm.config.metrics_section import MetricsSection
 from rpcqm.config.otel_section import OtelSection
@@ -403,6 +404,7 @@ class Configuration:
     otel: OtelSection = field(default_factory=OtelSection)
     triggers: TriggersSection = field(default_factory=TriggersSection)
     replica: ReplicaSection = field(default_factory=ReplicaSection)
+    directory: DirectorySection = field(default_factory=DirectorySection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +447,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "otel": OtelSection,
         "triggers": TriggersSection,
         "replica": ReplicaSection,
+        "directory": DirectorySection,
     }
 
 

@@ -33,6 +33,7 @@ from rpcqm.base.identity import (
 )
 from rpcqm.codec.security.permissions import WELL_KNOWN
 from rpcqm.qm.sender_rights import identity_of
+from rpcqm.service.domain_accounts import DomainAccounts
 from rpcqm.store.backup import ACCOUNTS_NAME
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
@@ -138,6 +139,8 @@ class Accounts:
         self.ended_hooks: list[Callable[[str], None]] = []
         """Told of the SID of an account that has gone, durably, or has another password: what is
         open of it ends (G403)."""
+        self.domain: DomainAccounts | None = None
+        """The accounts of a domain beside these, if they count here."""
         self.throttle = rpcqm.rpc.security.logon_throttle.GuessThrottle(self._clock)
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self.user_file = directory / ACCOUNTS_NAME
@@ -272,8 +275,11 @@ class Accounts:
     def identity(self, name: str, domain: str) -> Identity | None:
         """Who `name` is once it has proved it; None when there is no such account.
 
-        Outside a domain a caller may claim any: its own computer's, ours, or none.
+        Outside a domain a caller may claim any: its own computer's, ours, or none. An account of
+        the domain has no password here, so that nobody is one by a local name (G773).
         """
+        if self.domain is not None and self.domain.is_named(domain):
+            return None
         record = self._records.get(folded_name(name))
         return None if record is None else self._identity_of(record)
 
@@ -286,7 +292,9 @@ class Accounts:
             return Identity("Everyone", EVERYONE)
         machine, _, number = sid.rpartition("-")
         if machine != self.machine_sid:
-            return identity_of(sid)
+            domain = self.domain
+            known = domain is not None and domain.is_of(sid)
+            return domain.identity_of_sid(sid) if domain is not None and known else identity_of(sid)
         if number == str(ADMINISTRATOR_IDENTIFIER):
             return authenticated("Administrator", sid, *_group_sids(["administrators", USERS]))
         record = self._by_number.get(int(number))
@@ -300,6 +308,8 @@ class Accounts:
         """
         if identity.sid == f"{self.machine_sid}-{ADMINISTRATOR_IDENTIFIER}":
             return identity, b""
+        if self.domain is not None and self.domain.is_of(identity.sid):
+            return None if identity.has_ended else (identity, b"")
         name = folded_name(identity.name)
         record, credential = self._records.get(name), self._credentials.get(name)
         if record is None or self._sid(record) != identity.sid:

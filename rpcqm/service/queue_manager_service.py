@@ -60,6 +60,7 @@ from rpcqm.service.console import (
 )
 from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.data_directory import open_store
+from rpcqm.service.domain_accounts import domain_accounts
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.named_files import versions
@@ -242,12 +243,15 @@ class QueueManagerService:
         self._remote_targets = reload.remote_targets(self._configuration)
         store, order = open_store(self._configuration, self._clock, self._metrics, self._undo)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
+        accounts.domain = domain_accounts(self._configuration.directory, accounts.machine_sid)
         engine = self._engine = self._start_engine(store, accounts, order)
         if self._configuration.otel.endpoint:
             self._start_traces(engine)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
         accounts.ended_hooks.append(engine.ended.tell)
+        if accounts.domain is not None:
+            accounts.domain.ended_hooks.append(engine.ended.tell)
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
         self._operations.overview.certificates = certificate_ends(self._configuration)
         self._operations.machine.backup_directory = lambda: (

@@ -10,7 +10,9 @@ from rpcqm.config.console_section import ConsoleSection
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import settings, value_of
 from rpcqm.config.values import Mistake
+from rpcqm.rpc.constants import AuthenticationType
 from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider
+from rpcqm.rpc.security.logon import domain_of
 from rpcqm.rpc.security.ntlm import AccountDirectory, NtlmSettings
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
@@ -26,7 +28,8 @@ FIXED = (
     *("dcom_port", "console_port"),
 )
 """Settings that hold as long as the process, besides binary.ping, dcom.enabled, console.host,
-[otel] and [replica]: who and where it is, what it listens on, and whom it tells.
+[otel], [replica] and [directory]: who and where it is, what it listens on, whom it tells and whom
+it asks.
 """
 
 
@@ -81,13 +84,17 @@ def make_providers(
 ) -> dict[int, SecurityProvider]:
     """The ways to log on that a configuration offers; raises AuthenticationError."""
     security = configuration.security
-    return security_providers(
+    made = security_providers(
         accounts,
         ntlm=security.ntlm,
         keytab=security.keytab,
         principal=security.principal,
         ntlm_settings=NtlmSettings(configuration.name, int(security.minimum_ntlm)),
     )
+    kerberos, domain = made.get(AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS), domain_of(accounts)
+    if kerberos is not None and domain is not None:
+        domain.add_name(kerberos.principal_name.rpartition("@")[2])
+    return made
 
 
 def _providers(
@@ -129,6 +136,7 @@ def in_force(old: Configuration, new: Configuration) -> Configuration:
         console=_console_in_force(old.console, new.console),
         otel=old.otel,
         replica=old.replica,
+        directory=old.directory,
         dcom=replace(new.dcom, enabled=old.dcom.enabled),
     )
 

@@ -35,8 +35,9 @@ from rpcqm.rpc.security.context import (
     ProtectionError,
     normalized_level,
 )
-from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, claimed
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, claimed, domain_of
 from rpcqm.rpc.security.ntlm import AccountDirectory
+from rpcqm.rpc.security.privileges import logon_information
 
 _Flag = gssapi.RequirementFlag
 _SIGNED, _DATA, _TOKEN = IOVBufferType.sign_only, IOVBufferType.data, IOVBufferType.header
@@ -215,12 +216,19 @@ def _claim(context: gssapi.SecurityContext) -> LogonClaim:
 def _account(
     accounts: AccountDirectory, context: gssapi.SecurityContext, own_realm: str
 ) -> Identity:
-    """Who a client's principal is here; raises AuthenticationError."""
+    """Who a client's principal is here; raises AuthenticationError.
+
+    An account of the domain is who its controller says in the ticket, never who has that name
+    here (G770). A realm is the whole of its name: the library writes an @ in it with a backslash.
+    """
     principal = str(context.initiator_name)
     name, _, realm = principal.rpartition("@")
-    identity = None
-    if realm == own_realm and "/" not in name:
-        identity = accounts.identity(name, realm)
+    identity, domain = None, domain_of(accounts)
+    if realm == own_realm and not name.endswith("\\") and "/" not in name:
+        if domain is None:
+            identity = accounts.identity(name, realm)
+        else:
+            identity = domain.log_on(logon_information(context.initiator_name))
     if identity is None:
         raise AuthenticationError(f"Kerberos: {principal} may not log on")
     return identity

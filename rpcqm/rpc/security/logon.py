@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from rpcqm.base.identity import Identity
 from rpcqm.base.text import visible
+from rpcqm.codec.security.logon_information import LogonInformation
 
 LONGEST_CLAIM = 256
 """Characters of a claim that logs show: names of accounts are shorter."""
@@ -64,6 +66,31 @@ class Throttled(Protocol):
 def throttle_of(accounts: object) -> LogonThrottle | None:
     """The throttle that accounts bring with them, so that there is one for all that read them."""
     return accounts.throttle if isinstance(accounts, Throttled) else None
+
+
+class DomainLogons(Protocol):
+    """The accounts of a domain; where there are any, nobody else logs on by Kerberos."""
+
+    def log_on(self, information: LogonInformation) -> Identity | None:
+        """Who an account is of which the domain says that; None refuses the caller."""
+        ...
+
+    def add_name(self, domain: str) -> None:
+        """Let the domain have a further name, such as that of its realm."""
+        ...
+
+
+@runtime_checkable
+class OfDomain(Protocol):
+    """Accounts that bring those of a domain with them; None if they are alone."""
+
+    @property
+    def domain(self) -> DomainLogons | None: ...
+
+
+def domain_of(accounts: object) -> DomainLogons | None:
+    """The accounts of a domain that stand beside others."""
+    return accounts.domain if isinstance(accounts, OfDomain) else None
 
 
 class NoThrottle:

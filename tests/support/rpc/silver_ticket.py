@@ -57,9 +57,9 @@ def request(account: str) -> bytes:
     message["pvno"], message["msg-type"] = 5, constants.ApplicationTagNumbers.AP_REQ.value
     message["ap-options"] = constants.encodeFlags([constants.APOptions.mutual_required.value])
     _fill_ticket(seq_set(message, "ticket"), client, now)
-    sealed = _sealed(SESSION_KEY, 11, encoder.encode(_authenticator(client, now)))
+    proof = sealed(SESSION_KEY, 11, encoder.encode(_authenticator(client, now)))
     message["authenticator"] = noValue
-    message["authenticator"]["etype"], message["authenticator"]["cipher"] = AES256, sealed
+    message["authenticator"]["etype"], message["authenticator"]["cipher"] = AES256, proof
     return bytes(encoder.encode(message))
 
 
@@ -80,7 +80,7 @@ def _fill_ticket(ticket: Any, client: Any, now: datetime) -> None:
     seq_set(ticket, "sname", service.components_to_asn1)
     ticket["enc-part"] = noValue
     ticket["enc-part"]["etype"], ticket["enc-part"]["kvno"] = AES256, 1
-    ticket["enc-part"]["cipher"] = _sealed(SERVICE_KEY, 2, encoder.encode(inner))
+    ticket["enc-part"]["cipher"] = sealed(SERVICE_KEY, 2, encoder.encode(inner))
 
 
 def _authenticator(client: Any, now: datetime) -> Any:
@@ -96,5 +96,6 @@ def _authenticator(client: Any, now: datetime) -> Any:
     return made
 
 
-def _sealed(key: bytes, usage: int, octets: bytes) -> bytes:
+def sealed(key: bytes, usage: int, octets: bytes) -> bytes:
+    """Octets encrypted by an AES key, always with the same confounder."""
     return bytes(_enctype_table[AES256].encrypt(Key(AES256, key), usage, octets, bytes(16)))

@@ -1,0 +1,165 @@
+"""Accounts of a domain, as tickets bring them: who they are here, and which have ended.
+
+The domain keeps them. Here is known of whoever has logged on, for as long as anything is open.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from weakref import WeakValueDictionary
+
+from rpcqm.base.identity import (
+    ANONYMOUS,
+    BUILTIN_ADMINISTRATORS,
+    Identity,
+    Validity,
+    authenticated,
+    folded_name,
+)
+from rpcqm.base.log import get_logger
+from rpcqm.codec.security.logon_information import LogonInformation
+from rpcqm.config.directory_section import DOMAIN, DirectorySection
+
+MOST_REMEMBERED = 4096
+"""Accounts of the domain whose groups are remembered from their last logon.
+
+Each takes some kilobytes with its groups.
+
+Bound `domain.remembered` [accounts]: the one that has not logged on for longest is forgotten.
+"""
+MOST_ENDED = 10_000
+"""Accounts of the domain of which it is remembered that the directory has ended them.
+
+Until their tickets are over nobody else refuses them.
+
+Bound `domain.ended` [accounts]: the one that has ended first is forgotten.
+"""
+
+_ACCOUNTS = "S-1-5-21-"
+_NAME = re.compile(r'[^\x00-\x1f\x7f"/\\\[\]:;|=,+*?<>]{1,256}')
+
+_log = get_logger("service")
+
+
+class DomainAccounts:
+    """The accounts of one domain; `machine` is what the SIDs of local accounts begin with.
+
+    Whoever is or has a SID of `administrators` administers this queue manager; the domain's own
+    administrators do not for that alone (G771).
+    """
+
+    def __init__(self, machine: str, administrators: Collection[str] = ()) -> None:
+        self._machine = machine
+        self._administrators = frozenset(administrators)
+        self._names: set[str] = set()
+        self._known: OrderedDict[str, Identity] = OrderedDict()
+        self._standing: WeakValueDictionary[str, Validity] = WeakValueDictionary()
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self.ended_hooks: list[Callable[[str], None]] = []
+        """Told of the SID of an account that the directory has ended: what is open of it ends."""
+        self.logon_hooks: list[Callable[[str], None]] = []
+        """Told of the SID of an account that logs on."""
+
+    def log_on(self, information: LogonInformation) -> Identity | None:
+        """Who an account is; it keeps these groups until it logs on again (G772)."""
+        sid = str(information.sid)
+        if sid in self._ended or self._is_local(sid) or not _are_names(information):
+            return None
+        self.add_name(information.domain)
+        made = self._made(sid, information)
+        known = self._known.get(sid)
+        identity = made if known is None or known != made else known
+        self._remember(sid, identity)
+        for hook in self.logon_hooks:
+            hook(sid)
+        return identity
+
+    def _made(self, sid: str, information: LogonInformation) -> Identity:
+        groups = {text for each in information.groups if not self._is_local(text := str(each))}
+        if not self._administrators.isdisjoint(groups | {sid}):
+            groups.add(BUILTIN_ADMINISTRATORS)
+        name = f"{information.domain}\\{information.account}"
+        return authenticated(name, sid, *groups, validity=self._validity(sid))
+
+    def identity_of_sid(self, sid: str) -> Identity:
+        """Who has a SID now: with the groups of the last logon, and Anonymous once it has ended."""
+        if sid in self._ended:
+            return ANONYMOUS
+        known = self._known.get(sid)
+        return authenticated(sid, sid, validity=self._validity(sid)) if known is None else known
+
+    def is_of(self, sid: str) -> bool:
+        """Whether a SID is one that a domain gives to its accounts."""
+        return sid.startswith(_ACCOUNTS) and not self._is_local(sid)
+
+    def add_name(self, domain: str) -> None:
+        """Let the domain have another name, as `is_named` counts them."""
+        self._names |= {folded_name(each) for each in (domain, domain.partition(".")[0]) if each}
+
+    def is_named(self, domain: str) -> bool:
+        """Whether that is a name of this domain."""
+        return folded_name(domain) in self._names
+
+    def has_ended(self, sid: str) -> bool:
+        """Whether the directory has ended an account."""
+        return sid in self._ended
+
+    def open_accounts(self) -> list[str]:
+        """The SIDs of all accounts of which anything may be open, and of those that have ended."""
+        return [*self._standing, *self._ended]
+
+    def take_over(self, standing: Mapping[str, bool]) -> None:
+        """What the directory says: by SID, whether an account is there and may log on."""
+        for sid, stands in standing.items():
+            if not stands:
+                self.end(sid)
+            elif sid in self._ended:
+                del self._ended[sid]
+                _log.info("an account of the domain may log on again", sid=sid)
+
+    def end(self, sid: str) -> None:
+        """End what is open of an account; it does not log on until the directory has it again."""
+        if sid in self._ended:
+            return
+        self._ended[sid] = None
+        if len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+        known = self._known.pop(sid, None)
+        validity = self._standing.pop(sid, None)
+        if validity is not None:
+            validity.ended = True
+        _log.info(
+            "an account of the domain has ended", sid=sid, account=known.name if known else ""
+        )
+        for hook in self.ended_hooks:
+            hook(sid)
+
+    def _validity(self, sid: str) -> Validity:
+        """The same one for all that is open of an account."""
+        known = self._standing.get(sid)
+        if known is None:
+            known = self._standing[sid] = Validity()
+        return known
+
+    def _remember(self, sid: str, identity: Identity) -> None:
+        self._known[sid] = identity
+        self._known.move_to_end(sid)
+        if len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _is_local(self, sid: str) -> bool:
+        """Whether only this machine gives such a SID."""
+        return sid.startswith(f"{self._machine}-")
+
+
+def domain_accounts(section: DirectorySection, machine: str) -> DomainAccounts | None:
+    """The accounts of the domain that a configuration wants; None if those here are alone."""
+    if section.accounts != DOMAIN:
+        return None
+    return DomainAccounts(machine, section.administrators)
+
+
+def _are_names(information: LogonInformation) -> bool:
+    """Whether lists and logs can show the names as they are."""
+    names = information.domain, information.account
+    return all(_NAME.fullmatch(each) and each.isprintable() for each in names)

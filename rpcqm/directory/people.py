@@ -1,0 +1,99 @@
+"""Accounts of a domain as its directory has them: whether they stand, their names, their groups."""
+
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.directory.values import Entry, read_integer
+
+DISABLED = 0x2
+"""ADS_UF_ACCOUNTDISABLE in userAccountControl ([MS-ADTS] 2.2.16)."""
+ASKED_TOGETHER = 100
+"""SIDs in one filter; controllers take filters of some thousands."""
+
+_SID, _CONTROL, _NAME, _GROUPS = (
+    *("objectSid", "userAccountControl"),
+    *("msDS-PrincipalName", "tokenGroupsGlobalAndUniversal"),
+)
+
+
+class Directory(Protocol):
+    """What answers searches of a domain; it raises DirectoryUnavailableError."""
+
+    @property
+    def domain_base(self) -> str:
+        """The distinguished name of the domain."""
+        ...
+
+    def search(
+        self, base: str, attributes: Sequence[str], what: str, scope: str
+    ) -> AsyncIterator[list[Entry]]:
+        """Objects that a filter finds, some at a time."""
+        ...
+
+
+class DirectoryPeople:
+    """Asks a directory for accounts, by few searches for many of them."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    async def standing(self, sids: Collection[str]) -> Mapping[str, bool]:
+        """Whether each account is there and not disabled.
+
+        Where the directory does not let us see that an account is disabled, it stands.
+        """
+        found = dict.fromkeys(sids, False)
+        async for sid, entry in self._found(sids, (_SID, _CONTROL)):
+            control = entry.first(_CONTROL)
+            found[sid] = control is None or not read_integer(control) & DISABLED
+        return found
+
+    async def names(self, sids: Collection[str]) -> Mapping[str, str]:
+        """Names of accounts and groups that are there and can be shown."""
+        found: dict[str, str] = {}
+        async for sid, entry in self._found(sids, (_SID, _NAME)):
+            name = (entry.first(_NAME) or b"").decode("utf-8", "replace")
+            if name.isprintable() and "\\" in name:
+                found[sid] = name
+        return found
+
+    async def groups(self, sid: str) -> frozenset[str]:
+        """Global and universal groups, which are those that a ticket has."""
+        found: set[str] = set()
+        searched = self._directory.search(f"<SID={Sid.parse(sid)}>", (_GROUPS,), _ANYTHING, "base")
+        async for entries in searched:
+            for entry in entries:
+                found |= {str(Sid.decode(value)) for value in entry.all(_GROUPS)}
+        return frozenset(found)
+
+    async def _found(
+        self, sids: Collection[str], attributes: Sequence[str]
+    ) -> AsyncIterator[tuple[str, Entry]]:
+        """The objects of SIDs that were asked for; others that come are left out."""
+        wanted = frozenset(sids)
+        for some in _parts(sorted(wanted)):
+            what = "".join(f"(objectSid={Sid.parse(each)})" for each in some)
+            async for entries in self._directory.search(
+                self._directory.domain_base, attributes, f"(|{what})", "all"
+            ):
+                for entry in entries:
+                    sid = _sid_of(entry)
+                    if sid in wanted:
+                        yield sid, entry
+
+
+_ANYTHING = "(objectClass=*)"
+
+
+def _sid_of(entry: Entry) -> str:
+    try:
+        return str(Sid.decode(entry.first(_SID) or b""))
+    except DecodeError:
+        return ""
+
+
+def _parts(sids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(sids), ASKED_TOGETHER):
+        yield sids[start : start + ASKED_TOGETHER]

@@ -97,5 +97,5 @@ def test_what_is_no_sid_is_in_no_filter(sid: str) -> None:
     people = DirectoryPeople(directory)
     for ask in (people.standing([sid]), people.groups(sid)):
         with pytest.raises(ValueError, match="is no SID"):
-            asyncio.run(ask)  # type: ignore[arg-type]
+            asyncio.run(ask)
     assert directory.asked == []

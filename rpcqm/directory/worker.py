@@ -117,7 +117,8 @@ class Worker:
             made.start_tls_s()
         self._bind(order)
         self._step = "root"
-        return {"root": self._root(), "sealed": made.get_option(ldap.OPT_X_SASL_SSF)}
+        bits = 0 if security != "sealed" else made.get_option(ldap.OPT_X_SASL_SSF)
+        return {"root": self._root(), "bits": bits}
 
     def _bind(self, order: Order) -> None:
         made, tls = self._connection, order["security"] != "sealed"

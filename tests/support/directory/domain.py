@@ -110,6 +110,8 @@ class Domain:
         self.namespace.__enter__()
         self.run("mount", "--make-rprivate", "/")
         self.run("hostname", "dc1")
+        Path("/run/samba").mkdir(exist_ok=True)  # where several would find each other's numbers
+        self.run("mount", "-t", "tmpfs", "none", "/run/samba")
         for name in ("hosts", "resolv.conf"):
             self.run("mount", "--bind", self.directory / name, f"/etc/{name}")
         return self

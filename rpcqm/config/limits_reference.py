@@ -32,6 +32,7 @@ SUBJECTS = [
     "signatures",
     "body",
     "file",
+    "directory",
     "backup",
     "identity",
     "overview",

@@ -86,7 +86,7 @@ class Groups(DirectoryProcess):
         super().__init__(1)
         self.searches = 0
 
-    async def search(self, *words: object, **more: object) -> AsyncIterator[list[Entry]]:  # type: ignore[override]
+    async def search(self, *words: object, **more: object) -> AsyncIterator[list[Entry]]:
         self.searches += 1
         name = f"CN=g{self.searches},DC=x"
         yield [entry(name, "group", memberOf=f"CN=g{self.searches + 1},DC=x".encode())]

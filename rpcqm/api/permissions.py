@@ -60,9 +60,13 @@ class PermissionEntries:
 
 @dataclass(frozen=True)
 class EntryChange(models.Strict):
-    """What becomes of the entries of `who`; without `rights` it is about all of them."""
+    """What becomes of the entries of `who`; without `rights` it is about all of them.
 
-    action: Literal["allow", "deny", "revoke"]
+    A denial leaves what is allowed in the list: `revoke-denial` lets that count again, and `revoke`
+    takes out both.
+    """
+
+    action: Literal["allow", "deny", "revoke", "revoke-denial"]
     who: models.Name
     rights: Annotated[list[Right], Field(max_length=len(QUEUE.words))] = field(default_factory=list)
 

@@ -426,7 +426,7 @@ ROUTES = (
         "/triggers/{name}",
         triggers.change_trigger,
         {200: triggers.Trigger},
-        content=triggers.TriggerSettings,
+        content=triggers.TriggerChange,
     ),
     Route("DELETE", "/triggers/{name}", triggers.delete_trigger, {204: None}),
     Route("GET", "/message-traces/{id}", administration.trace_message, {200: models.MessageTrace}),

@@ -26,13 +26,17 @@ class ScheduledId:
 
 @dataclass(frozen=True)
 class ScheduledMessage:
-    """A message that is held back; `trouble` is why it could not be sent at its time."""
+    """A message that is held back; `trouble` is why it could not be sent at its time.
+
+    `queue` is a format name, as the queue is called now; `queue_name` is what people call it.
+    """
 
     id: str
     not_before: str | None
     made: str | None
     account: str
     queue: str
+    queue_name: str
     label: str
     body_size: int
     trouble: str

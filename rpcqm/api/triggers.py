@@ -67,6 +67,16 @@ TriggerDraft = make_dataclass(
     kw_only=True,
     namespace={"__doc__": "A rule to be made."},
 )
+TriggerChange = make_dataclass(
+    "TriggerChange",
+    [("version", models.Version | None, field(default=None))],
+    bases=(TriggerSettings,),
+    frozen=True,
+    kw_only=True,
+    namespace={
+        "__doc__": "A rule in the place of another; with a `version`, of the one that was shown."
+    },
+)
 Trigger = model_of(
     TriggerRule,
     "Trigger",
@@ -82,6 +92,7 @@ Trigger = model_of(
         "done": int,
         "failed": int,
         "poisoned": int,
+        "version": str,
     },
 )
 
@@ -122,10 +133,15 @@ async def create_trigger(asked: Asked) -> Reply:
 
 
 async def change_trigger(asked: Asked) -> Reply:
-    """Put another rule in the place of one; with another queue or mode it begins anew."""
+    """Put another rule in the place of one; with another queue or mode it begins anew.
+
+    With `version` it is refused (409) once somebody else has changed the rule.
+    """
     name = asked.operations.triggers.find(asked.identity, asked.path["name"]).rule.name
-    rule = _rule({**asdict(asked.content), "name": name})
-    await settled(asked.operations.triggers.set(asked.identity, rule))
+    members = asdict(asked.content)
+    version = members.pop("version") or ""
+    rule = _rule({**members, "name": name})
+    await settled(asked.operations.triggers.set(asked.identity, rule, version))
     return _told(asked, name, 200)
 
 

@@ -32,6 +32,7 @@ from rpcqm.codec.security.permissions import (
     permissions,
     revoked,
     rights_in,
+    undenied,
     words_of,
 )
 
@@ -45,10 +46,12 @@ _ALL = {word: WELL_KNOWN[word] for word in ("everyone", "authenticated")}
 
 WHO_HELP = f"an account, {', '.join(WELL_KNOWN)}, or a SID"
 DETAILS = """\
-A denial wins over what is granted, also by way of a group. `receive` includes `peek`; `full` is
+A denial wins over what is granted, also by way of a group; what was granted stays in the list, and
+counts again after `revoke --denied`. `receive` includes `peek`; `full` is
 everything. `everyone` is all who have logged on, `anonymous` who has not."""
 MACHINE_DETAILS = """\
-A denial wins over what is granted, also by way of a group. `create-queue` is for queues of any
+A denial wins over what is granted, also by way of a group; what was granted stays in the list, and
+counts again after `revoke --denied`. `create-queue` is for queues of any
 kind; the dead-letter queues and the journal of the queue manager have no permissions of their own.
 `full` is everything. `everyone` is all who have logged on, `anonymous` who has not."""
 _SUMMARIES = {
@@ -98,6 +101,7 @@ _OF_QUEUES = {
     "revoke": [
         ("rpcqm queue acl revoke orders everyone", "everything that is said of everyone"),
         ("rpcqm queue acl revoke orders alice send", "one right"),
+        ("rpcqm queue acl revoke orders alice --denied", "what was granted before counts again"),
     ],
     "owner": [("rpcqm queue acl owner orders administrators", "instead of its creator")],
     "explain": [
@@ -217,6 +221,14 @@ def _add_change(
         type=one_of(words, "right"),
         help=", ".join(words),
     )
+    if change is revoked:
+        parser.add_argument(
+            "--denied",
+            dest="change",
+            action="store_const",
+            const=undenied,
+            help="only what was denied; what was granted counts again",
+        )
     _add_options(parser, of_queue)
 
 
@@ -298,7 +310,7 @@ def _sentence(who: str, descriptor: SecurityDescriptor, sid: Sid, words: Vocabul
     nothing = Permission(sid, 0, 0)
     entry = next((p for p in permissions(descriptor, words) if p.sid == sid), nothing)
     also = f", and is denied: {words_of(entry.denied, words)}" if entry.denied else ""
-    return f"{who} may now: {words_of(entry.allowed, words)}{also}."
+    return f"{who} may now: {words_of(entry.allowed & ~entry.denied, words)}{also}."
 
 
 def _still_allowed(descriptor: SecurityDescriptor, mask: int, words: Vocabulary) -> int:

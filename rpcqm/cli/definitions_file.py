@@ -6,7 +6,6 @@ does not depend on when something was made, so that two texts differ where the d
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,8 @@ from rpcqm.client.names import HERE, path_name
 from rpcqm.codec.security.permissions import MACHINE, QUEUE, Vocabulary
 from rpcqm.codec.trigger_expressions import check_usable
 from rpcqm.codec.trigger_rule import rule_of
+from rpcqm.config.load import parse_toml
+from rpcqm.config.values import ConfigurationError
 
 VERSION = 1
 LARGEST_FILE = 64 << 20
@@ -153,12 +154,9 @@ def read(path: Path) -> Definitions:
     """What a file says; raises CommandError or UsageMistake with one sentence and the line."""
     text = _text_of(path)
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        said = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it cannot be read"
-        found = re.search(r" \(at line (\d+), column \d+\)", said)
-        line = found[1] if found else str(text.count("\n") + 1)
-        raise UsageMistake(f"{path}:{line}: {said.split(' (at ')[0]}.") from None
+        document = parse_toml(path, text)
+    except ConfigurationError as error:
+        raise UsageMistake(str(error)) from None
     return _Reader(path, _lines(text)).read(document)
 
 

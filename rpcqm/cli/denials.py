@@ -28,7 +28,7 @@ class Denial:
     def sentence(self, queue: str) -> str:
         """What decides, and the commands that change it."""
         name, rights = shlex.quote(queue.partition(";")[0]), self.words.replace(",", "")
-        revoke = f"`rpcqm queue acl revoke {name} {shlex.quote(self.who)} {rights}`"
+        revoke = f"`rpcqm queue acl revoke {name} {shlex.quote(self.who)} {rights} --denied`"
         if not self.owned:
             owner = f"`rpcqm queue acl owner {name} administrators`"
             revoke = f"administrators first take the queue over by {owner}; {revoke}"

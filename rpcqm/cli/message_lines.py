@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -24,6 +25,8 @@ from rpcqm.codec.packet.enums import BodyType
 STANDARD_INPUT = "-"
 LONGEST_LINE = 16 << 20
 """Octets of a line, or of a row: a body of 4 MiB in Base64, and some."""
+DELIMITERS = ",;\t"
+"""What may stand between the cells of a table."""
 _FORMULAS = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")
 """Beginnings of what a spreadsheet takes for a formula, before which an apostrophe is written.
 
@@ -94,7 +97,7 @@ def _of_table(file: str, lines: BinaryIO, base: OutgoingMessage) -> Iterator[Out
     csv.field_size_limit(LONGEST_LINE)
     text = io.TextIOWrapper(lines, encoding="utf-8-sig", newline="")
     parts = _Rows(file, text)
-    rows = csv.DictReader(parts, strict=True)
+    rows = csv.DictReader(parts, strict=True, delimiter=parts.delimiter())
     try:
         if rows.fieldnames is None or not {"body", "body_base64"}.intersection(rows.fieldnames):
             raise UsageMistake(f"{file}:1: the first row names no column `body` or `body_base64`.")
@@ -113,9 +116,20 @@ class _Rows:
         self._file, self._text = file, text
         self.characters = 0
         """Those of the row that is being read."""
+        self._first: str | None = None
+
+    def delimiter(self) -> str:
+        """What stands between the cells: the first of `DELIMITERS` behind a name of a column.
+
+        Spreadsheets write semicolons where a comma stands in numbers, as in most of Europe.
+        """
+        self._first = self._text.readline(LONGEST_LINE + 1)
+        names = self._first.strip().strip('"')
+        return next((each for each in names if each in DELIMITERS), DELIMITERS[0])
 
     def __iter__(self) -> Iterator[str]:
-        lines = iter(lambda: self._text.readline(LONGEST_LINE + 1), "")
+        first = [] if self._first is None else [self._first]
+        lines = chain(first, iter(lambda: self._text.readline(LONGEST_LINE + 1), ""))
         for number, line in enumerate(lines, 1):
             self.characters += len(line)
             if self.characters > LONGEST_LINE:

@@ -115,26 +115,26 @@ class CsvWriter:
     A body that is no text, or has characters that no table shows, is there in Base64.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, delimiter: str = ",") -> None:
         self._headed = False
+        self._delimiter = delimiter
 
     def write(self, message: ReceivedMessage) -> None:
         """Write one row, behind the names of the columns if it is the first."""
         if not self._headed:
             self._headed = True
-            _row(COLUMNS)
+            self._row(COLUMNS)
         told = as_json(message)
         text = told.get("body")
         shown = isinstance(text, str) and all(c.isprintable() or c in _IN_CELLS for c in text)
         told["body" if not shown else "body_base64"] = ""
-        _row([cell(told.get(name)) for name in COLUMNS])
+        self._row([cell(told.get(name)) for name in COLUMNS])
 
-
-def _row(cells: Iterable[str]) -> None:
-    made = io.StringIO()
-    csv.writer(made).writerow(cells)
-    sys.stdout.write(made.getvalue())
-    sys.stdout.flush()
+    def _row(self, cells: Iterable[str]) -> None:
+        made = io.StringIO()
+        csv.writer(made, delimiter=self._delimiter).writerow(cells)
+        sys.stdout.write(made.getvalue())
+        sys.stdout.flush()
 
 
 class BodyWriter:
@@ -194,13 +194,16 @@ class DirectoryWriter:
 def writer_for(
     file_format: str | None, output: Path | None, whole: bool, separator: bytes = b""
 ) -> MessageWriter:
-    """The writer that the options ask for; `separator` follows each body of the format body."""
+    """The writer that the options ask for; `separator` follows each body of the format body.
+
+    In a table of the format csv it stands between two cells.
+    """
     if output is not None:
         return DirectoryWriter(output, file_format or "body")
     if file_format == "json":
         return JsonWriter()
     if file_format == "csv":
-        return CsvWriter()
+        return CsvWriter(separator.decode() or ",")
     if file_format == "body":
         return BodyWriter(separator)
     return HexWriter() if file_format == "hex" else MessageTableWriter(whole)

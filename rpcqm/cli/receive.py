@@ -35,6 +35,7 @@ IN_FLIGHT = 32
 """Acknowledgements on their way at the same time; Ctrl-C waits for these only."""
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
+_OF_CELLS = (b",", b";", b"\t")
 FORMATS = {name: name for name in ("table", "json", "csv", "body", "hex")}
 DETAILS = """\
 Without --count, --all and --lookup-id it is the first message. With --output each message goes
@@ -140,7 +141,8 @@ def _add_options(parser: Parser) -> None:
         "--separator",
         metavar="T",
         type=_separator,
-        help=r"what follows each body of --format body; `\n`, `\t`, `\0` and `\\` are understood",
+        help=r"what follows each body of --format body; `\n`, `\t`, `\0` and `\\` are understood. "
+        "With --format csv `;` or `\\t`: what stands between two cells",
     )
     after.add_argument(
         "--null",
@@ -206,6 +208,16 @@ def _check_format(arguments: argparse.Namespace) -> None:
         raise UsageMistake("--format csv is one table: it goes without --output.")
 
 
+def _check_separator(arguments: argparse.Namespace) -> None:
+    if not arguments.separator:
+        return
+    if arguments.format == "csv":
+        if arguments.separator not in _OF_CELLS:
+            raise UsageMistake(r"--separator of --format csv is a comma, `;` or `\t`.")
+    elif arguments.format != "body" or arguments.output is not None:
+        raise UsageMistake("--separator and --null are for --format body without --output.")
+
+
 def run_receive(arguments: argparse.Namespace) -> int:
     """Receive; each message is acknowledged once it has been written, or its command is done."""
     _check_format(arguments)
@@ -226,8 +238,7 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
     name = queue_name(arguments, arguments.queue)
     if arguments.lookup_id is not None and arguments.timeout:
         raise UsageMistake("--timeout and --lookup-id do not go together.")
-    if arguments.separator and (arguments.format != "body" or arguments.output is not None):
-        raise UsageMistake("--separator and --null are for --format body without --output.")
+    _check_separator(arguments)
 
     async def work(client: "QueueManagerClient") -> None:
         # Only now, because it takes time to load what decodes messages.

@@ -123,7 +123,12 @@ def _time_or_for_ever() -> "Callable[[str], int | str]":
     seconds = amount_in("s", 0, MAXIMUM_SECONDS, "a number of seconds")
 
     def parse(text: str) -> int | str:
-        return FOR_EVER if text == FOR_EVER else seconds(text)
+        if text == FOR_EVER:
+            return FOR_EVER
+        try:
+            return seconds(text)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error}, or `{FOR_EVER}`") from None
 
     return parse
 

@@ -53,6 +53,7 @@ def run_list(arguments: argparse.Namespace) -> int:
                 "made",
                 "account",
                 "queue",
+                "queue_name",
                 "label",
                 "body_size",
                 "trouble",
@@ -63,7 +64,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         for each in held:
             size, moment_told = size_text(each.body_size), told_time(each.not_before)
             table.add(
-                *(each.id, moment_told, each.queue, each.label, size, each.account),
+                *(each.id, moment_told, each.queue_name, each.label, size, each.account),
                 each.trouble,
             )
         table.print()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.text import visible
 from rpcqm.cli import trigger_test
 from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import add_local_options
@@ -238,8 +239,16 @@ def run_add(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         await client.triggers.add(rule)
+        await _tell_of_trouble(client, rule)
 
     return _administer(arguments, f"make the trigger `{rule.name}`", work)
+
+
+async def _tell_of_trouble(client: "QueueManagerClient", rule: TriggerRule) -> None:
+    """Say at once what keeps a rule from its work, such as a queue that is not there."""
+    told = await listed_rule(client, rule.name)
+    if rule.enabled and told["trouble"]:
+        print(visible(f"`{rule.name}` is kept, but does not work yet: {told['trouble']}."))
 
 
 def _members_of_file(path: str) -> dict[str, Any]:
@@ -289,7 +298,9 @@ def run_set(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         found = await listed_rule(client, arguments.name)
-        await client.triggers.set(_usable({**members_of(found), **changes, "name": found["name"]}))
+        rule = _usable({**members_of(found), **changes, "name": found["name"]})
+        await client.triggers.set(rule, found["version"])
+        await _tell_of_trouble(client, rule)
 
     return _administer(arguments, f"change the trigger `{arguments.name}`", work)
 
@@ -432,6 +443,8 @@ def run_switch(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         found = await listed_rule(client, arguments.name)
-        await client.triggers.set(replace(rule_from(members_of(found)), enabled=arguments.enabled))
+        rule = replace(rule_from(members_of(found)), enabled=arguments.enabled)
+        await client.triggers.set(rule, found["version"])
+        await _tell_of_trouble(client, rule)
 
     return _administer(arguments, f"{arguments.word} the trigger `{arguments.name}`", work)

@@ -22,6 +22,7 @@ TOLD = frozenset(
         "done",
         "failed",
         "poisoned",
+        "version",
     }
 )
 """The state of a rule, which lists have beside its members."""

@@ -24,6 +24,7 @@ class HeldMessage:
     label: str
     body_size: int
     trouble: str
+    queue_name: str = ""
 
 
 class ScheduledClient:

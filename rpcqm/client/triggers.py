@@ -22,9 +22,14 @@ class TriggersClient:
         """Make a rule."""
         await self._connections.call(rpcqm_admin.R_AddTriggerRequest(pwszRule=_text(rule)))
 
-    async def set(self, rule: TriggerRule) -> None:
-        """Change the rule of that name."""
-        await self._connections.call(rpcqm_admin.R_SetTriggerRequest(pwszRule=_text(rule)))
+    async def set(self, rule: TriggerRule, version: str = "") -> None:
+        """Change the rule of that name, if it still has the `version` that `list` has shown.
+
+        Raises MQError(MQ_ERROR_SHARING_VIOLATION) if somebody has changed it meanwhile.
+        """
+        members = encode_rule(rule) | ({"version": version} if version else {})
+        request = rpcqm_admin.R_SetTriggerRequest(pwszRule=json.dumps(members))
+        await self._connections.call(request)
 
     async def remove(self, name: str) -> None:
         """Forget a rule; what runs for it goes on to its end."""

@@ -8,7 +8,7 @@ import enum
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -68,6 +68,7 @@ PLACEHOLDERS = (
 )
 """Arguments that stand for a value of the message."""
 END_OF_OPTIONS = "--"
+HIDDEN_ARGUMENTS = "(arguments are for administrators)"
 DEAD_LETTER = "dead-letter"
 CLASSES = ("normal", "report", "acknowledgement", "refusal")
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,64}")
@@ -144,7 +145,19 @@ class TriggerRule:
         """What it does, in a few words."""
         if self.program:
             return f"run {self.program[0]}"
-        return f"POST to {self.url}" if self.url else f"send to {self.send_to}"
+        return f"POST to {self.address}" if self.url else f"send to {self.send_to}"
+
+    @property
+    def address(self) -> str:
+        """The `url` without its query, which may have a secret in it."""
+        return self.url.partition("#")[0].partition("?")[0]
+
+    @property
+    def without_secrets(self) -> "TriggerRule":
+        """The rule without a program's arguments and the query of an address (G796)."""
+        program = self.program[:1] + ((HIDDEN_ARGUMENTS,) if self.program[1:] else ())
+        url = self.url if self.url == self.address else f"{self.address}?hidden"
+        return replace(self, program=program, url=url)
 
 
 _TYPES = get_type_hints(TriggerRule)
@@ -161,6 +174,11 @@ def encode_rule(rule: TriggerRule) -> dict[str, Any]:
 
 def read_rule(text: str | bytes) -> TriggerRule:
     """The rule in a JSON text; raises DecodeError with a clause about what is wrong with it."""
+    return rule_of(read_members(text))
+
+
+def read_members(text: str | bytes) -> dict[str, Any]:
+    """The JSON object in a text, as short as a rule; raises DecodeError."""
     if len(text) > LARGEST_RULE:
         raise DecodeError(f"the rule has {len(text):,} octets, and may have {LARGEST_RULE:,}")
     try:
@@ -169,7 +187,7 @@ def read_rule(text: str | bytes) -> TriggerRule:
         raise DecodeError("the rule is no JSON") from error
     if not isinstance(members, dict):
         raise DecodeError("the rule is no JSON object")
-    return rule_of(members)
+    return members
 
 
 def rule_of(members: Mapping[str, Any]) -> TriggerRule:

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity
+from rpcqm.codec.names.written import format_name
 from rpcqm.console import logging_on
 from rpcqm.console.asked import REFUSALS, Asked, Download, Fields, Outcome, Page, Redirect
 from rpcqm.console.changes import Changes
@@ -126,7 +127,23 @@ class Console:
                 octets = _plain_error(error.status, error.detail)
                 return HttpResponse(int(status_of(error)), octets, (HTML, *HEADERS))
             told = _explained(error) | _advice(error, request, session)
+            told |= self._renamed(error, request, session)
             return self._page(status_of(error), "error.html", session, told)
+
+    def _renamed(self, error: MQError, request: HttpRequest, session: Session) -> dict[str, object]:
+        """Where a queue is that has another name now, for a page that names it as before."""
+        if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+            return {}
+        before = _queue_in(request)
+        try:
+            name = format_name(before)
+            now = self._operations.queues.renamed_to(session.identity, name)
+        except MQError:  # no name of one queue
+            return {}
+        if not now:
+            return {}
+        page = (link("/console/queue", queue=now), now)
+        return {"detail": text("error.renamed", name=before, now=now), "remedy": "", "go_on": page}
 
     def end_sessions(self, sid: str) -> None:
         """Log an account off; what pages of it follow ends at once."""
@@ -463,6 +480,7 @@ def _told(refused: Refused) -> dict[str, object]:
         "meaning": text(refused.name),
         "remedy": text("error.remedy"),
         "commands": (),
+        "go_on": None,
     }
 
 
@@ -473,12 +491,7 @@ def _advice(error: MQError, request: HttpRequest, session: Session | None) -> di
     account = session.identity.name
     if session.identity.read_only:
         return {"remedy": text("denied.read_only", account=account)}
-    try:
-        query = request.target.partition("?")[2].encode("latin-1")
-        queue = read_fields(query).text("queue") or read_fields(request.body).text("queue")
-    except (MQError, UnicodeEncodeError):
-        queue = ""
-    if queue:
+    if queue := _queue_in(request):
         who = "administrator" if session.identity.is_administrator else "other"
         return {
             "remedy": text(f"denied.{who}", account=account),
@@ -487,6 +500,15 @@ def _advice(error: MQError, request: HttpRequest, session: Session | None) -> di
     if session.identity.is_administrator:
         return {}
     return {"remedy": text("denied.page", account=account)}
+
+
+def _queue_in(request: HttpRequest) -> str:
+    """The queue that a query or a form names; "" if there is no such field."""
+    try:
+        query = request.target.partition("?")[2].encode("latin-1")
+        return read_fields(query).text("queue") or read_fields(request.body).text("queue")
+    except (MQError, UnicodeEncodeError):
+        return ""
 
 
 def _commands(queue: str, account: str) -> tuple[tuple[str, str], ...]:
@@ -507,4 +529,5 @@ def _explained(error: MQError) -> dict[str, object]:
         "meaning": status.meaning,
         "remedy": status.remedy,
         "commands": (),
+        "go_on": None,
     }

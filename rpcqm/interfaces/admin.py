@@ -120,7 +120,7 @@ from rpcqm.operations.operations import Operations
 from rpcqm.operations.permission_words import described_explanation
 from rpcqm.operations.scheduling import described as held_message
 from rpcqm.operations.scheduling import draft_in
-from rpcqm.operations.triggers import rule_in
+from rpcqm.operations.triggers import rule_in, versioned_rule_in
 from rpcqm.qm.access import require_administrator
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
@@ -420,7 +420,7 @@ class Admin:
 
     def R_SetTrigger(self, call: Call, request: R_SetTriggerRequest) -> Completion[None]:
         """Change the rule of a trigger (Opnum 32)."""
-        return self._triggers.set(call.identity, rule_in(request.pwszRule))
+        return self._triggers.set(call.identity, *versioned_rule_in(request.pwszRule))
 
     def R_RemoveTrigger(self, call: Call, request: R_RemoveTriggerRequest) -> Completion[None]:
         """Forget the rule of a trigger (Opnum 33)."""

@@ -119,6 +119,10 @@ class MachineOperations:
             require_administrator(identity)
             return self._engine.take_offline(identity.name, reason)
 
+    def check_may_order(self, identity: Identity) -> None:
+        """Raise MQ_ERROR_ACCESS_DENIED for a caller whose `connect` and `maintain` are refused."""
+        require_administrator(identity)
+
     def maintain(self, identity: Identity, on: bool, reason: str = "") -> Completion[None]:
         """Take no new message from now on, or take them again; done when that is durable (G631)."""
         return self._begin_maintenance(identity, reason) if on else self._end_maintenance(identity)

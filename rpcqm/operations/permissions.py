@@ -31,6 +31,7 @@ from rpcqm.codec.security.permissions import (
     granted,
     has_way_back,
     revoked,
+    undenied,
 )
 from rpcqm.operations.account_names import ADMINISTRATOR, AccountNames
 from rpcqm.operations.accounts import AccountOperations
@@ -43,7 +44,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 
 ROOT = "root"
 """Another name of the administrator who has no account."""
-ACTIONS = {"allow": granted, "deny": denied, "revoke": revoked}
+ACTIONS = {"allow": granted, "deny": denied, "revoke": revoked, "revoke-denial": undenied}
 """What can be done to the entries of somebody."""
 
 _VERSION_DIGITS = 16

@@ -15,13 +15,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
 from rpcqm.base.identity import EVERYONE, Identity, TokenRight, TokenScope
 from rpcqm.base.log import get_logger
-from rpcqm.base.text import iso_time
+from rpcqm.base.text import folded, iso_time
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.names.written import HERE, short_name
 from rpcqm.operations.audit import ordered
 from rpcqm.operations.drafts import Draft, attributes_of
 from rpcqm.operations.messages import MessageOperations
@@ -74,7 +77,8 @@ class TokensByName(Protocol):
 class Scheduled:
     """A message that is held back; times are milliseconds since 1970, `octets` those of its record.
 
-    `trouble` is why it could not be sent at its time; "" before that.
+    `trouble` is why it could not be sent at its time; "" before that. `queue_ids` are the numbers
+    of those of its queues that are here, 0 for others: a queue may get another name (G795).
     """
 
     identifier: str
@@ -88,6 +92,7 @@ class Scheduled:
     size: int
     trouble: str = ""
     octets: int = 0
+    queue_ids: tuple[int, ...] = ()
 
     def is_of(self, identity: Identity) -> bool:
         """Whether it is the caller's; users of the machine without an account share one SID.
@@ -166,6 +171,7 @@ class Scheduling:
             tuple(map(str, names)),
             draft.label,
             len(draft.body),
+            queue_ids=tuple(map(self._queue_id, names)),
         )
         record = _encoded(new, draft)
         new = replace(new, octets=len(record))
@@ -195,7 +201,8 @@ class Scheduling:
         """The messages of the caller, or all for administrators and observers, by their time."""
         found = self._kept.values()
         seen = [each for each in found if identity.may_look or each.is_of(identity)]
-        return sorted(seen, key=lambda each: (each.due, each.identifier))
+        named = [replace(each, queues=tuple(map(str, self._names_now(each)))) for each in seen]
+        return sorted(named, key=lambda each: (each.due, each.identifier))
 
     def cancel(self, identity: Identity, identifier: str) -> Completion[None]:
         """Forget a message of the caller's, or any for administrators; done when durable.
@@ -207,7 +214,7 @@ class Scheduling:
         if kept is None or not visible or identifier in self._sending:
             raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, identifier[:64])
         with ordered(identity, "cancel held message", identifier, queue=", ".join(kept.queues)):
-            if not kept.is_of(identity) and not identity.is_administrator:
+            if not may_cancel(identity, kept):
                 raise denied_to(identity, "the sender and administrators")
             self._drop(identifier)
             return self._records.remove(identifier, partial(self._take_up, kept))
@@ -254,13 +261,34 @@ class Scheduling:
         identifier = kept.identifier
         try:
             _, draft = _decoded(self._records.get(identifier))
-            names = tuple(map(FormatName.parse, kept.queues))
+            names = self._names_now(kept)
             sent = self._messages.send_held(self._identity_of(kept), names, draft, self._ends(kept))
         except (MQError, DecodeError) as error:
             self._put_off(kept, error)
             return
         self._sending.add(identifier)
         sent.add_done_callback(lambda _: self._sending.discard(identifier))
+
+    # Names
+
+    def _queue_id(self, name: FormatName) -> int:
+        queue = self._engine.registry.find_by_format_name(name)
+        return 0 if queue is None or isinstance(queue, OutgoingQueue) else queue.queue_id
+
+    def _names_now(self, kept: Scheduled) -> tuple[FormatName, ...]:
+        """The queues that it was held back for, by the names that they have now."""
+        names = map(FormatName.parse, kept.queues)
+        numbers = kept.queue_ids or (0,) * len(kept.queues)
+        return tuple(map(self._name_now, names, numbers))
+
+    def _name_now(self, name: FormatName, number: int) -> FormatName:
+        queue = self._engine.registry.find_by_id(number)
+        if queue is None or not isinstance(name.value, str):
+            return name
+        path, now = name.path_name, PathName.parse(queue.pathname)
+        if folded(path.queue) == folded(now.queue):
+            return name
+        return FormatName.direct(f"{name.direct_name.protocol}:{replace(path, queue=now.queue)}")
 
     def _ends(self, kept: Scheduled) -> Also:
         """What ends keeping it in the commit that sends it."""
@@ -277,7 +305,7 @@ class Scheduling:
         if token is None or token.account != kept.account or token.created > kept.made:
             told = f"the token {kept.scope.token} has gone"
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, told)
-        return identity.narrowed(kept.scope)
+        return identity.narrowed(TokenScope(token.name, token.rights, token.keys))
 
     def _put_off(self, kept: Scheduled, error: MQError | DecodeError) -> None:
         """Keep what could not be sent, and say why; it goes when it can, or is cancelled."""
@@ -294,6 +322,11 @@ class Scheduling:
         heapq.heappush(self._due, (self._engine.clock.now() + RETRY, kept.identifier))
 
 
+def may_cancel(identity: Identity, kept: Scheduled) -> bool:
+    """Whether a caller may cancel a message that is held back."""
+    return identity.is_administrator or (kept.is_of(identity) and not identity.read_only)
+
+
 def described(kept: Scheduled) -> dict[str, object]:
     """A message that is held back, for programs."""
     return {
@@ -302,10 +335,19 @@ def described(kept: Scheduled) -> dict[str, object]:
         "made": iso_time(kept.made / 1000),
         "account": kept.account,
         "queue": ",".join(kept.queues),
+        "queue_name": ", ".join(map(_shown, kept.queues)),
         "label": kept.label,
         "body_size": kept.size,
         "trouble": kept.trouble,
     }
+
+
+def _shown(text: str) -> str:
+    """What people call a queue: the short name of one here, the format name of another."""
+    name = FormatName.parse(text)
+    if not isinstance(name.value, str) or name.is_http or name.path_name.computer != HERE:
+        return text
+    return short_name(str(name.path_name))
 
 
 def draft_in(members: dict[str, Any], body: bytes) -> Draft:
@@ -346,6 +388,7 @@ def _decoded(value: bytes) -> tuple[Scheduled, Draft]:
         for name in ("due", "made", "size"):
             members[name] = int(members[name])
         members["octets"] = len(value)
+        members["queue_ids"] = tuple(map(int, members.get("queue_ids", ())))
         kept = Scheduled(**members, scope=scope)
         body = base64.b64decode(described.pop("body"), validate=True)
         draft = draft_in(described, body)

@@ -1,20 +1,40 @@
 """Rules of triggers: administrators make them, and the account of their service reads them."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import DecodeError, MQError, NtStatus
+from rpcqm.base.errors import DecodeError, HResult, MQError, NtStatus
 from rpcqm.base.identity import Identity, folded_name
 from rpcqm.base.text import iso_time
 from rpcqm.codec.names.written import format_name
 from rpcqm.codec.trigger_expressions import FEEDS_ITSELF, check_usable
 from rpcqm.codec.trigger_report import Answer, read_report
-from rpcqm.codec.trigger_rule import TriggerRule, check_what_runs, encode_rule, read_rule
+from rpcqm.codec.trigger_rule import (
+    DEAD_LETTER,
+    TriggerRule,
+    check_what_runs,
+    encode_rule,
+    read_members,
+    rule_of,
+)
 from rpcqm.operations.audit import note, ordered, refusals
 from rpcqm.qm.access import require_administrator, require_observer
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.trigger_rules import Holder, Trigger
+
+_VERSION_DIGITS = 16
+
+
+class TriggerChangedError(MQError):
+    """Somebody else has changed a rule since it was shown."""
+
+    def __init__(self) -> None:
+        said = "the trigger has been changed since it was shown; look at it again"
+        super().__init__(HResult.MQ_ERROR_SHARING_VIOLATION, said)
 
 
 class TriggerOperations:
@@ -28,12 +48,28 @@ class TriggerOperations:
     def list(self, identity: Identity) -> Sequence[Trigger]:
         """All rules, by name, with how they do."""
         require_observer(identity)
-        return self._triggers.list()
+        return [self._shown(each, identity) for each in self._triggers.list()]
 
     def find(self, identity: Identity, name: str) -> Trigger:
         """One of them; raises MQError(STATUS_OBJECT_NAME_NOT_FOUND)."""
         require_observer(identity)
-        return self._triggers.find(name)
+        return self._shown(self._triggers.find(name), identity)
+
+    def _shown(self, trigger: Trigger, identity: Identity) -> Trigger:
+        """A rule as a caller may see it, with the trouble that can be seen before it runs."""
+        rule = trigger.rule if identity.is_administrator else trigger.rule.without_secrets
+        trouble = trigger.told.trouble or self._missing_queue(trigger.rule)
+        return replace(trigger, rule=rule, told=replace(trigger.told, trouble=trouble))
+
+    def _missing_queue(self, rule: TriggerRule) -> str:
+        """What to say of a queue that a rule names and that is not here; "" if all are there."""
+        for text in (rule.queue, rule.send_to, rule.poison_queue):
+            main = text.partition(";")[0]
+            if main and main != DEAD_LETTER:
+                name = format_name(main)
+                if self._registry.is_here(name) and not self._registry.find_by_format_name(name):
+                    return f"there is no queue {main} here"
+        return ""
 
     def described(self, identity: Identity) -> dict[str, object]:
         """All rules with how they do, and the service, for programs."""
@@ -63,12 +99,18 @@ class TriggerOperations:
             self._check(rule)
             return self._triggers.add(rule, identity)
 
-    def set(self, identity: Identity, rule: TriggerRule) -> Completion[None]:
-        """Change the rule of that name; raises MQError as `add`, STATUS_OBJECT_NAME_NOT_FOUND."""
+    def set(self, identity: Identity, rule: TriggerRule, version: str = "") -> Completion[None]:
+        """Change the rule of that name, if it still has the `version` that somebody has seen.
+
+        Raises MQError as `add`, STATUS_OBJECT_NAME_NOT_FOUND, and MQ_ERROR_SHARING_VIOLATION.
+        """
         with refusals(identity, "set trigger", rule.name):
             require_administrator(identity)
         self._check(rule)
-        changed = _changed(self._triggers.find(rule.name).rule, rule)
+        before = self._triggers.find(rule.name)
+        if version and version != version_of(before):
+            raise TriggerChangedError
+        changed = _changed(before.rule, rule)
         done = self._triggers.set(rule, identity)
         note(identity, "set trigger", rule.name, queue=rule.queue, changed=changed)
         return done
@@ -113,10 +155,27 @@ class TriggerOperations:
 
 def rule_in(text: str) -> TriggerRule:
     """The rule that a caller has written; raises MQError(STATUS_INVALID_PARAMETER)."""
+    rule, version = versioned_rule_in(text)
+    if version:
+        raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "a new rule has no version")
+    return rule
+
+
+def versioned_rule_in(text: str) -> tuple[TriggerRule, str]:
+    """The same with the `version` that it is to replace, "" for any."""
     try:
-        return read_rule(text)
+        members = read_members(text)
+        version = members.pop("version", "")
+        return rule_of(members), str(version)
     except DecodeError as error:
         raise MQError(NtStatus.STATUS_INVALID_PARAMETER, str(error)) from error
+
+
+def version_of(trigger: Trigger) -> str:
+    """A text that is another one for every other rule, and tells nothing of what is in it."""
+    members = json.dumps(encode_rule(trigger.rule), sort_keys=True)
+    digest = hashlib.sha256(f"{trigger.identifier}{members}".encode())
+    return digest.hexdigest()[:_VERSION_DIGITS]
 
 
 def described(trigger: Trigger) -> dict[str, object]:
@@ -134,6 +193,7 @@ def described(trigger: Trigger) -> dict[str, object]:
         "done": told.done,
         "failed": told.failed,
         "poisoned": told.poisoned,
+        "version": version_of(trigger),
     }
 
 

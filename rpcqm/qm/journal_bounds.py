@@ -119,7 +119,13 @@ class JournalBounds:
         for queue in self._registry.all():
             if queue.journal_max_age and queue.journal_queue_reference is not None:
                 self._shorten(queue.journal_queue_reference)
+        self._forget_deleted()
         self._timer = self._timers.call_later(LOOK, self._look)
+
+    def _forget_deleted(self) -> None:
+        """Keep no counts of journals whose queues are there no more."""
+        kept = self._told.items()
+        self._told = {key: told for key, told in kept if self._registry.find_by_id(key) is not None}
 
     def _shorten(self, journal: Queue) -> None:
         """Remove the oldest copies beyond the bounds; the rest in the next turn."""

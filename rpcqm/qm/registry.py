@@ -64,6 +64,10 @@ class QueueRegistry:
         """Every queue here, those of the system, journals, subqueues and outgoing ones too."""
         return list(self._queues.values())
 
+    def find_by_id(self, queue_id: int) -> Queue | None:
+        """The queue of a number that no other queue had or will have."""
+        return self._queues.get(queue_id)
+
     def find_by_path(self, pathname: str) -> Queue | None:
         """The queue, journal or subqueue of a path name here; raises MQError for a bad name."""
         path = PathName.parse(pathname)

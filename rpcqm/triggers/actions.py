@@ -92,7 +92,7 @@ class Actions:
         except TimeoutError:
             return failed(f"{rule.url} has not answered within {rule.time_limit} s")
         except OSError as error:
-            return trouble(f"{rule.url} cannot be reached: {error.strerror or error}")
+            return trouble(f"{rule.address} cannot be reached: {error.strerror or error}")
         said = f"{rule.url} has answered {posted.status}"
         if posted.status in range(200, 300):
             return done(said)

@@ -130,8 +130,11 @@ def granted(
 def denied(
     descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
 ) -> SecurityDescriptor:
-    """Deny `mask` to `sid`; the new entry comes first, so that it wins."""
-    aces = _without(_entries(descriptor, of), sid, mask, of, {_ALLOW, _DENY})
+    """Deny `mask` to `sid`; the new entry comes first, so that it wins over what allows it.
+
+    What is allowed stays in the list, and counts again when the denial is taken back.
+    """
+    aces = _without(_entries(descriptor, of), sid, mask, of, {_DENY})
     return _with_entries(descriptor, [_entry(_DENY, mask, sid), *aces])
 
 
@@ -141,6 +144,13 @@ def revoked(
     """Remove the bits of `mask` from the entries of `sid` that allow or deny."""
     aces = _without(_entries(descriptor, of), sid, mask, of, {_ALLOW, _DENY})
     return _with_entries(descriptor, [*aces])
+
+
+def undenied(
+    descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
+) -> SecurityDescriptor:
+    """Remove the bits of `mask` from the entries that deny them to `sid`."""
+    return _with_entries(descriptor, [*_without(_entries(descriptor, of), sid, mask, of, {_DENY})])
 
 
 def has_way_back(descriptor: SecurityDescriptor, of: Vocabulary = QUEUE) -> bool:

@@ -15,7 +15,9 @@ from rpcqm.console.pages import (
     queue,
     queues,
     routing,
+    scheduled,
     search,
+    standing,
     trace,
     trail,
     triggers,
@@ -24,6 +26,7 @@ from rpcqm.console.pages import (
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
+    *standing.PAGES,
     *queues.PAGES,
     *search.PAGES,
     *queue.PAGES,
@@ -32,6 +35,7 @@ PAGES: tuple[Page, ...] = (
     *orders.PAGES,
     *edited.PAGES,
     *permissions.PAGES,
+    *scheduled.PAGES,
     *outgoing.PAGES,
     *flight.PAGES,
     *opened.PAGES,

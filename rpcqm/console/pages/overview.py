@@ -9,6 +9,7 @@ from rpcqm.console.asked import Asked, Page, Shown
 from rpcqm.console.charts import line
 from rpcqm.console.forms import link
 from rpcqm.console.pages.outgoing import state_in_words
+from rpcqm.console.pages.standing import offered
 from rpcqm.console.rendering import octets
 from rpcqm.console.texts import text
 from rpcqm.operations.attention import Attention
@@ -53,6 +54,7 @@ async def show(asked: Asked) -> Shown:
             "points": _thinned(found.history),
             "states": [(_state(state), number) for state, number in found.sessions.items()],
             "oldest_link": link("/console/queue", queue=found.oldest_queue),
+            "orders": offered(asked, found.maintenance is not None, found.connected),
             "now": asked.now,
         }
     )

@@ -14,6 +14,7 @@ from rpcqm.console.pages.asking import sure
 from rpcqm.console.texts import text
 from rpcqm.operations.permission_words import described_explanation
 from rpcqm.operations.permissions import (
+    ACTIONS,
     LocksOutError,
     PermissionChange,
     PermissionsChangedError,
@@ -25,7 +26,9 @@ PATH = "/console/queue/permissions"
 PERMIT, ACCESS = "/console/queue/permit", "/console/queue/access"
 OWNER = "owner"
 """What a form orders beside allowing, denying and revoking."""
-_ACTIONS = ("allow", "deny", "revoke", OWNER)
+_ACTIONS = (*ACTIONS, OWNER)
+_OF_ALL = ("revoke", "revoke-denial")
+"""Actions that are about all rights where a form names no right."""
 _RIGHTS = [(word, f"right.{word.replace('-', '_')}") for word in QUEUE.words]
 _INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 
@@ -87,7 +90,7 @@ def _wanted(fields: Fields) -> tuple[str, str, list[PermissionChange]]:
         raise MQError(_INVALID, text("permit.nobody"))
     if action == OWNER:
         return action, who, []
-    if not rights and action != "revoke":
+    if not rights and action not in _OF_ALL:
         raise MQError(_INVALID, text("permit.no_rights"))
     return action, who, [PermissionChange(action, who, mask_of(rights))]
 
@@ -103,7 +106,8 @@ async def ask_permit(asked: Asked) -> Shown:
         raise PermissionsChangedError
     rights = in_words(changes[0].rights) if changes else ""
     names = names_of_accounts(asked)
-    question = text(f"permit.sure_{action}", who=names.of(who), name=called.shown, rights=rights)
+    key = f"permit.sure_{action.replace('-', '_')}"
+    question = text(key, who=names.of(who), name=called.shown, rights=rights)
     hidden = {
         "queue": called.link,
         "action": action,

@@ -12,6 +12,7 @@ from rpcqm.console.fields import Field, field
 from rpcqm.console.pages.asking import sure
 from rpcqm.console.paging import paged
 from rpcqm.console.texts import text
+from rpcqm.operations.triggers import version_of
 
 PATH = "/console/triggers"
 EDIT = f"{PATH}/edit"
@@ -42,9 +43,10 @@ async def show_edit(asked: Asked) -> Shown:
     if not name:
         queue = asked.query.text("queue")
         fields = _fields(replace(_DRAFT, queue=queue), new=True)
-        return Shown(shown | {"name": "", "fields": fields})
-    rule = asked.operations.triggers.find(asked.identity, name).rule
-    return Shown(shown | {"name": rule.name, "fields": _fields(rule, new=False)})
+        return Shown(shown | {"name": "", "fields": fields, "version": ""})
+    found = asked.operations.triggers.find(asked.identity, name)
+    fields = _fields(found.rule, new=False)
+    return Shown(shown | {"name": found.rule.name, "fields": fields, "version": version_of(found)})
 
 
 def _fields(rule: TriggerRule, new: bool) -> list[Field]:
@@ -107,7 +109,10 @@ async def edit(asked: Asked) -> Redirect:
     form, triggers = asked.form, asked.operations.triggers
     known = form.text("known")
     rule = _rule(form, known or form.text("name").strip())
-    await settled((triggers.set if known else triggers.add)(asked.identity, rule))
+    if known:
+        await settled(triggers.set(asked.identity, rule, form.text("version")))
+    else:
+        await settled(triggers.add(asked.identity, rule))
     said = "triggers.changed" if known else "triggers.added"
     return Redirect(PATH, text(said, name=rule.name))
 

@@ -197,7 +197,7 @@ def test_permissions_are_shown_and_changed_in_plain_words(run: Command, queue: s
     assert shown["owner"] == creator
     assert {entry["sid"]: (entry["allowed"], entry["denied"]) for entry in shown["entries"]} == {
         creator: (["full"], []),
-        "S-1-5-7": ([], ["send"]),
+        "S-1-5-7": (["send"], ["send"]),
         "S-1-5-21-1-2-3-1000": (["receive", "send"], []),
         "S-1-5-32-544": (["full"], []),
     }

@@ -89,7 +89,7 @@ def test_the_denial_that_decides_is_named_with_the_command_that_takes_it_back(
     """Taking the queue over would change nothing: a denial wins over what is granted."""
     run("queue", "acl", "deny", queue, "everyone", "send")
     errors = refused("send", queue, "--body", "x").errors
-    command = f"rpcqm queue acl revoke {queue} everyone send"
+    command = f"rpcqm queue acl revoke {queue} everyone send --denied"
     assert f"(MQ_ERROR_ACCESS_DENIED); everyone is denied: send; `{command}` takes that" in errors
     run(*command.split()[1:])
     run("send", queue, "--body", "x")

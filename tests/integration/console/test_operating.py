@@ -267,6 +267,49 @@ def test_the_trail_tells_who_did_what(boss: Program, browser: Browser) -> None:
     assert f"{begun}; reason: a new disk (from 127.0.0.1)" in page.words
 
 
+def test_orders_that_hold_are_given_and_ended_on_pages(boss: Program, browser: Browser) -> None:
+    home, machine = "/console/overview", "/console/machine"
+    for begins, ends, state, question in (
+        ("maintain", "take", "maintenance", "No new message is taken by any door"),
+        ("disconnect", "connect", "disconnected", "Nothing more is sent to other queue managers"),
+    ):
+        offered = browser.get(home).text
+        assert (f"{machine}/{begins}" in offered, f"{machine}/{ends}" in offered) == (True, False)
+        asked = browser.get(f"{machine}/{begins}")
+        assert question in asked.words
+        told = browser.submit(f"{machine}/{begins}", {"reason": "a new disk"})
+        assert f"{machine}/{ends}" in told.text
+        order = boss.ask("GET", "/queue-manager").value[state]
+        assert (order["by"], order["reason"]) == ("boss", "a new disk")
+        assert "a new disk" in browser.get(home).words
+        browser.get(f"{machine}/{ends}")
+        browser.submit(f"{machine}/{ends}", {})
+        assert boss.ask("GET", "/queue-manager").value[state] is None
+    long = browser.send(f"{machine}/maintain", {"reason": "x" * 5_000})
+    assert (long.status, "MQ_ERROR_INVALID_PARAMETER" in long.text) == (400, True)
+
+
+def test_held_messages_are_listed_and_cancelled_by_who_may(
+    boss: Program, browser: Browser, running: PrivateQueueManager
+) -> None:
+    boss.ask("POST", "/queues", {"name": "late"})
+    draft = {"label": "at noon", "body_base64": "eA==", "not_before": "2035-01-01T12:00:00Z"}
+    held = boss.ask("POST", "/queues/late/scheduled-messages", draft).value["id"]
+    page = browser.get("/console/scheduled")
+    for words in ("1 message waits", "late", "at noon", "boss"):
+        assert words in page.words
+    assert "DIRECT=" not in page.words
+    other = open_browser(running)
+    other.log_on("peeker")
+    assert "at noon" not in other.get("/console/scheduled").words
+    assert other.send("/console/scheduled/cancel", {"id": held}).status == 404
+    asked = browser.get(f"/console/scheduled/cancel?id={held}")
+    assert "A message of boss for late will never be sent." in asked.words
+    assert "is not sent" in browser.submit("/console/scheduled/cancel", {"id": held}).words
+    assert boss.ask("GET", "/scheduled-messages").value["scheduled"] == []
+    assert browser.get(f"/console/scheduled/cancel?id={held}").status == 404
+
+
 def test_a_code_is_explained(browser: Browser) -> None:
     page = browser.get("/console/explain?code=0xC00E0003")
     assert "MQ_ERROR_QUEUE_NOT_FOUND" in page.words

@@ -105,7 +105,10 @@ def test_a_queue_gets_another_name(boss: Browser, queue: str) -> None:
     done = boss.submit("/console/queue/rename", {"queue": queue, "to": f"{queue}-new"})
     assert f"{queue} is called {queue}-new now." in done.words
     assert "stays" in done.words
-    assert boss.get(f"/console/queue?queue={queue}").status == 404
+    gone = boss.get(f"/console/queue?queue={queue}")
+    assert (gone.status, f"{queue} was renamed to {queue}-new." in gone.words) == (404, True)
+    assert f'href="/console/queue?queue={queue}-new"' in gone.text
+    assert "renamed" not in boss.get("/console/queue?queue=nowhere").words
 
 
 def test_a_journal_gets_its_bounds(boss: Browser, queue: str) -> None:

@@ -476,9 +476,14 @@ def _managed(world: World, operation: str) -> str:
 _AWAY = AWAY.replace("\\", "%5C").replace("=", "%3D").replace(":", "%3A").replace("$", "%24")
 
 
+def _of_page(word: str) -> Hand:
+    return lambda world, _: _page(world, f"/console/machine/{word}", {})
+
+
 def _of_machine(action: str, method: str, api: Hand, *words: str) -> dict[str, Hand]:
     return {
         "api": api,
+        **({} if action == "TIDY" else {"console": _of_page(method.lower())}),
         "management": lambda world, _: _order(world, action),
         "com": lambda world, _: _application(world, method),
         "command": lambda world, _: _command(world, *words),
@@ -504,6 +509,7 @@ def _maintained(on: bool) -> dict[str, Hand]:
     word = "on" if on else "off"
     return {
         "api": lambda world, _: _api(world, "PATCH", "/queue-manager", {"maintenance": on}),
+        "console": _of_page("maintain" if on else "take"),
         "command": lambda world, _: _command(world, "maintenance", word),
     }
 

@@ -19,6 +19,7 @@ from rpcqm.codec.security.permissions import (
     granted,
     permissions,
     revoked,
+    undenied,
     words_of,
 )
 from rpcqm.codec.security.sddl import parse_sddl
@@ -30,7 +31,9 @@ masks = st.lists(st.sampled_from(list(RIGHTS.values())), min_size=1).map(
 )
 changes = st.lists(
     st.tuples(
-        st.sampled_from([granted, denied, revoked]), st.sampled_from([ALICE, EVERYONE]), masks
+        st.sampled_from([granted, denied, revoked, undenied]),
+        st.sampled_from([ALICE, EVERYONE]),
+        masks,
     ),
     max_size=5,
 )
@@ -61,6 +64,16 @@ def test_a_denial_wins_whatever_was_granted(
     after = denied(descriptor, ALICE, mask)
     assert rights(after, ALICE, EVERYONE) & mask == 0
     assert rights(after, EVERYONE) == rights(descriptor, EVERYONE)
+
+
+@given(changes, masks)
+def test_a_denial_that_is_taken_back_leaves_what_was_granted(
+    before: list[tuple[object, Sid, int]], mask: int
+) -> None:
+    descriptor = undenied(_changed(before), ALICE, FULL)
+    after = undenied(denied(descriptor, ALICE, mask), ALICE, mask)
+    assert rights(after, ALICE) == rights(descriptor, ALICE)
+    assert set(permissions(after)) == set(permissions(descriptor))
 
 
 @given(changes, masks)

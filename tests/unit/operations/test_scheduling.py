@@ -10,7 +10,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.written import format_name
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
-from rpcqm.operations.scheduling import RETRY
+from rpcqm.operations.scheduling import RETRY, described
 from tests.support.qm.operators import operations_of
 from tests.support.queue_manager import RunningQueueManager
 
@@ -41,6 +41,30 @@ def hold(
 ) -> str:
     due = qm.clock.now() + after
     return qm.done(operations.scheduling.schedule(who, to, Draft(b"later", "x", ttbr=60), due))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_message_goes_to_its_queue_whatever_that_is_called_then(
+    qm: RunningQueueManager,
+    operations: Operations,
+    boss: Identity,
+    tmp_path: Path,
+    restarted: bool,
+) -> None:
+    queue = qm.create()
+    held = hold(qm, operations, boss, to=(*ORDERS, AWAY))
+    path = queue.pathname
+    qm.done(qm.engine.renaming.rename(queue, path.replace("orders", "bills")))
+    other = qm.create()
+    if restarted:
+        qm.restart()
+        operations = operations_of(qm, tmp_path)
+    (kept,) = operations.scheduling.list(boss)
+    assert (kept.identifier, kept.queues) == (held, (r"DIRECT=OS:.\private$\bills", str(AWAY)))
+    assert described(kept)["queue_name"] == f"bills, {AWAY}"
+    qm.advance(HOUR)
+    found = {each.pathname: each.message_count for each in qm.engine.registry.all()}
+    assert (found[path.replace("orders", "bills")], found[other.pathname]) == (1, 0)
 
 
 @pytest.mark.parametrize("transactional", [False, True])

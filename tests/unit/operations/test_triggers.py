@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from rpcqm.base.errors import MQError
-from rpcqm.base.identity import TokenScope
+from rpcqm.base.identity import TokenScope, authenticated
 from rpcqm.codec.trigger_report import Report, RuleReport, encode_report
-from rpcqm.codec.trigger_rule import TriggerRule
+from rpcqm.codec.trigger_rule import HIDDEN_ARGUMENTS, TriggerRule
 from rpcqm.operations.exposition import Writer
 from rpcqm.operations.metrics import MetricsSettings
 from rpcqm.operations.operations import Operations
+from rpcqm.operations.triggers import TriggerChangedError, version_of
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE, NOBODY
 
@@ -142,3 +143,56 @@ def test_metrics_count_what_rules_do(qm: RunningQueueManager, operations: Operat
         'rpcqm_trigger_failed_total{trigger="shop"} 2',
         'rpcqm_trigger_poisoned_total{trigger="shop"} 1',
     } <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({}, "orders"),
+        ({"queue": "here"}, ""),
+        ({"queue": "here;bad"}, ""),
+        ({"queue": "here", "program": (), "send_to": "gone;x"}, "gone"),
+        ({"queue": "here", "poison_queue": "aside"}, "aside"),
+        ({"queue": "here", "poison_queue": "dead-letter"}, ""),
+        ({"queue": "here", "program": (), "send_to": r"DIRECT=OS:other\private$\x"}, ""),
+    ],
+)
+def test_a_rule_says_at_once_that_a_queue_is_not_here(
+    qm: RunningQueueManager, operations: Operations, changes: dict[str, Any], missing: str
+) -> None:
+    qm.create(r"private$\here")
+    add(qm, operations, replace(RULE, **changes))
+    told = operations.triggers.find(ADMINISTRATOR, "shop").told.trouble
+    assert told == (f"there is no queue {missing} here" if missing else "")
+
+
+def test_of_two_who_change_a_rule_the_second_looks_again(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    add(qm, operations)
+    seen = version_of(operations.triggers.find(ADMINISTRATOR, "shop"))
+    qm.done(operations.triggers.set(ADMINISTRATOR, replace(RULE, label="a*"), seen))
+    with pytest.raises(TriggerChangedError):
+        operations.triggers.set(ADMINISTRATOR, replace(RULE, label="b*"), seen)
+    now = operations.triggers.find(ADMINISTRATOR, "shop")
+    assert now.rule.label == "a*"
+    qm.done(operations.triggers.set(ADMINISTRATOR, RULE, version_of(now)))
+    qm.done(operations.triggers.set(ADMINISTRATOR, replace(RULE, label="c*")))
+
+
+def test_who_may_only_look_sees_no_arguments(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    """Passwords and keys of other systems stand in arguments and in queries (G796)."""
+    looker = authenticated("looker", ALICE.sid, "S-1-5-32-544", read_only=True)
+    hook = replace(RULE, name="hook", program=(), url="https://h.example/hook?key=geheim#x")
+    add(qm, operations, replace(RULE, program=("/bin/tell", "--key", "geheim")))
+    add(qm, operations, hook)
+    assert "geheim" not in str(operations.triggers.described(looker))
+    program = operations.triggers.find(looker, "shop").rule.program
+    assert program == ("/bin/tell", HIDDEN_ARGUMENTS)
+    assert operations.triggers.find(looker, "hook").rule.url == "https://h.example/hook?hidden"
+    events = operations.events.latest(looker, 0, None, 100)
+    assert len(events) == 2
+    assert "geheim" not in str(events)
+    assert str(operations.triggers.described(ADMINISTRATOR)).count("geheim") == 2

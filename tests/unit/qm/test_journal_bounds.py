@@ -86,3 +86,13 @@ def test_bounds_are_kept_over_a_restart(qm: RunningQueueManager) -> None:
     qm.restart()
     queue = qm.find(r"private$\orders")
     assert (queue.journal_max_age, queue.journal_max_messages) == (60, 5)
+
+
+def test_nothing_is_kept_of_journals_that_are_gone(qm: RunningQueueManager) -> None:
+    for name in ("a", "b"):
+        queue = qm.create(rf"private$\{name}", journaling=True)
+        bound(qm, queue, messages=1)
+        receive(qm, queue, b"1", b"2")
+    qm.done(qm.engine.queues.delete_queue(queue))
+    qm.advance(LOOK)
+    assert len(qm.engine.journal_bounds._told) == 1

@@ -3,6 +3,7 @@
 from rpcqm.base.admission import Admission
 from rpcqm.base.ended_rights import OpenKind
 from rpcqm.operations.accounts import AccountKeeper, AccountOperations
+from rpcqm.operations.cluster import ClusterOperations
 from rpcqm.operations.dead_letters import DeadLetterOperations
 from rpcqm.operations.decoding import LongDecoding
 from rpcqm.operations.events import Events
@@ -68,6 +69,8 @@ class Operations:
         self.events = Events(engine, self.queues)
         self.decoding = LongDecoding()
         self.triggers = TriggerOperations(engine)
+        self.cluster: ClusterOperations | None = None
+        """This node of a cluster; None for a queue manager that is in none."""
 
     def pulse(self) -> tuple[object, ...]:
         """A value that is another one after anything has happened that pages show."""

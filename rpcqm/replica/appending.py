@@ -53,6 +53,8 @@ class Appender:
     ) -> None:
         self.end = end
         self.lease = lease
+        self.appended = 0
+        """Records that the log has of this writer."""
         self._engine = engine
         self._clock = clock
         self._timers = timers
@@ -80,6 +82,12 @@ class Appender:
         if self._error is not None:
             raise self._error
         return self._add(_Write(RecordKind.ROWS, parts_of(body)))
+
+    def hand_over(self, body: bytes) -> Completion[Place]:
+        """Append that this writer stops on purpose, as the last thing that it does."""
+        if self._error is not None:
+            raise self._error
+        return self._add(_Write(RecordKind.SWITCH_OVER, [body]))
 
     def stop(self) -> None:
         """Append nothing more, and hold the lease no longer; what is on its way stays open."""
@@ -125,6 +133,7 @@ class Appender:
             self._end(found)
             return
         self.end = after
+        self.appended += 1
         self.lease.renew(self._begun)
         self._settling = None
         write = self._writes[0]
@@ -138,8 +147,10 @@ class Appender:
     def _go_on(self) -> None:
         if self._writes:
             self._next()
-        else:
+        elif self.lease.held:
             self._wait_for_work()
+        else:  # what was appended took longer than the lease
+            self._give_sign()
 
     def _wait_for_work(self) -> None:
         """Give a sign of life if nothing else is written for a third of the lease."""

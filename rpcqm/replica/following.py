@@ -15,7 +15,7 @@ from rpcqm.replica.settling import Settling
 from rpcqm.store.database import Database
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.migration import FORMAT
-from rpcqm.store.replay import Replay
+from rpcqm.store.replay import Replay, last_takeover
 from rpcqm.store.replication import (
     Appended,
     Fenced,
@@ -50,12 +50,34 @@ class Writer:
         return cls(octets[:INSTANCE_SIZE], name.decode("utf-8", "replace"))
 
 
+@dataclass(frozen=True, slots=True)
+class SwitchOver:
+    """A writer has stopped, and asks another one to take over: the one named `to`, or any if that
+    is empty."""
+
+    writer: Writer
+    to: str
+
+    def encode(self) -> bytes:
+        to = self.to.encode()
+        return bytes([len(to)]) + to + self.writer.encode()
+
+    @classmethod
+    def decode(cls, octets: bytes) -> "SwitchOver":
+        """Raises ReplicationError for what no node would write."""
+        end = 1 + (octets[0] if octets else 0)
+        return cls(Writer.decode(octets[end:]), octets[1:end].decode("utf-8", "replace"))
+
+
 class Standby:
     """Follows a log with the database of a node, until it takes over or cannot go on.
 
     `took_over` is called with where the log ends then: everything that was ever acknowledged is
     written here, and nobody of an older epoch can append any more. `failed` is called with the
     reason for which the log cannot be followed any further. Nothing happens after either.
+
+    `first` is where the log ended when this one was started. If nobody has taken over until there
+    since it wrote itself, it need not wait: whoever it would wait for is itself, and is no more.
     """
 
     def __init__(
@@ -69,9 +91,14 @@ class Standby:
         took_over: Callable[[Place], None],
         failed: Callable[[ReplicationError], None],
         automatic: bool = True,
+        first: int | None = None,
     ) -> None:
         self.writer: Writer | None = None
         """Who writes, by the last takeover that was read."""
+        self.taken_over = 0
+        """When that was, in milliseconds since 1970, by the clock of that writer."""
+        if (known := last_takeover(database)) is not None:
+            self.writer, self.taken_over = Writer.decode(known.body), known.time
         self._engine = engine
         self._replay = Replay(database)
         self._itself = itself
@@ -81,6 +108,7 @@ class Standby:
         self._took_over = took_over
         self._failed = failed
         self._automatic = automatic
+        self._first = first
         self._promoted = self._stopped = False
         self._settling: Settling | None = None
         self._begun = 0
@@ -88,6 +116,7 @@ class Standby:
         self._timer: Timer | None = None
         self._reading = engine.read(self.end.number, self._deliver, self._fail)
         self._wait()
+        timers.call_later(0, self._go_on_writing)
 
     @property
     def end(self) -> Place:
@@ -129,11 +158,30 @@ class Standby:
         self._heard = self._lease.boottime()
         if self._promoted:
             self._try()
+        self._go_on_writing()
 
     def _feed(self, octets: bytes) -> None:
         record = self._replay.feed(octets)
         if record.kind is RecordKind.TAKEOVER:
-            self.writer = Writer.decode(record.body)
+            self.writer, self.taken_over = Writer.decode(record.body), record.time
+        elif record.kind is RecordKind.SWITCH_OVER and self._is_asked(
+            SwitchOver.decode(record.body)
+        ):
+            self._timers.call_later(0, self._try)
+
+    def _is_asked(self, order: "SwitchOver") -> bool:
+        """Whether it is this one that is to take over from a writer that stops."""
+        if order.writer.instance == self._itself.instance:
+            return False
+        return not order.to or order.to == self._itself.name
+
+    def _go_on_writing(self) -> None:
+        """Take over at once, the first time that all is read, if nobody else has written last."""
+        if self._first is None or self.end.number < self._first:
+            return
+        self._first = None
+        if self.writer is None or self.writer.instance == self._itself.instance:
+            self._try()
 
     def _fail(self, error: ReplicationError) -> None:
         if not self._stopped:

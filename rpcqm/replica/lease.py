@@ -30,10 +30,12 @@ class Lease:
     length: int
     boottime: Boottime
     _until: int = 0
+    _renewed: int | None = None
 
     def renew(self, begun: int) -> None:
         """What was begun at that time has succeeded: another node has heard of it later."""
         self._until = max(self._until, begun + self.length)
+        self._renewed = self.boottime()
 
     def end(self) -> None:
         """Hold it no longer."""
@@ -43,6 +45,11 @@ class Lease:
     def held(self) -> bool:
         """Whether no other node can have taken over yet."""
         return self.boottime() < self._until
+
+    @property
+    def since_renewal(self) -> int:
+        """Milliseconds since something succeeded; 0 if nothing has yet."""
+        return 0 if self._renewed is None else self.boottime() - self._renewed
 
     @property
     def patience(self) -> int:

@@ -6,12 +6,13 @@ the outcome is unknown.
 """
 
 import asyncio
+import re
+import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.api import (
@@ -31,7 +32,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.replica.nats_members import NatsMembers
 from rpcqm.replica.reading import EngineReading
 from rpcqm.replica.tasks import EngineTasks
-from rpcqm.store.errors import ReplicationError
+from rpcqm.store.errors import LogSilentError, ReplicationError
 from rpcqm.store.replication import (
     Absent,
     Appended,
@@ -48,8 +49,11 @@ ANSWER_SECONDS = 2.0
 """For one answer; then the outcome is unknown."""
 SILENCE_SECONDS = 3.0
 """Without a record or a heartbeat a reading is begun anew."""
+CONNECT_SECONDS = 4.0
+"""Until somebody has let us in who is to."""
 AGAIN_SECONDS = 0.2
 EXPECTED_LAST = "Nats-Expected-Last-Sequence"
+_LOCKED_OUT = re.compile("authorization|authentication|tls required|tls.*secure", re.IGNORECASE)
 _FULL = {10047, 10077}
 """JetStream's own codes: no room on the disk, no room in the stream."""
 _PENDING = 64 << 20
@@ -218,7 +222,7 @@ async def _told(coroutine: Coroutine[Any, Any, T]) -> T:
         return await coroutine
     except (NatsError, OSError) as error:
         reason = str(error) or type(error).__name__
-        raise ReplicationError(
+        raise LogSilentError(
             f"The log's servers do not answer as they should: {reason}."
         ) from error
 
@@ -228,8 +232,7 @@ async def open_log(settings: NatsSettings) -> NatsLog:
 
     Raises ReplicationError, with a sentence for the operator.
     """
-    client = await _told(_connect(settings))
-    log = NatsLog(client, settings)
+    log = NatsLog(await _connect(settings), settings)
     try:
         await _told(_prepare(log))
     except BaseException:
@@ -239,21 +242,45 @@ async def open_log(settings: NatsSettings) -> NatsLog:
 
 
 async def _connect(settings: NatsSettings) -> Client:
-    """A client that notices within seconds that a server is gone, and never gives up."""
+    """A client that notices within seconds that a server is gone, and never gives up.
+
+    Once it has been let in: until then ReplicationError says what hinders it.
+    """
+    errors: list[Exception] = []
+    often: Any = 0.2  # its stub knows whole seconds only
 
     async def failed(error: Exception) -> None:
+        del errors[:-1]
+        errors.append(error)
         _log.debug("the log's client met an error", error=str(error))
 
-    return await nats.connect(
+    client = Client()
+    connecting = client.connect(
         list(settings.servers),
         error_cb=failed,
         ping_interval=1,
         max_outstanding_pings=2,
         connect_timeout=1,
-        reconnect_time_wait=0.2,
+        reconnect_time_wait=often,
         max_reconnect_attempts=-1,
         **dict(settings.options),
     )
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await connecting
+    except (TimeoutError, NatsError, OSError, ValueError) as error:
+        with suppress(TimeoutError, NatsError, OSError):
+            await client.close()
+        raise _not_let_in(errors[-1] if errors else error) from error
+    return client
+
+
+def _not_let_in(error: Exception) -> ReplicationError:
+    """What is said of an error before there is a connection: time mends some of them."""
+    reason = str(error) or type(error).__name__
+    if isinstance(error, ssl.SSLError) or _LOCKED_OUT.search(reason):
+        return ReplicationError(f"The log's servers do not let us in: {reason}.")
+    return LogSilentError(f"The log's servers do not answer: {reason}.")
 
 
 async def _prepare(log: NatsLog) -> None:

@@ -10,6 +10,7 @@ whatever is read counts once a later commit has been replicated: then all before
 
 import asyncio
 import re
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from asyncpg.exceptions import InsufficientResourcesError
 from rpcqm.base.completion import Completion
 from rpcqm.replica.reading import EngineReading
 from rpcqm.replica.tasks import EngineTasks
-from rpcqm.store.errors import ReplicationError
+from rpcqm.store.errors import LogSilentError, ReplicationError
 from rpcqm.store.replication import (
     Absent,
     Appended,
@@ -40,6 +41,11 @@ RECORDS = 64
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,50}")
 _WARNING = "WARNING"
+_LOCKED_OUT = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    ssl.SSLError,
+)
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.IncompleteReadError)
 
 T = TypeVar("T")
@@ -57,13 +63,15 @@ class PostgresqlSettings:
     address: str = field(repr=False)
     log: str
     alone: bool = False
+    options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    """Further options of the client: an account, TLS."""
 
 
 class _Connection:
     """One connection, made anew when it is lost; one statement at a time."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, settings: PostgresqlSettings) -> None:
+        self._settings = settings
         self._turn = asyncio.Lock()
         self._connection: Any = None
         self._warned = False
@@ -85,9 +93,11 @@ class _Connection:
 
     async def _connect(self) -> Any:
         connection = await asyncpg.connect(
-            self._address,
+            self._settings.address,
+            timeout=ANSWER_SECONDS,
             target_session_attrs="read-write",
             server_settings={"synchronous_commit": "on", "client_min_messages": "warning"},
+            **dict(self._settings.options),
         )
         connection.add_log_listener(self._told)
         return connection
@@ -112,7 +122,7 @@ class PostgresqlReading(EngineReading):
         failed: Callable[[ReplicationError], None],
     ) -> None:
         self._opened = log
-        self._connection = _Connection(log.settings.address)
+        self._connection = _Connection(log.settings)
         super().__init__(log.tasks, after, deliver, failed)
 
     def stop(self) -> None:
@@ -189,7 +199,7 @@ class PostgresqlLog:
     def __init__(self, settings: PostgresqlSettings) -> None:
         self.settings = settings
         self.statements = _Statements(settings.log)
-        self.connection = _Connection(settings.address)
+        self.connection = _Connection(settings)
         self.tasks = EngineTasks()
 
     async def close(self) -> None:
@@ -271,9 +281,11 @@ class PostgresqlLog:
         """Raises ReplicationError for whatever goes wrong."""
         try:
             return await self.connection.run(work)
+        except _LOCKED_OUT as error:
+            raise ReplicationError(f"The log's database does not let us in: {error}.") from error
         except (*_ERRORS, _NotReplicated) as error:
             reason = str(error) or type(error).__name__
-            raise ReplicationError(
+            raise LogSilentError(
                 f"The log's database does not answer as it should: {reason}."
             ) from error
 

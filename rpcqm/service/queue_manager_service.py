@@ -33,6 +33,7 @@ from rpcqm.config.values import Mistake
 from rpcqm.interfaces import (
     admin,
     bulk,
+    cluster,
     qm2qm,
     qmcomm,
     qmcomm2,
@@ -41,6 +42,8 @@ from rpcqm.interfaces import (
     sending,
     trace,
 )
+from rpcqm.interfaces.cluster import ClusterInterface
+from rpcqm.operations.cluster import ClusterOperations
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
@@ -59,7 +62,7 @@ from rpcqm.service.console import (
     instance_name,
 )
 from rpcqm.service.console_parts import ConsoleParts
-from rpcqm.service.data_directory import open_store
+from rpcqm.service.data_directory import open_store, open_store_in_cluster
 from rpcqm.service.domain_accounts import domain_accounts
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
@@ -78,6 +81,7 @@ from rpcqm.store.store import Store
 
 if TYPE_CHECKING:
     from rpcqm.rpc.security.context import Credentials
+    from rpcqm.service.cluster.node import ClusterNode
     from rpcqm.service.dcom import DcomDoor
     from rpcqm.service.srmp import SrmpDoor
 
@@ -110,8 +114,10 @@ class QueueManagerService:
         configuration: Configuration,
         clock: Clock | None = None,
         capture: Path | None = None,
+        node: "ClusterNode | None" = None,
     ) -> None:
         self._capture = capture
+        self._node = node
         self._configuration = configuration
         self._clock = clock or SystemClock()
         self._ports: dict[str, int] = {}
@@ -241,7 +247,7 @@ class QueueManagerService:
     async def _start(self) -> None:
         _tell_switches(self._configuration)
         self._remote_targets = reload.remote_targets(self._configuration)
-        store, order = open_store(self._configuration, self._clock, self._metrics, self._undo)
+        store, order = await self._open_store()
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         accounts.domain = domain_accounts(self._configuration.directory, accounts.machine_sid)
         engine = self._engine = self._start_engine(store, accounts, order)
@@ -309,6 +315,11 @@ class QueueManagerService:
         await settled(engine.protocol_records.write({}))  # all that the start has written is there
         self._publish()
         self._started = True
+
+    async def _open_store(self) -> tuple[Store, str]:
+        if self._node is not None:
+            return await open_store_in_cluster(self._node, self._metrics, self._undo)
+        return open_store(self._configuration, self._clock, self._metrics, self._undo)
 
     def _record(self, path: Path) -> Recorder:
         _log.warning("everything that is served is recorded, unsealed", capture=str(path))
@@ -462,6 +473,9 @@ class QueueManagerService:
             load("rpcqm_trace"), interfaces.trace(self._operations, admission), trace.POLICY
         )
         server.register(load("rpcqm_admin"), admin.Admin(self._operations), admin.POLICY)
+        if self._node is not None:
+            orders = self._operations.cluster = ClusterOperations(self._node)
+            server.register(load("rpcqm_cluster"), ClusterInterface(orders), cluster.POLICY)
 
     def _log_on_at(self, address: str) -> "Credentials | None":
         return self._remote_targets.at_address(address)
@@ -480,6 +494,7 @@ class QueueManagerService:
         self, server: RpcServer, local: LocalSocket, binary: BinaryListener
     ) -> None:
         """Listen; the endpoint mapper, which tells of the others, comes last."""
+        await self._promoted()
         configuration = self._configuration
         offered = list(server.interfaces)
         mapper = [server.register(EPM, EndpointMapper(server))]
@@ -526,6 +541,11 @@ class QueueManagerService:
         configuration = self._configuration
         return configuration.console.host if listener == "console" else configuration.host
 
+    async def _promoted(self) -> None:
+        """All is there but the doors; in a cluster others may have to hear of that first."""
+        if self._node is not None:
+            await self._node.promoted()
+
     def _publish(self) -> None:
         """Write where we are: in the data directory for the commands, and where it was asked."""
         paths = [self._configuration.data_dir / ENDPOINT_FILE]
@@ -537,6 +557,8 @@ class QueueManagerService:
             except OSError as error:
                 raise StartError(f"Cannot write {path}: {error.strerror}.") from error
             self._undo.callback(path.unlink, missing_ok=True)
+        if self._node is not None:
+            self._node.serves()
 
 
 def _take_outgoing_limits(settings: QueueManagerSettings, limits: config.LimitsSection) -> None:

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rpcqm.base import log
@@ -62,18 +63,36 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    service = QueueManagerService(configuration, capture=capture)
-    reloads = _Reloads(service, load)
+    reloads = _Reloads(load)
     loop.add_signal_handler(signal.SIGHUP, reloads.ask)
-    await _started(service, configuration.data_dir)
-    signs = loop.create_task(_give_signs_of_life())
+    if configuration.replica.log:
+        from rpcqm.service.cluster.serving import serve_in_cluster  # only where there is a log
+
+        signs = loop.create_task(_give_signs_of_life())
+        try:
+            serve = partial(_serve_until, reloads, configuration.data_dir)
+            await serve_in_cluster(configuration, stopping, capture, serve)
+        finally:
+            signs.cancel()
+    else:
+        service = QueueManagerService(configuration, capture=capture)
+        await _serve_until(reloads, configuration.data_dir, stopping, service)
+
+
+async def _serve_until(
+    reloads: "_Reloads", data_dir: Path, stopping: asyncio.Event, service: QueueManagerService
+) -> None:
+    """Run a queue manager until `stopping` is set."""
+    reloads.service = service
+    await _started(service, data_dir)
+    signs = asyncio.get_running_loop().create_task(_give_signs_of_life())
     try:
         _settle_memory()
         notify(READY)
         _log.info(
             "ready",
             name=service.ready.name,
-            data=str(configuration.data_dir),
+            data=str(data_dir),
             pages=service.pages,
             **{door: f"{host}:{port}" for door, (host, port) in service.ready.endpoints.items()},
         )
@@ -102,14 +121,16 @@ class _Reloads:
     Without this a signal that comes as soon as the ready file is there would end the process.
     """
 
-    def __init__(self, service: QueueManagerService, load: Callable[[], Configuration]) -> None:
-        self._service, self._load = service, load
+    service: QueueManagerService
+
+    def __init__(self, load: Callable[[], Configuration]) -> None:
+        self._load = load
         self._begun = self._asked = False
 
     def ask(self) -> None:
         """Do it, now or at the end of the start."""
         if self._begun:
-            _reload(self._service, self._load)
+            _reload(self.service, self._load)
         else:
             self._asked = True
 
@@ -117,7 +138,7 @@ class _Reloads:
         """The start is over."""
         self._begun = True
         if self._asked:
-            _reload(self._service, self._load)
+            _reload(self.service, self._load)
 
 
 async def _give_signs_of_life() -> None:

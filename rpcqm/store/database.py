@@ -228,6 +228,10 @@ class Database:
             )
         self._db.write(batch, self._synced if sync else self._unsynced)
 
+    def sync(self) -> None:
+        """Make durable what was written without a sync; may be called from a thread."""
+        self._db.flush_wal(True)
+
     def background_errors(self) -> int:
         """How many errors RocksDB's own threads have met since the start."""
         return self._db.property_int_value("rocksdb.background-errors") or 0

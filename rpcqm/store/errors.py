@@ -17,6 +17,10 @@ class ReplicationError(StoreError):
     """The replicated log cannot be used, or does not belong to the data directory."""
 
 
+class LogSilentError(ReplicationError):
+    """The log's servers do not answer, or not as they should: later they may."""
+
+
 class StoreStoppedError(StoreError):
     """The store is closed, or a write failed and its outcome is unknown."""
 

@@ -9,7 +9,7 @@ from rocksdict import WriteBatch
 from rpcqm.base.log import get_logger
 from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreFormatError
-from rpcqm.store.records import LOG_POSITION_KEY, Family
+from rpcqm.store.records import LOG_POSITION_KEY, LOG_WRITER_KEY, Family
 from rpcqm.store.replication import Place
 
 FORMAT = 2
@@ -111,7 +111,8 @@ def enter_cluster(database: Database, place: Place) -> None:
 def leave_cluster(database: Database) -> None:
     """Let a database of a cluster go on without the log, durably."""
     batch = WriteBatch(raw_mode=True)
-    batch.delete(LOG_POSITION_KEY, database.handles[Family.META])
+    for key in (LOG_POSITION_KEY, LOG_WRITER_KEY):
+        batch.delete(key, database.handles[Family.META])
     _step(database, batch, (read_format(database) or FORMAT) & ~OF_CLUSTER)
 
 

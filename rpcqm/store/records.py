@@ -27,6 +27,8 @@ SYNCED_NUMBER = struct.Struct("<Q")
 """In META: the number of the last synced write."""
 LOG_POSITION_KEY = b"log position"
 """In META, in a cluster only: where the replicated log ended with the last write of here."""
+LOG_WRITER_KEY = b"log writer"
+"""In META, in a cluster only: who took over last by what was read here, and when."""
 
 
 class Family(enum.Enum):

@@ -4,19 +4,48 @@ A record that is damaged, missing, of another log, of an older epoch than one be
 version that is not known ends the replay with one sentence: nothing behind it is written.
 """
 
+import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rocksdict import WriteBatch
 
 from rpcqm.store.database import Database
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.migration import FORMAT, place_of_database
-from rpcqm.store.records import LOG_POSITION_KEY, SYNCED_KEY, Family
+from rpcqm.store.records import LOG_POSITION_KEY, LOG_WRITER_KEY, SYNCED_KEY, Family
 from rpcqm.store.replication import LogRecord, Place, RecordKind, place_of, read_rows
 
 Row = tuple[Family, bytes, bytes | None]
-_OF_THIS_NODE = frozenset({LOG_POSITION_KEY, SYNCED_KEY})
+_OF_THIS_NODE = frozenset({LOG_POSITION_KEY, LOG_WRITER_KEY, SYNCED_KEY})
 """In META: what each node has of its own."""
+
+
+_TIME = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """Who took over last, in the words of its record, and when (milliseconds since 1970)."""
+
+    time: int
+    body: bytes
+
+    def encode(self) -> bytes:
+        return _TIME.pack(self.time) + self.body
+
+
+def last_takeover(database: Database) -> TakenOver | None:
+    """Who wrote last by what was read here; None before the first takeover.
+
+    Raises ReplicationError if that is damaged.
+    """
+    octets = database.get(Family.META, LOG_WRITER_KEY)
+    if octets is None:
+        return None
+    if len(octets) < _TIME.size:
+        raise ReplicationError(f"The writer of the log in {database.path} is damaged.")
+    return TakenOver(_TIME.unpack_from(octets)[0], octets[_TIME.size :])
 
 
 class Replay:
@@ -46,7 +75,9 @@ class Replay:
             ) from error
         place = place_of(record, octets)
         self._take(record)
-        if rows is not None:
+        if record.kind is RecordKind.TAKEOVER:
+            self._write_writer(TakenOver(record.time, record.body))
+        elif rows is not None:
             self._write(rows, place)
         self.end = place
         self.latest = max(self.latest, record.time)
@@ -87,6 +118,12 @@ class Replay:
             self._parts.append(record)
         else:
             self._parts.clear()
+
+    def _write_writer(self, writer: TakenOver) -> None:
+        """The place stays: a start reads the record again, and writes the same."""
+        batch = WriteBatch(raw_mode=True)
+        batch.put(LOG_WRITER_KEY, writer.encode(), self._database.handles[Family.META])
+        self._database.write(batch, sync=False)
 
     def _write(self, rows: Iterable[Row], place: Place) -> None:
         """Write rows, and where the log ends with them: unsynced, since the log has them."""

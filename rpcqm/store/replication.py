@@ -65,6 +65,9 @@ class RecordKind(enum.IntEnum):
     """A sign of life."""
     TAKEOVER = 3
     """Another writer begins, with the next epoch; the body says who it is."""
+    SWITCH_OVER = 4
+    """The writer has stopped on purpose; the body says who of the others is to take over, and who
+    it was itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,12 @@ class Store:
         metrics: Metrics,
         free: Callable[[], int],
         log: GroupLog | None,
+        database: Database | None,
     ) -> None:
         self.directory = directory
         self.metrics = metrics
         self.is_replicated = log is not None
-        self._database = Database(directory, settings)
+        self._database = database or Database(directory, settings)
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: Changes | None = None
@@ -115,12 +116,14 @@ class Store:
         stopwatch: Callable[[], int] = time.perf_counter_ns,
         begin_anew: restored.BeginAnew | None = None,
         log: GroupLog | None = None,
+        database: Database | None = None,
     ) -> "Store":
         """Open the store of a directory, which is made when it is not there; recover it.
 
         The arguments are those of `environment.StoreEnvironment`; `free` gives the free bytes of
         the disk; `begin_anew` is what restored data begins with, whose mark stays without it. With
-        a `log` the directory is one of a cluster, and what is written is appended there first.
+        a `log` the directory is one of a cluster, and what is written is appended there first; its
+        `database` may be open already, and is the store's from now on.
         Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the operator,
         if the directory cannot be used.
         """
@@ -136,6 +139,7 @@ class Store:
             metrics or Metrics(),
             free or (lambda: free_space(path)),
             log,
+            database,
         )
         try:
             if log is None:

@@ -8,7 +8,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.store import replication
 from rpcqm.store.database import Database
 from rpcqm.store.migration import FORMAT, enter_cluster, place_of_database
-from rpcqm.store.records import SYNCED_KEY, Family
+from rpcqm.store.records import LOG_WRITER_KEY, SYNCED_KEY, Family
 from rpcqm.store.replay import Replay
 from rpcqm.store.replication import LogRecord, Place, RecordKind, place_of
 from rpcqm.store.settings import StoreSettings
@@ -82,14 +82,14 @@ def replay(directory: Path, records: Iterable[bytes]) -> Place:
 
 
 def rows_of(directory: Path) -> Rows:
-    """Every row of a database but the one that each node has of its own."""
+    """Every row of a database but those that each node has of its own."""
     database = Database(directory, StoreSettings())
     try:
         return {
             (family, key): value
             for family in Family
             for key, value in database.items(family)
-            if (family, key) != (Family.META, SYNCED_KEY)
+            if family is not Family.META or key not in (SYNCED_KEY, LOG_WRITER_KEY)
         }
     finally:
         database.close()

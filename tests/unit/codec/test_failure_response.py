@@ -19,6 +19,7 @@ NAMES = [
     "qmmgmt",
     "rpcqm_admin",
     "rpcqm_bulk",
+    "rpcqm_cluster",
     "rpcqm_sending",
     "rpcqm_trace",
 ]

@@ -16,7 +16,8 @@ def reloaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def test_a_signal_during_the_start_waits_for_its_end(reloaded: list[object]) -> None:
     service: Any = object()
-    reloads = run._Reloads(service, lambda: service)
+    reloads = run._Reloads(lambda: service)
+    reloads.service = service
     reloads.ask()
     assert reloaded == []
     reloads.begin()
@@ -27,5 +28,7 @@ def test_a_signal_during_the_start_waits_for_its_end(reloaded: list[object]) -> 
 
 def test_nothing_is_reloaded_that_was_not_asked_for(reloaded: list[object]) -> None:
     service: Any = object()
-    run._Reloads(service, lambda: service).begin()
+    reloads = run._Reloads(lambda: service)
+    reloads.service = service
+    reloads.begin()
     assert reloaded == []

@@ -1,0 +1,42 @@
+"""rpcqm_cluster: a node of a cluster, whether it is the queue manager or a standby."""
+
+import json
+from dataclasses import asdict
+
+from rpcqm.codec.types.rpcqm_cluster import (
+    R_GetClusterStatusRequest,
+    R_GetClusterStatusResponse,
+    R_PromoteRequest,
+    R_SwitchOverRequest,
+)
+from rpcqm.operations.cluster import ClusterOperations
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
+
+POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
+"""Nothing of this interface can be reached from another machine."""
+
+
+class ClusterInterface:
+    """The handlers; others than administrators get MQ_ERROR_ACCESS_DENIED."""
+
+    def __init__(self, cluster: ClusterOperations) -> None:
+        self._cluster = cluster
+
+    def R_GetClusterStatus(
+        self, call: Call, request: R_GetClusterStatusRequest
+    ) -> R_GetClusterStatusResponse:
+        """How the node is, and the log as it sees it (Opnum 0)."""
+        status = self._cluster.status(call.identity)
+        text = json.dumps(asdict(status), separators=(",", ":"))
+        return R_GetClusterStatusResponse(ppwszStatus=text, result=0)
+
+    def R_Promote(self, call: Call, request: R_PromoteRequest) -> int:
+        """Let this standby take over (Opnum 1)."""
+        self._cluster.promote(call.identity)
+        return 0
+
+    def R_SwitchOver(self, call: Call, request: R_SwitchOverRequest) -> int:
+        """Let another node take over from this primary (Opnum 2)."""
+        self._cluster.switch_over(call.identity, request.pwszNode)
+        return 0

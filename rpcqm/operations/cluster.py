@@ -1,0 +1,107 @@
+"""What a node of a cluster tells of itself, and what it can be asked to do (docs/failover.md)."""
+
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+from rpcqm.base.identity import Identity
+from rpcqm.operations.audit import note
+from rpcqm.qm.access import require_administrator, require_observer
+
+
+class ClusterRole(enum.StrEnum):
+    """What a node does."""
+
+    WAITING = "waiting"
+    """It has no log yet: the servers do not answer."""
+    STANDBY = "standby"
+    """It follows the log."""
+    TAKING_OVER = "taking over"
+    """The log is its own, and the doors are not open yet."""
+    PRIMARY = "primary"
+    """It is the queue manager."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A node and the log, as this node sees both; times of day are milliseconds since 1970."""
+
+    role: ClusterRole
+    node: str
+    instance: str
+    """The random identifier of its data directory, in hexadecimal digits."""
+    log: str
+    """The name of the log on its servers."""
+    incarnation: str
+    """The log's own identifier; empty before the node has any."""
+    epoch: int
+    """Of the last record here."""
+    place: int
+    """The number of the last record here."""
+    log_end: int
+    """The number of the log's last record, as far as was seen; it may be old."""
+    log_first: int
+    log_bytes: int
+    active: str
+    """The node that has taken over last, by what was read; empty if nobody has."""
+    since: int
+    """When the node's role began."""
+    last_takeover: int
+    """0 if there was none."""
+    silence: int
+    """Milliseconds since a record came, or was last acknowledged."""
+    doubt: str
+    """Why it is not known what became of a write; empty if none is in doubt."""
+    doubted: int
+    """Milliseconds for which a write has had no outcome."""
+    may_answer: bool
+    """Whether it is primary, and no other node can have taken over yet."""
+    why: str
+    """Why it is not ready; empty for a primary that is."""
+    appends: int = 0
+    """Records that this primary has appended since it took over."""
+
+    @property
+    def lag(self) -> int:
+        """Records that are not here yet, as far as was seen."""
+        return max(0, self.log_end - self.place)
+
+
+class Cluster(Protocol):
+    """A node of a cluster. Orders raise MQError if they do not suit its role."""
+
+    def status(self) -> ClusterStatus:
+        """How it is now."""
+        ...
+
+    def promote(self) -> None:
+        """Let a standby take over, whoever is primary."""
+        ...
+
+    def switch_over(self, to: str) -> None:
+        """Let a primary stop, and another node take over: the one named `to`, or any if empty."""
+        ...
+
+
+class ClusterOperations:
+    """What administrators see of a node, and order; others get MQ_ERROR_ACCESS_DENIED."""
+
+    def __init__(self, node: Cluster) -> None:
+        self.node = node
+
+    def status(self, identity: Identity) -> ClusterStatus:
+        """How the node is, and the log as it sees it."""
+        require_observer(identity)
+        return self.node.status()
+
+    def promote(self, identity: Identity) -> None:
+        """Let a standby take over, whoever is primary."""
+        require_administrator(identity)
+        note(identity, "promote", self.node.status().node)
+        self.node.promote()
+
+    def switch_over(self, identity: Identity, to: str) -> None:
+        """Let a primary stop, and another node take over: the one named `to`, or any if empty."""
+        require_administrator(identity)
+        note(identity, "switch over", to or "any node")
+        self.node.switch_over(to)

@@ -1,0 +1,1 @@
+"""One node of a cluster: a standby that follows the log, until it is the queue manager."""

@@ -1,0 +1,351 @@
+"""One node of a cluster: what it follows the log with, and writes to it with afterwards.
+
+Every start is that of a standby. It is primary once a takeover of its own is in the log. When
+another node has taken over, nothing that this process has in memory holds any more, and nobody may
+get an answer of it: the process begins anew, by executing itself, which closes all of its
+connections in one step (G730).
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.base.loop_timers import timers_on_loop
+from rpcqm.base.settling import settled
+from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.config.replica_files import check_replica
+from rpcqm.operations.cluster import ClusterRole, ClusterStatus
+from rpcqm.replica.appending import Appender, FencedError
+from rpcqm.replica.following import Standby, SwitchOver, Writer
+from rpcqm.replica.lease import Lease, boottime
+from rpcqm.replica.tasks import EngineTasks
+from rpcqm.service.cluster.engines import Engine, open_engine
+from rpcqm.service.cluster.entering import Entered, enter
+from rpcqm.service.cluster.floor_clock import FloorClock
+from rpcqm.service.cluster.instance import instance_of
+from rpcqm.service.cluster.programs import run_program
+from rpcqm.service.cluster.syncing import Syncing
+from rpcqm.service.data_directory import prepare_directory, usable
+from rpcqm.service.start_error import StartError
+from rpcqm.store import restored
+from rpcqm.store.ballast import Ballast
+from rpcqm.store.database import Database
+from rpcqm.store.directory_mark import marked
+from rpcqm.store.errors import LogSilentError, ReplicationError, StoreError
+from rpcqm.store.migration import is_of_cluster, place_of_database
+from rpcqm.store.replication import LogBounds, Place
+from rpcqm.store.settings import MIB, StoreSettings
+from rpcqm.store.store import Store, exit_unanswered
+
+AGAIN_SECONDS = 0.5
+"""Until a log is asked again that did not answer."""
+LOOK_SECONDS = 1.0
+"""How often it is looked where the log ends."""
+FAILED_TO_BEGIN_ANEW = 75
+"""What the process ends with that cannot execute itself (EX_TEMPFAIL)."""
+
+_log = get_logger("service")
+
+
+def begin_anew() -> None:
+    """Execute the program again with its arguments: no connection and no thread of it is left."""
+    try:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    finally:
+        os._exit(FAILED_TO_BEGIN_ANEW)
+
+
+class ClusterNode:
+    """A node from its start to its end; `operations.cluster.Cluster` is what others see of it.
+
+    `leaving` is set when an operator has another node take over.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        clock: Clock | None = None,
+        begin_anew: Callable[[], None] = begin_anew,
+        fatal: Callable[[BaseException], None] = exit_unanswered,
+    ) -> None:
+        self.configuration = configuration
+        self.section = configuration.replica
+        self.clock = FloorClock(clock or SystemClock(), 0)
+        self.leaving = asyncio.Event()
+        self.order = ""
+        """The order that the mark of the data directory has."""
+        self.appender: Appender | None = None
+        self.standby: Standby | None = None
+        self.bounds = LogBounds(1, 0, 0)
+        self._role, self._since = ClusterRole.WAITING, self.clock.now()
+        self._why = "the log's servers do not answer yet"
+        self._undo = AsyncExitStack()
+        self._lease = Lease(self.section.lease_milliseconds, boottime)
+        self.begin_anew, self._fatal = begin_anew, fatal
+        self._tasks = EngineTasks()
+        self._promoted: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        self._successor = ""
+        self._first = 0
+        self._promote_asked = False
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something that ends with the node."""
+        self._tasks.begin(work)
+
+    # from the start on
+
+    def open(self) -> None:
+        """Open the data; StartError for data that cannot be used."""
+        mistakes = check_replica(self.section)
+        if mistakes:
+            raise StartError(str(ConfigurationError(mistakes)))
+        directory, storage = self.configuration.data_dir, self.configuration.storage
+        self._timers = timers_on_loop(self.clock, asyncio.get_running_loop())
+        with usable(directory):
+            prepare_directory(directory)
+            Ballast(directory, storage.ballast * MIB).make_room()
+            with marked(directory) as self.order:
+                self.database = Database(directory, StoreSettings())
+                self._undo.callback(self._close_database)
+                self._check_restored()
+            self._itself = Writer(instance_of(directory), self.section.node)
+
+    def _close_database(self) -> None:
+        """The store has closed it, if there is one."""
+        if self.database.handles:
+            self.database.close()
+
+    def _check_restored(self) -> None:
+        if restored.is_pending(self.database, self.configuration.data_dir):
+            raise StoreError(
+                f"The data directory {self.configuration.data_dir} was restored from a backup, and "
+                "the cluster's log has gone on since: it must not go on from there."
+            )
+
+    async def take_over(self) -> None:
+        """Follow the log, and return once this node is primary; StartError if it cannot follow."""
+        await run_program("replica.on_demote", self.section.on_demote, self._told())
+        self._engine = await self._open_engine()
+        self._undo.push_async_callback(self._engine.close)
+        entered = await self._enter()
+        self._follow(entered)
+        self._syncing = Syncing(self.database, self._number, self._failed)
+        self._undo.push_async_callback(self.stop_syncing)
+        self.begin(self._look_at_log())
+        try:
+            place = await self._promoted
+        except ReplicationError as error:
+            raise StartError(str(error)) from error
+        _log.warning("this node takes over", epoch=place.epoch, record=place.number)
+        await self._syncing.sync()
+
+    async def _open_engine(self) -> Engine:
+        while True:
+            try:
+                return await open_engine(self.section)
+            except LogSilentError as error:
+                self._wait_for(error)
+            except (ReplicationError, ConfigurationError) as error:
+                raise StartError(str(error)) from error
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _enter(self) -> Entered:
+        while True:
+            try:
+                return await enter(self._engine, self.database, self.section.name)
+            except LogSilentError as error:
+                self._wait_for(error)
+            except StoreError as error:
+                raise StartError(str(error)) from error
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    def _wait_for(self, error: LogSilentError) -> None:
+        if self._why != str(error):
+            self._why = str(error)
+            _log.warning("waiting for the log", reason=str(error))
+
+    def _follow(self, entered: Entered) -> None:
+        self.bounds = entered.bounds
+        self.standby = Standby(
+            self._engine,
+            self.database,
+            self._itself,
+            self._lease,
+            self.clock,
+            self._timers,
+            self._took_over,
+            self._cannot_follow,
+            self.section.takeover == "automatic",
+            entered.bounds.last,
+        )
+        self._undo.callback(self._stop_following)
+        self._set_role(ClusterRole.STANDBY, "it is a standby")
+        self.clock.floor = entered.latest
+        _log.info("following the log", log=self.section.name, record=self.standby.end.number)
+        if self._promote_asked:
+            self.standby.promote()
+
+    def _stop_following(self) -> None:
+        if self.standby is not None and self.appender is None:
+            self.standby.stop()
+
+    def _took_over(self, place: Place) -> None:
+        """Signs of life begin at once, whatever else is to be done before the doors open."""
+        assert self.standby is not None
+        self.clock.floor = max(self.clock.floor, self.standby.latest)
+        self.appender = Appender(
+            self._engine, place, self._lease, self.clock, self._timers, self._fenced
+        )
+        self._set_role(ClusterRole.TAKING_OVER, "it takes over")
+        self._promoted.set_result(place)
+
+    def _cannot_follow(self, error: ReplicationError) -> None:
+        if not self._promoted.done():
+            self._promoted.set_exception(error)
+
+    async def _look_at_log(self) -> None:
+        """Where the log ends, for the status only: nothing rests on it."""
+        while True:
+            try:
+                self.bounds = await settled(self._engine.bounds())
+            except ReplicationError as error:
+                _log.debug("the log was not looked at", error=str(error))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    # as primary
+
+    async def promoted(self) -> None:
+        """All is there but the doors: run the operator's program; StartError if that fails."""
+        await run_program("replica.on_promote", self.section.on_promote, self._told())
+
+    def serves(self) -> None:
+        """The doors are open."""
+        self._set_role(ClusterRole.PRIMARY, "")
+
+    def failed(self, error: BaseException) -> None:
+        """A write has failed: with another primary, begin anew; else end unanswered, as always."""
+        if isinstance(error, FencedError):
+            self.begin_anew()
+        else:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._fatal(error)
+
+    def _fenced(self, by: bytes) -> None:
+        _log.critical(
+            "another node has taken over: this one answers nobody any more, and begins anew as a "
+            "standby"
+        )
+        self.begin_anew()
+
+    async def settle(self, store: Store) -> None:
+        """Wait until the log has all that the store has collected, but not for ever."""
+        if store.has_stopped:
+            return
+        with store.transaction("last") as transaction:
+            pass
+        try:
+            async with asyncio.timeout(self.section.refuse_after_milliseconds / 1000):
+                await settled(transaction.committed)
+        except TimeoutError:
+            _log.error("stopped with writes in doubt: their callers have no answer")
+
+    async def stop_syncing(self) -> None:
+        """Nothing uses the database any more but the store."""
+        await self._syncing.stop()
+
+    async def hand_over(self) -> None:
+        """Say in the log that this primary has stopped, and who is to take over."""
+        assert self.appender is not None
+        order = SwitchOver(self._itself, self._successor)
+        try:
+            async with asyncio.timeout(self.section.refuse_after_milliseconds / 1000):
+                await settled(self.appender.hand_over(order.encode()))
+        except (TimeoutError, ReplicationError) as error:
+            _log.error("stopped, but the others find out by themselves", error=str(error))
+
+    async def stop(self) -> None:
+        """End whatever goes on, and close the data and the log."""
+        if self.appender is not None:
+            self.appender.stop()
+        await self._tasks.end()
+        await self._undo.aclose()
+
+    # what others see
+
+    def status(self) -> ClusterStatus:
+        """How the node is now."""
+        end, writer = self._end(), None if self.standby is None else self.standby.writer
+        appender = self.appender
+        if appender is not None and end.epoch:
+            writer = self._itself
+        return ClusterStatus(
+            role=self._role,
+            node=self.section.node,
+            instance=self._itself.instance.hex(),
+            log=self.section.name,
+            incarnation="" if end is _NOWHERE else end.incarnation.hex(),
+            epoch=end.epoch,
+            place=end.number,
+            log_end=max(self.bounds.last, end.number),
+            log_first=self.bounds.first,
+            log_bytes=self.bounds.size,
+            active="" if writer is None else writer.name,
+            since=self._since,
+            last_takeover=0 if self.standby is None else self.standby.taken_over,
+            silence=self._silence(),
+            doubt="" if appender is None else appender.doubt,
+            doubted=0 if appender is None else appender.waited,
+            may_answer=appender is not None and self._lease.held,
+            why=self._why,
+            appends=0 if appender is None else appender.appended,
+        )
+
+    def _silence(self) -> int:
+        if self.appender is not None:
+            return self._lease.since_renewal
+        return 0 if self.standby is None else self.standby.silence
+
+    def _end(self) -> Place:
+        if self.appender is not None:
+            return self.appender.end
+        if self.standby is not None:
+            return self.standby.end
+        return place_of_database(self.database) if is_of_cluster(self.database) else _NOWHERE
+
+    def _number(self) -> int:
+        return self._end().number
+
+    def promote(self) -> None:
+        """Let this standby take over, as soon as there is a log."""
+        if self.appender is not None:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION, "this node is primary already")
+        self._promote_asked = True
+        if self.standby is not None:
+            self.standby.promote()
+
+    def switch_over(self, to: str) -> None:
+        """Let this primary stop, and another one take over."""
+        if self._role is not ClusterRole.PRIMARY:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION, "this node is not primary")
+        if to == self._itself.name:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION, "that is this node itself")
+        self._successor = to
+        self.leaving.set()
+
+    def _set_role(self, role: ClusterRole, why: str) -> None:
+        self._role, self._why, self._since = role, why, self.clock.now()
+
+    def _told(self) -> dict[str, str]:
+        """What programs find in their environment."""
+        return {"RPCQM_NODE": self.section.node, "RPCQM_EPOCH": str(self._end().epoch)}
+
+
+_NOWHERE = Place.beginning(bytes(16))

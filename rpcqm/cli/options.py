@@ -17,6 +17,7 @@ from rpcqm.client.target import (
     LocalServer,
     RemoteServer,
     Target,
+    any_of,
     host_and_port,
 )
 from rpcqm.codec.names.format_name import FormatName
@@ -57,7 +58,8 @@ def add_server_options(parser: Parser) -> None:
         "--server",
         metavar="HOST[:PORT]",
         type=server_address,
-        help=f"a queue manager by its endpoint mapper (port {ENDPOINT_MAPPER_PORT})",
+        help=f"a queue manager by its endpoint mapper (port {ENDPOINT_MAPPER_PORT}); of several "
+        "with commas between, nodes of one queue manager, the first that answers",
     )
     group.add_argument(
         "--user",
@@ -79,12 +81,21 @@ def add_server_options(parser: Parser) -> None:
     )
 
 
-def server_address(text: str) -> tuple[str, int]:
-    """Host and port of a server, for argparse."""
+class ServerAddress(tuple[str, int]):
+    """Host and port of a server; `others` are those of further nodes of the queue manager."""
+
+    others: tuple[tuple[str, int], ...] = ()
+
+
+def server_address(text: str) -> ServerAddress:
+    """What `--server` names, for argparse."""
     try:
-        return host_and_port(text)
+        first, *others = map(host_and_port, text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    address = ServerAddress(first)
+    address.others = tuple(others)
+    return address
 
 
 def queue_name(arguments: argparse.Namespace, text: str) -> FormatName:
@@ -128,8 +139,9 @@ def target(arguments: argparse.Namespace) -> Target:
     if arguments.server is not None:
         if arguments.data_dir is not None:
             raise UsageMistake("--server and --data-dir do not go together.")
-        host, port = arguments.server
-        return RemoteServer(host, port, _credentials(arguments))
+        credentials, address = _credentials(arguments), arguments.server
+        nodes = (tuple(address), *getattr(address, "others", ()))
+        return any_of([RemoteServer(host, port, credentials) for host, port in nodes])
     if arguments.user is not None or arguments.password_stdin:
         raise UsageMistake("--user needs --server: on this machine no password is asked for.")
     if arguments.kerberos or arguments.principal is not None:

@@ -24,6 +24,9 @@ from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError
 CONNECT_TIMEOUT = 30.0
 """Seconds after which a server that does not answer counts as absent."""
 
+NODE_TIMEOUT = 5.0
+"""The same where another node may answer instead."""
+
 OPEN_TIMEOUT = 300.0
 """Seconds that opening and enlisting may take ([MS-MQRR] 3.1.2.1, [MS-MQQP] 3.2.4.1)."""
 
@@ -181,9 +184,29 @@ class Connections:
         self._queued += 1
         try:
             async with self._preparing:
-                return await self._prepared(kind)
+                return await self._prepared_at_one(kind)
         finally:
             self._queued -= 1
+
+    async def _prepared_at_one(self, kind: Kind) -> tuple[Pool, PooledConnection]:
+        """A connection to the server, or to the one of its nodes that answers."""
+        others = len(self._target.others) if isinstance(self._target, RemoteServer) else 0
+        for _ in range(others):
+            try:
+                return await self._prepared(kind)
+            except HandleLostError:
+                raise
+            except ServerUnreachableError:
+                if any(pool.alive for pool in self._pools.values()):
+                    raise
+                await self._turn()
+        return await self._prepared(kind)
+
+    async def _turn(self) -> None:
+        """Ask the next node from now on."""
+        await self.close()
+        assert isinstance(self._target, RemoteServer)
+        self._target = self._target.following
 
     async def _prepared(self, kind: Kind) -> tuple[Pool, PooledConnection]:
         name = kind.interface_name
@@ -218,10 +241,15 @@ class Connections:
             lambda: resolve(target.host, target.endpoint_mapper_port, interface, target.find)
         )
 
+    @property
+    def _connect_timeout(self) -> float:
+        alone = isinstance(self._target, LocalServer) or not self._target.others
+        return CONNECT_TIMEOUT if alone else NODE_TIMEOUT
+
     async def _reached(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The outcome of an attempt; raises ServerUnreachableError if nothing answers."""
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
+            async with asyncio.timeout(self._connect_timeout):
                 return await attempt()
         except AuthenticationError as error:
             raise RpcFault(FaultStatus.RPC_S_SEC_PKG_ERROR, str(error)) from error

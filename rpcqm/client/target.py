@@ -1,7 +1,8 @@
 """The queue managers that a client can talk to, and the errors if they cannot be reached."""
 
 import ipaddress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,9 @@ class RemoteServer:
     credentials: "Credentials | None" = None
     find: LookUp = field(default=look_up, repr=False, compare=False)
     """Tells the addresses of the host."""
+    others: tuple["RemoteServer", ...] = ()
+    """Further nodes of the same queue manager, of which one at a time answers; they are asked in
+    this order when the one before does not."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -49,8 +53,19 @@ class RemoteServer:
         """Another machine, at the same port and with the same credentials."""
         return RemoteServer(machine, self.endpoint_mapper_port, self.credentials, self.find)
 
+    @property
+    def following(self) -> "RemoteServer":
+        """The next one of the nodes, behind which this one is the last."""
+        first, *rest = self.others
+        return replace(first, others=(*rest, replace(self, others=())))
+
 
 Target = LocalServer | RemoteServer
+
+
+def any_of(servers: Sequence[RemoteServer]) -> RemoteServer:
+    """The nodes of one queue manager as one server, of which whichever answers is used."""
+    return replace(servers[0], others=tuple(servers[1:]))
 
 
 def host_and_port(text: str) -> tuple[str, int]:

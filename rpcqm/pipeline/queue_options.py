@@ -14,6 +14,9 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.pipeline.errors import in_a_sentence
 
 DEFAULT_BATCH = 10_000
+DEFAULT_BYTES = 1 << 30
+"""Octets of messages in a batch of a stream, where the queue manager tells sizes without a call for
+each: of the largest messages 10,000 would be 40 GB."""
 LONGEST_PASSWORD = 4_096
 """Octets of a file of a password that are read."""
 
@@ -29,6 +32,7 @@ class QueueOptions:
     password: str = field(default="", repr=False)
     domain: str = ""
     most: int = DEFAULT_BATCH
+    most_octets: int | None = None
     partitions: int = 1
     fail_on_data_loss: bool = True
 
@@ -47,8 +51,9 @@ class QueueOptions:
             options.get("user", ""),
             _password(options),
             options.get("domain", ""),
-            int(options.get("maxmessagesperbatch", DEFAULT_BATCH)),
-            int(options.get("partitions", 1)),
+            _number(options, "maxMessagesPerBatch", DEFAULT_BATCH),
+            _number(options, "maxBytesPerBatch", 0) or None,
+            _number(options, "partitions", 1),
             options.get("failondataloss", "true").lower() == "true",
         )
 
@@ -71,6 +76,15 @@ class QueueOptions:
     def name(self) -> FormatName:
         """The queue's format name; `client.names` says how a queue may be named."""
         return format_name(self.queue, self.server.partition(":")[0] or HERE)
+
+
+def _number(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name.lower())
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError(f"the option {name} is a whole number from 1 on, not {text!r}")
+    return int(text)
 
 
 def _password(options: Mapping[str, str]) -> str:

@@ -4,7 +4,8 @@
 
 Options: `queue`; `server` (HOST[:PORT] of the endpoint mapper) with `user`, `domain` and
 `passwordFile` (or `password`), or `socket` of a local queue manager; `maxMessagesPerBatch`
-(10,000), `partitions` (of a batch, 1), `failOnDataLoss` (true). `queue_sink` has what a sink takes.
+(10,000), `maxBytesPerBatch` (1 GiB), `partitions` (of a batch, 1), `failOnDataLoss` (true).
+`queue_sink` has what a sink takes.
 
 An offset of the stream is a batch with the explicit list of its lookup identifiers, because
 identifiers become visible out of order (aborts, priorities): what a batch holds is decided on the
@@ -15,7 +16,6 @@ calls `commit` later or never (G472). Messages that become visible later are in 
 whatever their identifiers.
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -39,6 +39,7 @@ from pyspark.sql.types import StructType
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
 from rpcqm.capture.export import arrow_schema
+from rpcqm.client.blocking import BlockingBulk
 from rpcqm.client.bulk_session import Failure
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.codec.bodies.budget import DecodeBudget
@@ -48,7 +49,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.pipeline.capture_tables import BATCH
 from rpcqm.pipeline.errors import DataLossError, SourceError, in_a_sentence
 from rpcqm.pipeline.queue_offsets import Origin, from_ranges, ranges_text
-from rpcqm.pipeline.queue_options import QueueOptions
+from rpcqm.pipeline.queue_options import DEFAULT_BYTES, QueueOptions
 from rpcqm.pipeline.queue_sink import QueueStreamWriter, QueueWriter, check_columns
 
 SCHEMA = (
@@ -57,6 +58,9 @@ SCHEMA = (
     "application_tag long, response_queue string, soap_envelope string, extension binary, "
     "headers map<string,string>"
 )
+OCTETS_OF_BATCH = 16 << 20
+"""Octets of messages that go on as one Arrow batch, and those of one more message."""
+SIZES_AT_ONCE = 2_048
 MOST_GONE = 10_000
 """Identifiers that an offset carries because the messages were not there to be removed."""
 _GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
@@ -106,9 +110,15 @@ def _text(name: FormatName | None) -> str | None:
 
 def _batches(messages: Iterator[ReceivedMessage]) -> Iterator[pa.RecordBatch]:
     """Messages in batches; at least one, so that the columns are known."""
-    while some := list(itertools.islice(messages, BATCH)):
-        yield _batch(some)
-    yield _batch([])
+    some: list[ReceivedMessage] = []
+    octets = 0
+    for message in messages:
+        some.append(message)
+        octets += len(message.buffer)
+        if len(some) >= BATCH or octets >= OCTETS_OF_BATCH:
+            yield _batch(some)
+            some, octets = [], 0
+    yield _batch(some)
 
 
 def _signed(identifier: int) -> int:
@@ -157,19 +167,49 @@ class QueueSourceReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [IdentifierPartition(None)]
+        """One partition lists the messages itself; for several the driver does."""
+        if self._options.partitions == 1:
+            return [IdentifierPartition(None)]
+        with self._options.in_a_sentence():
+            parts = divided(list(visible(self._options)), self._options.partitions)
+        return parts or [IdentifierPartition([])]  # where there are none Spark makes one of its own
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self._messages())
+        assert isinstance(partition, IdentifierPartition)
+        return _batches(self._messages(partition.identifiers))
 
-    def _messages(self) -> Iterator[ReceivedMessage]:
+    def _messages(self, identifiers: list[int] | None) -> Iterator[ReceivedMessage]:
         options = self._options
         with (
             options.in_a_sentence(),
             options.client() as client,
-            client.open_reader(options.name, peek_only=True) as reader,
+            client.open_bulk_reader(options.name, peek_only=True) as reader,
         ):
-            yield from reader.browse()
+            if identifiers is None:
+                yield from reader.browse()
+                return
+            for _, found in reader.peek(identifiers):
+                if isinstance(found, ReceivedMessage):
+                    yield found
+                elif not isinstance(found, MQError) or found.status != _GONE:
+                    raise found
+
+
+def visible(options: QueueOptions) -> Iterator[int]:
+    """The lookup identifiers of the messages that can be seen, in the queue's order."""
+    with (
+        options.client() as client,
+        client.open_bulk_reader(options.name, peek_only=True) as reader,
+    ):
+        yield from reader.visible()
+
+
+def divided(identifiers: list[int], most: int) -> list[InputPartition]:
+    """Messages in so many parts of one size at most; no part is empty."""
+    count = max(1, min(most, len(identifiers)))
+    size = -(-len(identifiers) // count) or 1
+    pieces = range(0, len(identifiers), size)
+    return [IdentifierPartition(identifiers[at : at + size]) for at in pieces]
 
 
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -181,22 +221,15 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._origin: Origin | None = None
         self._removed = ""
         """The identifiers that were removed last."""
+        self._waiting: int | None = None
+        """Messages behind the batch that was planned last."""
         self._gone: set[int] = set()
         """Those of them that were not there, or that somebody else had locked."""
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From now on only what is there now is planned."""
         with self._options.in_a_sentence():
-            self._available = frozenset(self.visible())
-
-    def visible(self) -> Iterator[int]:
-        """The lookup identifiers of the messages that can be seen, in the queue's order."""
-        options = self._options
-        with (
-            options.client() as client,
-            client.open_bulk_reader(options.name, peek_only=True) as reader,
-        ):
-            yield from reader.visible()
+            self._available = frozenset(visible(self._options))
 
     def origin(self) -> Origin:
         """The queue that offsets name."""
@@ -226,17 +259,35 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gone = self._gone.union(from_ranges(start.get("gone", "")))
         found: list[int] = []
         again: list[int] = []
-        for identifier in self.visible():
-            if most is not None and len(found) >= most:
-                break
-            if identifier in gone:
-                again.append(identifier)
-            elif self._available is None or identifier in self._available:
-                found.append(identifier)
+        options = self._options
+        with (
+            options.client() as client,
+            client.open_bulk_reader(options.name, peek_only=True) as reader,
+        ):
+            for identifier in reader.visible():
+                if most is not None and len(found) >= most:
+                    break
+                if identifier in gone:
+                    again.append(identifier)
+                elif self._available is None or identifier in self._available:
+                    found.append(identifier)
+            self._waiting = reader.count()
+            room = options.most_octets or (self._waiting is not None and DEFAULT_BYTES)
+            if room and most is not None:
+                found = fitting(reader, found, room)
         self._remove(again)
+        if self._waiting is not None:
+            self._waiting = max(0, self._waiting - len(found) - len(again))
         if not found:
             return start
         return self.origin().offset(start["batch"] + 1, found, sorted(gone)[-MOST_GONE:])
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """What is waiting behind the batch that was planned last, for Spark's progress.
+
+        None where only a walk through the queue could tell.
+        """
+        return None if self._waiting is None else {"waiting": self._waiting}
 
     def _remove_batch(self, start: dict[str, Any]) -> None:
         """Remove what is committed, once: a query without new messages asks each second."""
@@ -272,10 +323,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._options.in_a_sentence():
             self.origin().check(end)
         identifiers = [] if start == end else from_ranges(end["identifiers"])
-        count = max(1, min(self._options.partitions, len(identifiers)))
-        size = -(-len(identifiers) // count) or 1
-        pieces = range(0, len(identifiers), size)
-        return [IdentifierPartition(identifiers[at : at + size]) for at in pieces]
+        return divided(identifiers, self._options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, IdentifierPartition)
@@ -307,3 +355,14 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: `latestOffset` removes a batch, because this may never be called (G472)."""
+
+
+def fitting(reader: BlockingBulk, identifiers: list[int], room: int) -> list[int]:
+    """The first messages that together have room, and at least one."""
+    for at in range(0, len(identifiers), SIZES_AT_ONCE):
+        sizes = reader.sizes(identifiers[at : at + SIZES_AT_ONCE])
+        for number, size in enumerate(sizes, at):
+            room -= size
+            if room < 0:
+                return identifiers[: max(1, number)]
+    return identifiers

@@ -22,7 +22,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer
 from rpcqm.pipeline.queue_options import QueueOptions
-from rpcqm.pipeline.queue_source import IdentifierPartition, QueueStreamReader
+from rpcqm.pipeline.queue_source import IdentifierPartition, QueueStreamReader, visible
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 
 ROWS = "messages read by one executor core", "messages planned, read, written and removed"
@@ -62,8 +62,9 @@ async def _fill(queue_manager: PrivateQueueManager) -> None:
 
 def _read(server: str) -> float:
     """What an executor does, without Spark: messages a second in Arrow batches."""
-    reader = QueueStreamReader(QueueOptions("bench", server=server))
-    identifiers = list(reader.visible())
+    options = QueueOptions("bench", server=server)
+    reader = QueueStreamReader(options)
+    identifiers = list(visible(options))
     began = time.perf_counter()
     rows = sum(len(batch) for batch in reader.read(IdentifierPartition(identifiers)))
     assert rows == len(identifiers)

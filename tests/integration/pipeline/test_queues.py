@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,22 @@ def stream(
     )
 
 
+def progress(query: Any) -> list[tuple[int, int]]:
+    """The messages of each batch, and those behind it."""
+    told = [(each.numInputRows, each.sources[0].latestOffset) for each in query.recentProgress]
+    return [(rows, json.loads(waiting)["waiting"]) for rows, waiting in told if rows]
+
+
 def test_a_batch_read_leaves_the_queue_as_it_is(
     spark: Any, queue_manager: PrivateQueueManager, queue: str
 ) -> None:
     send(queue_manager, queue, "one", "two")
     frame = source(spark.read, queue_manager, queue)
     assert bodies(frame) == ["one", "two"]
-    assert bodies(frame) == ["one", "two"]
+    assert frame.rdd.getNumPartitions() == 1
+    divided = source(spark.read, queue_manager, queue, partitions="2")
+    assert divided.rdd.getNumPartitions() == 2
+    assert bodies(divided) == ["one", "two"]
     (row, *_) = frame.collect()
     assert row.priority == 3
     assert row.message_id
@@ -87,13 +97,20 @@ def test_a_batch_read_leaves_the_queue_as_it_is(
 def test_a_stream_takes_each_message_once(
     spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
 ) -> None:
-    """Over restarts, with batches of two, and messages that overtake others in between."""
+    """Over restarts, with batches of two, and messages that overtake others in between.
+
+    Spark's progress has what is waiting behind each batch.
+    """
     send(queue_manager, queue, "a", "b", "c")
     options = {"maxMessagesPerBatch": "2", "partitions": "2"}
-    stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    query = stream(spark, queue_manager, queue, tmp_path, **options)
+    query.awaitTermination()
+    assert progress(query) == [(2, 1), (1, 0)]
     send(queue_manager, queue, "d", priority=7)
     send(queue_manager, queue, "e")
-    stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    query = stream(spark, queue_manager, queue, tmp_path, **options, maxBytesPerBatch="1")
+    query.awaitTermination()
+    assert progress(query) == [(1, 1), (1, 0)]
     stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
     assert bodies(spark.read.parquet(str(tmp_path / "out"))) == ["a", "b", "c", "d", "e"]
 

@@ -1,1 +1,1 @@
-"""What makes repeated requests cheap (docs/request-templates.md); no other room needs it."""
+"""Makes repeated requests cheap (docs/request-templates.md); no other room needs this one."""

@@ -1,7 +1,7 @@
 """Runs: messages that arrive together for one queue, and are put there in one step.
 
-A run does what `Arrivals.store` would do with each of its messages in order, where nothing else
-follows from their arrival. What is unusual raises an exception before anything has happened.
+A run has the effect of `Arrivals.store` with each of its messages in order, where nothing else
+follows from their arrival. Anything unusual raises an exception before anything has happened.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from rpcqm.store.transaction import StoreTransaction
 class ArrivalRun:
     """Messages for one queue, in the order of their arrival; all of them durable, or none.
 
-    `stored` are their octets as they are kept.
+    `stored` are their stored octets.
     """
 
     queue: Queue
@@ -46,7 +46,7 @@ class ArrivalRuns:
     _positions: Positions
 
     def insert(self, change: StoreTransaction, run: ArrivalRun) -> None:
-        """Let a run belong to a commit. Raises MQError if there is no room for all of it.
+        """Add a run to a commit. Raises MQError if there is no room for all of it.
 
         Raises MaintenanceError while no new message is taken.
         """
@@ -73,11 +73,11 @@ class ArrivalRuns:
     def insert_each(
         self, change: StoreTransaction, arriving: Iterable[tuple[Queue, bytes]]
     ) -> None:
-        """Let messages belong to a commit one by one, with what follows from each.
+        """Add messages to a commit one by one, with the consequences of each.
 
-        `arriving` are their queues and their octets as they are kept; the next one is asked for
-        when all that follows from the one before has its numbers. Raises MQError if there is no
-        room for one of them, MaintenanceError while no new message is taken.
+        `arriving` are their queues and stored octets; the next one is asked for when all
+        consequences of the one before have their numbers. Raises MQError if there is no room for
+        one of them, MaintenanceError while no new message is taken.
         """
         self._admission.check()
         for queue, stored in arriving:

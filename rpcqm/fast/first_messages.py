@@ -1,8 +1,8 @@
-"""The first message of a queue, found and locked in as few steps as that takes; peeks too.
+"""The first message of a queue, found and locked in few steps; peeks, too.
 
 `MessageEvents.dequeue_message_begin` stays the only definition of how a two-phase read begins
-([MS-MQDMPR] 3.1.7.1.11); here is what it does where a message is there that nothing has happened
-to since it came (docs/request-templates.md).
+([MS-MQDMPR] 3.1.7.1.11); this module handles a message that nothing has happened to since it came
+(docs/request-templates.md).
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _UNUSUAL = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
 
 
 class FirstMessage(NamedTuple):
-    """A message as it is `stored`, where it is; it arrived so many milliseconds after 1970."""
+    """A `stored` message and its place; it arrived so many milliseconds after 1970."""
 
     positions: QueueIndex
     place: Place
@@ -39,20 +39,20 @@ class FirstMessage(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class FirstMessages:
-    """Finds first messages, and locks them; finds those that are to be peeked at."""
+    """Finds first messages, and locks them; finds messages for peeks."""
 
     _store: Store
     _positions: Positions
 
     def find(self, descriptor: OpenQueueDescriptor) -> FirstMessage | None:
-        """What a read would lock; None for the careful path, which waits, refuses or tells more."""
+        """The message that a read would lock; None for the careful path, which waits or refuses."""
         queue = descriptor.queue_reference
         if queue is None or descriptor.access_type not in RECEIVING:
             return None
         return self.find_in(queue)
 
     def find_in(self, queue: Queue) -> FirstMessage | None:
-        """The same for a queue that the caller may receive from."""
+        """The same for a queue from which the caller may receive."""
         index = queue.message_position_list
         if queue.main.trail or not isinstance(index, QueueIndex):
             return None
@@ -60,7 +60,7 @@ class FirstMessages:
         return None if place is None else self._stored(index, place)
 
     def find_to_peek(self, descriptor: OpenQueueDescriptor, key: int) -> FirstMessage | None:
-        """What a peek shows: the first message, or one by its key unless that is 0; or None."""
+        """The message of a peek: the first one, or that of a key other than 0; or None."""
         queue = descriptor.queue_reference
         if queue is None or queue.peekable_when_locked or descriptor.access_type not in READING:
             return None
@@ -73,7 +73,7 @@ class FirstMessages:
         return self._stored(index, place)
 
     def _stored(self, index: QueueIndex, place: Place) -> FirstMessage | None:
-        """A message to which nothing has happened; None for another."""
+        """A message that was never touched; None for another."""
         chunk, slot = place[2], place[3]
         key = chunk.keys[slot]
         if chunk.flags[slot] & _UNUSUAL or index.moves(key) is not NO_MOVES:
@@ -82,14 +82,14 @@ class FirstMessages:
         return FirstMessage(index, place, key, chunk.arrivals[slot], stored)
 
     def lock(self, descriptor: OpenQueueDescriptor, first: FirstMessage) -> None:
-        """Lock what `find` has just found until Dequeue Message End."""
+        """Lock the message from `find` until Dequeue Message End."""
         queue = descriptor.queue_reference
         assert queue is not None
         descriptor.two_phase_reads.add(first.key)
         self.lock_for(queue, first, descriptor)
 
     def lock_for(self, queue: Queue, first: FirstMessage, owner: object) -> None:
-        """Lock what `find_in` has just found for an owner, who settles it."""
+        """Lock the message from `find_in` for an owner, who settles it."""
         first.positions.lock_at(first.place, owner)
         watch = self._positions.watch
         if watch is not None:

@@ -1,8 +1,8 @@
 """The only wiring of this room: each door of a queue manager is handed to an `Installation`.
 
-Whoever assembles a queue manager makes one of its engine before that starts, and hands it each
-door as soon as the door is made. An `install_...` method sets what careful code has for it: an
-attribute that is None, or a callable. Careful code works the same when none of it is called.
+Whoever assembles a queue manager makes one of its engine before that starts, and hands it each door
+as soon as the door is made. An `install_...` method sets an optional attribute of careful code,
+which is None otherwise. Careful code works the same without.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Installation:
-    """What the doors of one queue manager share: its turn, runs and first messages.
+    """The parts that the doors of one queue manager share: its turn, runs and first messages.
 
     `turn.is_on` switches everything off and on, also while the queue manager runs.
     """
@@ -53,8 +53,8 @@ class Installation:
         protocol.sending.together = self.outgoing_runs
 
     def install_srmp(self, protocol: "SrmpProtocol") -> None:
-        """Read, build and write messages over HTTP like ones before."""
-        # Only now, because without a port nothing of it is loaded.
+        """Use templates for reading, building and writing messages over HTTP."""
+        # here, because none of it is loaded without a port
         from rpcqm.fast.doors.srmp import RepeatedPosts, RepeatedWriter
 
         posts = RepeatedPosts(self.clock, protocol, self.turn)
@@ -65,13 +65,13 @@ class Installation:
 
     def install_com(self, calls: "ObjectCalls") -> None:
         """Read and answer the commonest calls of objects without the codecs."""
-        # Only now, because unless objects are served nothing of it is loaded.
+        # here, because none of it is loaded unless objects are served
         from rpcqm.fast.doors.com import shorten
 
         calls.shorten = shorten
 
     def switch(self, on: bool) -> None:
-        """Let requests that are like ones before be carried out in fewer steps, or none."""
+        """Switch templates on or off."""
         self.turn.is_on = on
 
     def with_shortcuts(
@@ -85,8 +85,8 @@ class Installation:
         return replace(policy, shortcut=shortcut)
 
     def repeated_api(self, api: "Api") -> "RepeatedApi":
-        """What answers programs in the place of an `Api`, and asks it where it has to."""
-        # Only now, because the interface for programs is loaded when somebody asks it.
+        """Answers programs in the place of an `Api`, which it asks where it has to."""
+        # here, because it is loaded at a program's first request
         from rpcqm.fast.doors.api import RepeatedApi
 
         return RepeatedApi(api, self.engine, self.turn, self.first_messages)

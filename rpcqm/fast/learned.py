@@ -1,8 +1,8 @@
-"""What every template does beside its own work: it is remembered, within bounds, and forgotten.
+"""The common part of all templates: they are remembered within bounds, and forgotten.
 
-Whoever never repeats must not pay for those who do. So what is learned is bounded in number
-(`Learned`), learning is bounded in time (`Budget`), and after many requests that were like none
-before few of them are looked at (`Patience`).
+A client that never repeats must not pay for those that do. So the number of templates is bounded
+(`Learned`), learning is bounded in time (`Budget`), and after many new requests few of them are
+examined (`Patience`).
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ Template = TypeVar("Template")
 
 
 class Budget:
-    """Learning that is allowed: so many lessons at once, then so many a second."""
+    """An allowance of lessons: so many at once, then so many a second."""
 
     __slots__ = ("_bucket", "_clock")
 
@@ -27,12 +27,12 @@ class Budget:
         self._bucket = TokenBuckets(at_once, per_second, 1)
 
     def take(self) -> bool:
-        """Whether one more may be learned now."""
+        """Whether one more lesson is allowed now."""
         return self._bucket.take(None, self._clock.monotonic()) is not None
 
 
 class Patience:
-    """After `misses` requests in a row that no template fits, one of `one_of` is looked at."""
+    """After `misses` requests in a row without a template, one of `one_of` is examined."""
 
     __slots__ = ("_in_vain", "_misses", "_one_of")
 
@@ -41,19 +41,19 @@ class Patience:
         self._in_vain = 0
 
     def looks(self) -> bool:
-        """Whether the next request is looked at; it counts as a miss until `found` is called."""
+        """Whether to examine the next request; it counts as a miss until `found` is called."""
         self._in_vain += 1
         return self._in_vain <= self._misses or not self._in_vain % self._one_of
 
     def found(self) -> None:
-        """A template fits the request that was looked at."""
+        """Note that a template fits the examined request."""
         self._in_vain = 0
 
 
 class Learned(Generic[Key, Template]):
     """Templates by key, at most `most`; those used longest ago are forgotten first.
 
-    None in the place of a template remembers that a lesson showed that there is none.
+    None in the place of a template records that a lesson found that there is none.
     """
 
     __slots__ = ("_by_key", "_most")
@@ -76,7 +76,7 @@ class Learned(Generic[Key, Template]):
         return template
 
     def keep(self, key: Key, template: Template | None) -> None:
-        """Remember what a lesson has shown; what was used longest ago may be forgotten for it."""
+        """Keep the result of a lesson; the least recently used key may be forgotten for it."""
         self._by_key[key] = template
         self._by_key.move_to_end(key)
         if len(self._by_key) > self._most:
@@ -96,7 +96,7 @@ class Learned(Generic[Key, Template]):
 
 
 class Near(Generic[NearKey, Template]):
-    """The templates that one owner uses: an open queue, a program's request.
+    """The templates of one owner: an open queue, a program's request.
 
     They are found without the longer key that all owners share. An owner with more than `most`
     begins anew.
@@ -115,7 +115,7 @@ class Near(Generic[NearKey, Template]):
         return key in self._by_key
 
     def find(self, key: NearKey) -> Template | None:
-        """The template of a key; None if there is none, or none is remembered."""
+        """The template of a key; None if there is none, or it was forgotten."""
         return self._by_key.get(key)
 
     def __getitem__(self, key: NearKey) -> Template | None:

@@ -1,7 +1,7 @@
-"""The hook by which tests compare what this room does with the careful path.
+"""The hook by which tests compare this room with the careful path.
 
 An observer is made with each queue manager whose process has RPCQM_OBSERVER in its environment,
-which names it (`package.module:name`). It is asked before and after a run, and changes nothing.
+which names it (`package.module:name`). It is called before and after a run, and changes nothing.
 """
 
 import os
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 VARIABLE = "RPCQM_OBSERVER"
 
 Apart = Callable[[bytes, bytes | None], Iterable[tuple[bytes, bytes | None]]]
-"""Tells keys and values of the records that are the same as one record."""
+"""Gives the keys and values of the records that are equivalent to one record."""
 
 
 class Observer(Protocol):
-    """Compares runs with their requests; `compared` is how many requests it has compared."""
+    """Compares runs with their requests; `compared` counts the compared requests."""
 
     compared: int
 
     def at_one_time(self) -> AbstractContextManager[None]:
-        """Let no time pass within the block."""
+        """Stop the clock within the block."""
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Keep as it is what a careful path changes beside the store."""
+        """Restore within the block what a careful path changes outside the store."""
 
     def rehearse(self, requests: Iterable[object]) -> Any:
-        """Go the careful way with each request, and take it back; what `compare` takes."""
+        """Go the careful way with each request, and undo it; returns the argument for `compare`."""
 
     def compare(
         self,
@@ -49,34 +49,34 @@ class Observer(Protocol):
         together: bool = False,
         apart: Apart | None = None,
     ) -> None:
-        """Compare what a run is about to commit.
+        """Compare the commit of a run.
 
-        What is written `together` writes records once that the careful path writes again and again.
-        `apart` tells what one record of the run is on the careful path.
+        Records written `together` appear once for many writes of the careful path. `apart` gives
+        the careful path's records for one record of the run.
         """
 
     def compare_call(self, call: Call, path: CarefulPath, templated: bytes) -> None:
-        """Compare what a call is answered with; what the careful path commits is taken back."""
+        """Compare the answer of a call; the commit of the careful path is undone."""
 
     def compare_answer(self, careful: bytes, templated: bytes) -> None:
-        """Compare what a read is answered with."""
+        """Compare the answers of a read."""
 
     def of_arrivals(
         self, engine: QueueManagerEngine, protocol: "BinaryProtocol"
     ) -> "ArrivalObserver":
-        """What compares packets that sessions take together."""
+        """The comparison of packets that sessions take together."""
 
     def of_leaving(
         self, engine: QueueManagerEngine, protocol: "BinaryProtocol"
     ) -> "LeavingObserver":
-        """What compares messages that sessions send, and remove, together."""
+        """The comparison of messages that sessions send, and remove, together."""
 
     def equal(self, what: str, careful: object, templated: object) -> None:
-        """Compare one thing."""
+        """Compare one value."""
 
 
 def observer_of(engine: QueueManagerEngine) -> Observer | None:
-    """The observer of a queue manager that has not started; None unless its process has one."""
+    """The observer of a queue manager before its start; None unless the environment names one."""
     named = os.environ.get(VARIABLE)
     if not named:
         return None

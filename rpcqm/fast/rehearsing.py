@@ -1,4 +1,4 @@
-"""Messages that are composed to be looked at, and sent to nobody."""
+"""Composes messages that are examined, and never sent."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import Message
@@ -9,7 +9,7 @@ from rpcqm.store.store import Store
 
 
 class RehearsingComposer:
-    """Composes as `Composer` does, and takes no number by it."""
+    """Composes as `Composer` does, without taking a number."""
 
     def __init__(self, composer: Composer, store: Store) -> None:
         self._careful, self._store = composer, store
@@ -20,7 +20,7 @@ class RehearsingComposer:
         attributes: MessageAttributes,
         identity: Identity | None,
     ) -> Message:
-        """A message as `compose` makes it; the next one gets its number."""
+        """The message that `compose` would make; the next one gets its number."""
         self._store.carry_out_first()
         ordinals = self._store.counters.message_ordinal
         number = ordinals.next

@@ -1,4 +1,4 @@
-"""Names of queues here that requests like ones before have in common."""
+"""Names of local queues that repeated requests share."""
 
 from rpcqm.adm.queue import Queue
 from rpcqm.codec.names.format_name import FormatName
@@ -6,7 +6,7 @@ from rpcqm.qm.registry import QueueRegistry
 
 
 class RepeatedName:
-    """A name by which a queue here is sought often; no URL, whose port may change."""
+    """A name by which a local queue is often looked up; no URL, whose port may change."""
 
     __slots__ = ("_changes", "_found", "name")
 
@@ -16,7 +16,7 @@ class RepeatedName:
         self._found: Queue | None = None
 
     def find(self, registry: QueueRegistry) -> Queue | None:
-        """What `find_by_format_name` finds; it is looked up anew once any queue came or went."""
+        """The result of `find_by_format_name`, kept until any queue comes or goes."""
         if self._changes != registry.changes:
             self._found = registry.find_by_format_name(self.name)
             self._changes = registry.changes

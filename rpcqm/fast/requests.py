@@ -1,4 +1,4 @@
-"""What waits for the end of a turn: messages on their way, ends of reads (`fast.turn`)."""
+"""The requests that wait for the end of a turn: messages, and ends of reads (`fast.turn`)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -8,7 +8,7 @@ from rpcqm.codec.names.format_name import FormatName
 
 
 class Kind(NamedTuple):
-    """What the messages of one run have in common.
+    """The common properties of the messages of one run.
 
     `flags` are the FLAG_... bits of their positions.
     """
@@ -18,7 +18,7 @@ class Kind(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """Columns of messages: what is kept of each, their priorities, when they expire."""
+    """Columns of messages: stored octets, priorities, expiries."""
 
     packets: list[bytes]
     priorities: list[int]
@@ -26,56 +26,56 @@ class Composed(NamedTuple):
 
 
 class TemplatedMessage(Protocol):
-    """A message on its way into a queue, and the request that brought it."""
+    """A message on its way into a queue, and its request."""
 
     @property
     def priority(self) -> int: ...
 
     @property
     def administration(self) -> FormatName | None:
-        """Where acknowledgements go, if the message asks for any."""
+        """The queue for acknowledgements, if the message asks for any."""
 
     @property
     def sender(self) -> Identity:
-        """Whose rights count for that; Anonymous where nothing follows from an arrival."""
+        """The account whose rights count for that; Anonymous if an arrival has no effects."""
 
     def compose(self, ordinal: int, now: int) -> bytes:
-        """What is kept of it: its packet, sent `now` (seconds since 1970) with a number of this
+        """The stored octets: its packet, sent `now` (seconds since 1970) with a number of this
         queue manager."""
 
     def expiry(self, now: int) -> int:
-        """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""
+        """The time of its expiry if it comes `now`, both milliseconds since 1970; or NEVER."""
 
     @staticmethod
     def composed(messages: Sequence[Any], ordinals: Sequence[int], now: int) -> Composed:
-        """As `composed_each`, of messages of this class."""
+        """The result of `composed_each` for messages of this class."""
 
     def accepted(self) -> None:
-        """Its commit is under way: it will not go the careful way."""
+        """Note that the commit is under way: the message will not go the careful way."""
 
     def stored(self) -> None:
-        """It is as durable as it asks for, and visible."""
+        """Note that it is as durable as it asks for, and visible."""
 
     def carefully(self) -> None:
         """Go the careful way: nothing has happened yet."""
 
     @property
     def response(self) -> bytes:
-        """The answer, known once it is composed."""
+        """The answer; available once the message is composed."""
 
 
 class TemplatedRemoval(Protocol):
-    """The end of a read that removes its message, and the request that asks for it."""
+    """The end of a read that removes its message, and its request."""
 
     @property
     def descriptor(self) -> object:
-        """What has the message locked: an open queue, or a lease."""
+        """The holder of the message's lock: an open queue, or a lease."""
 
     def removing(self) -> None:
-        """The commit of its removal is under way: the read is over."""
+        """Note that the commit of the removal is under way: the read is over."""
 
     def removed(self) -> None:
-        """The message is gone, durably."""
+        """Note that the message is durably gone."""
 
     def carefully(self) -> None:
         """Go the careful way: nothing has happened yet."""
@@ -88,7 +88,7 @@ class TemplatedRemoval(Protocol):
 def composed_each(
     messages: Sequence[TemplatedMessage], ordinals: Sequence[int], now: int
 ) -> Composed:
-    """What messages that come `now`, in milliseconds since 1970, tell one by one."""
+    """The columns of messages that come `now`, in milliseconds since 1970, composed one by one."""
     return Composed(
         [
             message.compose(ordinal, now // 1000)

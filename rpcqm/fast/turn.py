@@ -1,11 +1,9 @@
 """Messages that a turn of the loop puts into queues, carried out together.
 
-A template has recognised each of them as one like the careful path has put there before
-(docs/request-templates.md). They wait here until the turn ends, or until something else is about
-to happen that must not overtake them: a careful call, any other change of the store. Then each
-queue's are admitted, stored and made visible as one.
-
-Where anything is unusual, nothing has happened yet, and each goes the careful way.
+A template has recognised each of them as like one of the careful path (docs/request-templates.md).
+They wait here until the turn ends, or until something happens that must not overtake them: a
+careful call, any other change of the store. Then each queue's are admitted, stored and made visible
+as one. Where anything is unusual, nothing has happened yet, and each goes the careful way.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -40,14 +38,14 @@ Bound `rpc.templated_octets_of_a_turn` [octets]: those that wait are carried out
 """
 
 SENT, ENDED, READ = "templates.sent", "templates.ended", "templates.read"
-"""What counts the requests that templates have carried out."""
+"""Counters of the requests that templates have carried out."""
 
 _log = get_logger("qm")
 
 
 @dataclass(slots=True)
 class _Arrivals:
-    """What a turn puts into one queue."""
+    """The messages that a turn puts into one queue."""
 
     queue: Queue
     kind: Kind
@@ -61,7 +59,7 @@ class _Arrivals:
 
 @dataclass(slots=True)
 class _Removals:
-    """What a turn removes from one queue, by lookup identifiers."""
+    """The messages that a turn removes from one queue, by lookup identifiers."""
 
     queue: Queue
     by_key: dict[int, TemplatedRemoval] = field(default_factory=dict)
@@ -72,7 +70,7 @@ class _Removals:
 
 
 class Turn:
-    """What waits for the end of this turn; `waiting` says whether there is anything.
+    """The requests that wait for the end of this turn; `waiting` says whether there are any.
 
     While it is not `is_on`, no template recognises anything. A `shadow` of tests compares each run
     with the careful path.
@@ -90,7 +88,7 @@ class Turn:
         self.waiting = False
 
     def add(self, queue: Queue, kind: Kind, message: TemplatedMessage, size: int) -> None:
-        """Put a message into a queue when the turn ends; `size` are about its octets."""
+        """Put a message into a queue at the turn's end; `size` is about its octets."""
         run = self._arrivals.get(queue.queue_id)
         if run is not None and run.kind != kind:
             self.drain()
@@ -104,7 +102,7 @@ class Turn:
             self.drain()
 
     def remove(self, queue: Queue, key: int, removal: TemplatedRemoval) -> None:
-        """Remove a message that a two-phase read has locked when the turn ends."""
+        """Remove a message that a two-phase read has locked, at the turn's end."""
         run = self._removals.get(queue.queue_id)
         if run is not None and key in run.by_key:
             self.drain()
@@ -125,7 +123,7 @@ class Turn:
         self._store.put_off(self._carry_out_all)
 
     def drain(self) -> None:
-        """Carry out what waits; nothing of it waits any more when this returns."""
+        """Carry out the waiting requests; none waits any more when this returns."""
         self._store.carry_out_first()
 
     def _carry_out_all(self) -> None:
@@ -183,7 +181,7 @@ class Turn:
                 self._compare(run, rehearsal, change)
                 change.requests = len(run.messages)
                 change.call_after(partial(_stored, run))
-        except Exception as error:  # whatever is wrong, the careful path says what it is, to each
+        except Exception as error:  # whatever it is, the careful path reports it to each
             _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
             return False
         for message in run.messages:
@@ -198,7 +196,7 @@ class Turn:
         self._runs.insert(change, self._composed(run, now))
 
     def _one_by_one(self, run: _Arrivals, now: int) -> Iterator[tuple[Queue, bytes]]:
-        """Each message, which gets its number behind what follows from the one before (G301)."""
+        """Each message, which gets its number behind the consequences of the one before (G301)."""
         ordinals = self._store.counters.message_ordinal
         for message in run.messages:
             yield run.queue, message.compose(ordinals.take() & 0xFFFF_FFFF, now // 1000)
@@ -223,7 +221,7 @@ class Turn:
     # Out of a queue
 
     def _only_leaves(self, run: _Removals) -> bool:
-        """Whether nothing follows from the removals, and each reader still has its message."""
+        """Whether the removals have no consequences, and each reader still has its message."""
         queue = run.queue
         if not only_leaves(queue):
             return False
@@ -240,7 +238,7 @@ class Turn:
                 self._compare(run, rehearsal, change)
                 change.requests = len(run.by_key)
                 change.call_after(partial(self._removed, run))
-        except Exception as error:  # whatever is wrong, the careful path says what it is, to each
+        except Exception as error:  # whatever it is, the careful path reports it to each
             _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
             return False
         for removal in run.by_key.values():
@@ -254,7 +252,7 @@ class Turn:
 
 
 def takes_as_usual(queue: Queue) -> bool:
-    """Whether a queue here takes any message outside transactions, and keeps no trail of it."""
+    """Whether a local queue takes any message outside transactions, and keeps no trail of it."""
     return not (
         queue.queue_manager is None
         or isinstance(queue, OutgoingQueue)
@@ -286,5 +284,5 @@ def _guarded(answer: Callable[[], None]) -> None:
 
 
 def _unanswered() -> None:
-    """Tell of it, and go on: the others of the turn must be answered."""
+    """Log it, and go on: the others of the turn must be answered."""
     _log.exception("a request of a turn could not be answered")

@@ -1,1 +1,1 @@
-"""Each way by which repeated requests come in or leave."""
+"""The ways by which repeated requests come in or leave."""

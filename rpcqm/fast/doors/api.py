@@ -1,7 +1,7 @@
-"""Requests of programs like ones before, answered as by `Api`, in as few steps as that takes.
+"""Answers programs' repeated requests as `Api` does, in fewer steps.
 
 `Api` stays the only definition of what a request means, and `send_message`, `receive_messages` and
-`complete_lease` of what the most frequent ones do: whatever is unusual is done by these
+`complete_lease` of the effects of the most frequent ones: these carry out all unusual requests
 (docs/request-templates.md).
 """
 
@@ -44,13 +44,13 @@ from rpcqm.operations.drafts import attributes_of, check_size
 from rpcqm.qm.engine import QueueManagerEngine
 
 PATIENCE, LOOKED_AT = 64, 16
-"""After so many requests in a row that were like none before, one of so many is looked at."""
+"""After PATIENCE new requests in a row, one of LOOKED_AT is examined."""
 
 _JSON = (("Content-Type", "application/json"),)
 
 
 class RepeatedApi:
-    """Answers in the place of an `Api`, which answers all that is like nothing before."""
+    """Answers in the place of an `Api`, to which it passes all new requests."""
 
     def __init__(
         self, api: Api, engine: QueueManagerEngine, turn: Turn, firsts: FirstMessages
@@ -64,7 +64,7 @@ class RepeatedApi:
         self._forget()
 
     def _forget(self) -> None:
-        """Other settings make other requests of the same texts."""
+        """Forget what is cached: other settings change the meaning of the same texts."""
         self._settings, self.requests = self._api.settings, RepeatedRequests()
 
     def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
@@ -80,7 +80,7 @@ class RepeatedApi:
         return self._answer_recognised(request, recognised)
 
     async def _answer_new(self, request: HttpRequest) -> HttpResponse:
-        """Let the API answer, and note what is asked for if that went well."""
+        """Let the API answer, and remember the request if it succeeded."""
         requests = self.requests
         response = await self._api.answer(request)
         if response.status < 300:
@@ -88,11 +88,11 @@ class RepeatedApi:
         return response
 
     def _learn(self, request: HttpRequest) -> CachedRequest | None:
-        """What follows from the head of a request; None if more than that is read of each."""
+        """The part of a request that its head determines; None if each such request needs more."""
         target, _, query = request.target.partition("?")
         try:
             route, names = find_route(request.method, target)
-        except Refusal:  # something that everybody may ask for
+        except Refusal:  # a request that everybody may make
             return None
         if route.content is not None or self._settings.trusted_proxy:
             return None
@@ -105,7 +105,7 @@ class RepeatedApi:
     async def _answer_recognised(
         self, request: HttpRequest, recognised: Recognised
     ) -> HttpResponse:
-        """Answer a request like one before, of which little has to be read."""
+        """Answer a repeated request, of which little has to be read."""
         cached, api = recognised.cached, self._api
         try:
             identity = show_token(request, recognised.token, api.accounts, self._settings)
@@ -124,10 +124,10 @@ class RepeatedApi:
         except Exception as error:
             return api.failure(error)
 
-    # What comes most often
+    # The most frequent requests
 
     def _shortcut_of(self, asked: Asked, route: Route) -> tuple[Shortcut | None, int]:
-        """What does the work of a route that comes often, and the status of its success."""
+        """The callable for a frequent route, and the status of its success."""
         if route.function is messages.send_message:
             repeated = _repeated_send(asked)
             return None if repeated is None else partial(self._send, repeated), 201
@@ -162,7 +162,7 @@ class RepeatedApi:
 
 
 def _repeated_send(asked: Asked) -> RepeatedSend | None:
-    """What is sent by requests like one, apart from their bodies; None if it always goes alone."""
+    """The part of a send that repeats, without the body; None if it always goes alone."""
     draft = messages.draft_of(asked, messages.properties_of(asked), b"")
     if draft.transactional or draft.dead_letter_queue is not None:
         return None

@@ -1,8 +1,8 @@
-"""Receives under leases that need no wait, and the ends of leases, with others of their turn.
+"""Receives under leases without waiting, and the ends of leases, carried out once a turn.
 
-`Leases` stays the only definition of what they do. Here is what it does with the first message of
-an ordinary queue to which nothing has happened since it came, and with the end of one lease from
-which nothing follows (docs/request-templates.md).
+`Leases` stays the only definition of their effects. This module covers the first message of an
+ordinary queue, if nothing has happened to it since it came, and the end of one lease without
+further consequences (docs/request-templates.md).
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 
 
 class RepeatedReceive:
-    """What is received again and again: one message of a queue, under a lease of `lease` ms."""
+    """A receive that repeats: one message of a queue, under a lease of `lease` ms."""
 
     __slots__ = ("lease", "name")
 
@@ -37,20 +37,20 @@ class RepeatedReceive:
 
     @classmethod
     def of(cls, name: FormatName, lease: int) -> "RepeatedReceive | None":
-        """The same; None for what always goes the careful way."""
+        """The repeated receive of a queue; None if it always goes the careful way."""
         usual = SHORTEST_LEASE <= lease <= LONGEST_LEASE and is_name_for(name, _RECEIVE)
         return cls(name, lease) if usual else None
 
 
 class TakenMessage(NamedTuple):
-    """A first message, and the lease that has it locked; it is delivered for the first time."""
+    """A first message and the lease that locks it; this is its first delivery."""
 
     first: FirstMessage
     lease: Lease
 
     @property
     def received(self) -> LeasedMessage:
-        """The same as `Leases.receive` tells it."""
+        """The message in the form of `Leases.receive`."""
         first, lease = self
         message = Message.restored(first.stored, 0)
         message.queue, message.lookup_identifier = lease.queue, first.key
@@ -67,7 +67,7 @@ class LeaseEnd:
     __slots__ = ("_alone", "_leases", "descriptor", "outcome")
 
     response = b""
-    """Its door answers by the outcome."""
+    """Unused: the door answers by the outcome."""
 
     def __init__(self, leases: Leases, lease: Lease, alone: Callable[[], Completion[None]]) -> None:
         self._leases, self._alone = leases, alone
@@ -75,15 +75,15 @@ class LeaseEnd:
         self.outcome: Completion[None] = Completion()
 
     def removing(self) -> None:
-        """The lease has ended."""
+        """Note that the lease has ended."""
         self._leases.forget(self.descriptor)
 
     def removed(self) -> None:
-        """The message is gone, durably."""
+        """Report that the message is durably gone."""
         self.outcome.succeed(None)
 
     def carefully(self) -> None:
-        """Go alone."""
+        """End the lease alone."""
         self.outcome.follow_call(self._alone)
 
 
@@ -115,7 +115,7 @@ class RepeatedLeases:
         return TakenMessage(first, held)
 
     def _first(self, queue: Queue) -> FirstMessage | None:
-        """What may be received with nothing to be noted."""
+        """The first message, if receiving it has no further effects."""
         if queue.parent is not None or queue.queue_type is QueueType.SYSTEM:
             return None
         return None if isinstance(queue, OutgoingQueue) else self._first_messages.find_in(queue)
@@ -123,7 +123,7 @@ class RepeatedLeases:
     def complete(self, identity: Identity, identifier: str) -> Completion[None]:
         """Remove the message of a lease, if possible together with others of the turn.
 
-        What `Leases.complete` raises is raised here, or it is the error of the completion.
+        The errors of `Leases.complete` are raised here, or are those of the completion.
         """
         alone = partial(self._leases.complete, identity, (identifier,))
         lease = self._leases.going_on(identity, identifier)

@@ -1,9 +1,9 @@
-"""Requests that programs make again and again, of which little has to be read again.
+"""Programs' repeated requests, of which little has to be read again.
 
-`Api` stays the only definition of what a request means. What follows from its method, its target
-and its headers alone is remembered when these come a second time: the route, its parameters, the
-properties of a message. Who asks is not, nor what they may; neither are tokens, passwords and
-tickets, nor anything that an operator can change (docs/request-templates.md).
+`Api` stays the only definition of what a request means. The parts that follow from its method, its
+target and its headers alone are cached when these come a second time: the route, its parameters,
+the properties of a message. The caller and its rights are not cached; neither are tokens, passwords
+and tickets, nor anything that an operator can change (docs/request-templates.md).
 """
 
 import re
@@ -27,30 +27,30 @@ OF_HEAD = 64
 Bound `program.repeated_targets` [targets]: all of them are forgotten, and found again.
 """
 LONGEST_HEAD, LONGEST_TARGET = 2048, 300
-"""Characters of headers and of targets that are remembered."""
+"""Characters of headers and of targets that are cached."""
 _LEASES, _COMPLETE = f"{BASE}/leases/", "/complete"
 _LEASE = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-"""One that is written in the path as it is."""
+"""A lease that is written in the path unchanged."""
 _BEARER = "Bearer "
 _BEHIND_BEARER = len(_BEARER)
 OWN = frozenset({"authorization", "content-length"})
-"""Headers that each request has of its own: these are not remembered."""
+"""Headers that each request has of its own: these are not cached."""
 _NEVER = OWN | {"cookie", "idempotency-key", "origin", "proxy-authorization", "traceparent"}
-"""Headers with which none are: secrets, those that are looked at, and others each time."""
+"""Headers whose requests are never cached: secrets, and headers that need a look each time."""
 
 Shortcut = Callable[[Identity, bytes, str], Awaitable[bytes | None]]
-"""The caller, the body, and the lease that the target names → the octets of a success; None for
-what the function of the route has to do."""
+"""Takes the caller, the body, and the lease in the target; returns the octets of a success, or None
+to have the route's function carry the request out."""
 
 _Head = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
 class CachedRequest:
-    """What follows from a request's method, target and headers.
+    """The parts of a request that follow from its method, target and headers.
 
-    `shortcut` does what the route's function would do, where that is one of those that come often;
-    its success has such a `status`.
+    `shortcut` is there for frequent routes, and has the effect of the route's function; its success
+    has such a `status`.
     """
 
     route: Route
@@ -63,7 +63,7 @@ class CachedRequest:
 
 @dataclass(slots=True)
 class Recognised:
-    """A request like one before: what is cached of it, and what is its own."""
+    """A repeated request: the cached part, and its own values."""
 
     cached: CachedRequest
     token: str
@@ -71,7 +71,7 @@ class Recognised:
 
 
 class RepeatedRequests:
-    """The requests of all programs, as long as settings stay the same."""
+    """The repeated requests of all programs, as long as settings stay the same."""
 
     def __init__(self) -> None:
         self.by_head: Learned[_Head, dict[str, CachedRequest]] = Learned(HEADS)
@@ -80,7 +80,7 @@ class RepeatedRequests:
         return len(self.by_head)
 
     def find(self, request: HttpRequest) -> Recognised | None:
-        """What is cached of a request whose like was noted."""
+        """The cached part of a request that was noted before."""
         given, token = _split(request)
         of_head = self.by_head.find(tuple(given.items()))
         if not of_head or not token.startswith(_BEARER):
@@ -95,7 +95,7 @@ class RepeatedRequests:
         return Recognised(cached, token[_BEHIND_BEARER:].strip(), lease)
 
     def note(self, request: HttpRequest, learn: Callable[[], CachedRequest | None]) -> None:
-        """Note a request that was answered well; when its head comes again, `learn` of it."""
+        """Note a request that has succeeded; when its head comes again, call `learn`."""
         given, token = _split(request)
         head, target = tuple(given.items()), _without_lease(request.target)[0]
         if not token.startswith(_BEARER) or not _may_be_kept(request, given, target):
@@ -110,9 +110,9 @@ class RepeatedRequests:
 
 
 def _split(request: HttpRequest) -> tuple[dict[str, str], str]:
-    """The headers that are the same again, and the one that tells who asks.
+    """The headers that repeat, and the one that names the caller.
 
-    Of a request that has a header twice none are: what that means is said elsewhere.
+    A request with a repeated header gets none: the careful path decides about it.
     """
     given = dict(request.headers)
     if len(given) < len(request.headers):
@@ -126,7 +126,7 @@ def _split(request: HttpRequest) -> tuple[dict[str, str], str]:
 
 
 def _may_be_kept(request: HttpRequest, given: Mapping[str, str], target: str) -> bool:
-    """Whether a head is short, has each header once, and none that is another one each time."""
+    """Whether a head is short, has each header once, and no header that differs each time."""
     return (
         len(target) <= LONGEST_TARGET
         and sum(map(len, given)) + sum(map(len, given.values())) <= LONGEST_HEAD
@@ -136,7 +136,7 @@ def _may_be_kept(request: HttpRequest, given: Mapping[str, str], target: str) ->
 
 
 def _without_lease(target: str) -> tuple[str, str]:
-    """A target without the lease, if it names one that is completed; and that."""
+    """A target without the lease that it completes, and that lease."""
     if target.startswith(_LEASES) and target.endswith(_COMPLETE):
         lease = target[len(_LEASES) : -len(_COMPLETE)]
         if _LEASE.fullmatch(lease):

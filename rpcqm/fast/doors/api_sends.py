@@ -1,8 +1,8 @@
-"""Messages that programs send again and again, put into their queues with others of their turn.
+"""Messages that programs send repeatedly, put into their queues once a turn.
 
-`ProgramWork.perform` stays the only definition of what sending one does. Here a message that is
-like others in all but few values is filled into the packet that was composed for them, once all
-that may have changed has been asked again (docs/request-templates.md).
+`ProgramWork.perform` stays the only definition of a send. A message that differs from an earlier
+one in few values is filled into the packet that was composed for that one, once everything that may
+have changed has been checked again (docs/request-templates.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -41,27 +41,27 @@ Each has about two kilobytes.
 Bound `program.sent_templates` [templates]: the one that was used longest ago is forgotten.
 """
 OF_SENDING = 8
-"""Senders whose packets are remembered with what they send, without looking among all."""
+"""Senders whose packets are kept with the repeated send, for a quicker search."""
 LEARNED_AT_ONCE = 64
 """Templates of these that are made in one moment.
 
 Bound `program.sent_templates_learned_at_once` [templates]: messages are sent one by one.
 """
 LEARNED_PER_SECOND = 32
-"""Learning costs as much as some twenty sends: who sends ever new kinds gets nothing by it."""
+"""Lessons a second: each costs as much as some twenty sends, so ever new kinds bring nothing."""
 LONGEST_BODY = 1 << 20
-"""Longer ones go alone: whose packet is too large spoils no run."""
+"""Longer ones go alone, so that no packet that is too large spoils a run."""
 
 _SEND, _SHARED = QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
 _MORE_THAN_NAMES = (
     FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
     FormatNameType.QUEUE_FORMAT_TYPE_DL,
 )
-"""Names whose packets follow from more than the name."""
+"""Names whose packets depend on more than the name."""
 
 _Constant = tuple[object, ...]
 _Key = tuple[str, str, _Constant]
-"""The destination, the sender, and what else all packets of a template have in common."""
+"""The destination, the sender, and the other constants of a template's packets."""
 
 
 class _Template(NamedTuple):
@@ -70,10 +70,10 @@ class _Template(NamedTuple):
 
 
 class RepeatedSend:
-    """What is sent again and again, with other bodies: where to, and what else it has.
+    """A send that repeats with other bodies: its destination and its other values.
 
-    `values` are those that are filled in: time to reach the queue, time to be received, priority,
-    tag, correlation and label.
+    `values` are filled in: time to reach the queue, time to be received, priority, tag, correlation
+    and label.
     """
 
     __slots__ = ("_attributes", "constant", "name", "of_sender", "values")
@@ -101,7 +101,7 @@ class RepeatedSend:
     def of(
         cls, names: tuple[FormatName, ...], attributes: MessageAttributes
     ) -> "RepeatedSend | None":
-        """What has such attributes, apart from its body; None for what always goes alone."""
+        """The repeated part of a send with these attributes; None if it always goes alone."""
         label = label_octets(attributes.label.encode("utf-16-le", "surrogatepass"))
         if len(names) != 1 or names[0].type in _MORE_THAN_NAMES:
             return None
@@ -113,11 +113,11 @@ class RepeatedSend:
 
     @property
     def extension(self) -> bytes:
-        """What each of them has beside its body."""
+        """The extension of each of these messages."""
         return self._attributes.extension
 
     def sending(self, body: bytes) -> Sending:
-        """The same with a body, to be sent alone."""
+        """The send with a body, to be carried out alone."""
         attributes = self._attributes.copy()
         attributes.body = body
         return Sending(self.name.name, attributes)
@@ -144,12 +144,12 @@ _PLAIN = {
 
 
 def _has_more(attributes: MessageAttributes) -> bool:
-    """Whether there is more than a template knows of: acknowledgements, encryption and the like."""
+    """Whether attributes lie outside of templates: acknowledgements, encryption and the like."""
     return replace(attributes, **_PLAIN) != _WITHOUT_MORE
 
 
 class RepeatedMessage:
-    """One of them, which waits for the end of the turn (`turn.TemplatedMessage`).
+    """One message of a repeated send, waiting for the end of the turn (`turn.TemplatedMessage`).
 
     `alone` sends it the careful way, or raises before anything has happened. The `outcome` is its
     identifier, once it is as durable as it asks for.
@@ -167,7 +167,7 @@ class RepeatedMessage:
     )
 
     administration, sender = None, ANONYMOUS
-    """One that asks to be acknowledged goes alone."""
+    """A message that asks for acknowledgements goes alone."""
 
     def __init__(
         self,
@@ -186,34 +186,34 @@ class RepeatedMessage:
     def composed(
         messages: "Sequence[RepeatedMessage]", ordinals: Sequence[int], now: int
     ) -> Composed:
-        """What messages tell."""
+        """The columns of several messages."""
         return composed_each(messages, ordinals, now)
 
     def compose(self, ordinal: int, now: int) -> bytes:
-        """Its packet."""
+        """The message's packet."""
         self._ordinal = ordinal
         return self._template.filled(ordinal, now, *self._values, self._body)
 
     def expiry(self, now: int) -> int:
-        """When it expires, if it is sent now."""
+        """The time of its expiry, if it is sent now."""
         return expiry_at(now // 1000, self._values[1], now)
 
     def accepted(self) -> None:
-        """Keep nothing that is as long as the body: it waits for its sync in the store."""
+        """Drop the body while the commit is under way: the store has it."""
         self._body = b""
         self._alone = _gone
 
     def stored(self) -> None:
-        """Tell its identifier."""
+        """Complete with its identifier."""
         self.outcome.succeed((MessageIdentifier(self._machine.identifier, self._ordinal),))
 
     def carefully(self) -> None:
-        """Go alone."""
+        """Send it alone."""
         self.outcome.follow_call(self._alone)
 
     @property
     def response(self) -> bytes:
-        """The number that it has got, which is all of its answer that is its own."""
+        """The message's number, the only part of the answer that differs."""
         return self._ordinal.to_bytes(4, "little")
 
 
@@ -222,7 +222,7 @@ def _gone() -> Completion[Identifiers]:
 
 
 class RepeatedSends:
-    """Sends them, and remembers packets: those of all programs."""
+    """Carries out the repeated sends of all programs, and keeps their packets."""
 
     def __init__(self, engine: QueueManagerEngine, turn: Turn) -> None:
         self._queue_manager, self._registry = engine.queue_manager, engine.registry
@@ -236,9 +236,9 @@ class RepeatedSends:
         return len(self._learned)
 
     def send(self, identity: Identity, again: RepeatedSend, body: bytes) -> Completion[Identifiers]:
-        """Send one, if possible together with others of the turn.
+        """Send a message, if possible together with others of the turn.
 
-        What `ProgramWork.perform` raises is raised here, or it is the error of the completion.
+        The errors of `ProgramWork.perform` are raised here, or are those of the completion.
         """
         alone = partial(self._send_alone, identity, again, body)
         queue = again.name.find(self._registry)
@@ -267,7 +267,7 @@ class RepeatedSends:
         return near.keep(identity.sid, template) if key in self._learned else None
 
     def _learn(self, identity: Identity, again: RepeatedSend, queue: Queue) -> _Template | None:
-        """Go the careful way up to the packet, which is sent to nobody."""
+        """Build the packet on the careful path, without sending it."""
         descriptor = OpenQueueDescriptor(0, 0, _SEND, _SHARED, again.name.name, queue)
         try:
             message = self._composer.rehearsed(descriptor, again.sending(b"").attributes, identity)

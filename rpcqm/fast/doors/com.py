@@ -1,7 +1,7 @@
 """The commonest calls of objects, read and answered without the codecs of the IDL.
 
-They are reads of properties: by opnum, or by Invoke without arguments. Only the one form in NDR
-that clients send is known here; for every other one there are the codecs.
+They are reads of properties: by opnum, or by Invoke without arguments. This module handles the one
+form in NDR that clients send; the codecs handle every other one.
 """
 
 import itertools
@@ -42,10 +42,10 @@ class PlainInvoke(CheckedRequest):
 
 NOTHING = CheckedRequest()
 _THIS = struct.Struct("<HHI20xI")
-"""What counts of an ORPCTHIS in NDR: its version, its flags, and whether it has extensions."""
+"""The relevant fields of an ORPCTHIS in NDR: version, flags, and whether it has extensions."""
 _INVOKE = struct.Struct("<HHI20xIi16sII28s")
 _NIL, _NOTHING = bytes(16), bytes(28)
-"""The riid of Invoke; and what stands for no arguments, no names of theirs, and no references."""
+"""The riid of Invoke; and the octets for no arguments, no names of them, and no references."""
 
 
 def shorten(operation: Operation, entry: OperationEntry) -> None:
@@ -60,7 +60,7 @@ def shorten(operation: Operation, entry: OperationEntry) -> None:
 
 
 def decode_nothing(decode: Decode, stub: bytes) -> Value:
-    """The request of a method without parameters, as for a property: mostly `NOTHING`."""
+    """The request of a method without parameters, such as a property: mostly `NOTHING`."""
     if len(stub) >= _THIS.size:
         major, minor, flags, extensions = _THIS.unpack_from(stub)
         if major == MAJOR and minor <= MINOR and not (flags or extensions):
@@ -84,14 +84,14 @@ def decode_invoke(decode: Decode, stub: bytes) -> Value:
 
 _FIRST_REFERENT = 0x0002_0000
 _HEAD = struct.pack("<III4x", 0, 0, _FIRST_REFERENT)
-"""ORPCTHAT, and the pointer to the result, which stands behind it."""
+"""ORPCTHAT, and the pointer to the result, which follows."""
 _POINTERS = struct.Struct("<4xIII")
 """The numbers of an EXCEPINFO and the pointers to its texts."""
 _marshaller = Marshaller(ndr64=False, big_endian=False)
 
 
 def encode_invoke(encode: Encode, response: Any) -> bytes:
-    """The response of Invoke: quickly where it is a result and nothing else."""
+    """The response of Invoke, quickly if it is a result and nothing else."""
     if (
         response.result
         or response.pExcepInfo is not NO_EXCEPTION

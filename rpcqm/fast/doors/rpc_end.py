@@ -1,7 +1,7 @@
-"""R_EndReceive by templates: the ends of reads that a turn brings, carried out together.
+"""R_EndReceive by templates: the ends of reads in a turn, carried out together.
 
-`RemoteRead.R_EndReceive` stays the only definition of what one does; here is what it does with a
-message that is removed and from whose removal nothing follows (docs/request-templates.md).
+`RemoteRead.R_EndReceive` stays the only definition of the call. This module removes a message whose
+removal has no further consequences (docs/request-templates.md).
 """
 
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ HOLES = Holes(values=("phContext", "dwAck", "dwRequestId"))
 
 
 class Opened(Protocol):
-    """What a queue context handle stands for."""
+    """The object behind a queue context handle."""
 
     descriptor: OpenQueueDescriptor
     pending: PendingRequestTable
@@ -46,17 +46,17 @@ class TemplatedEnd(TemplatedCall):
         self._end()
 
     def _end(self) -> None:
-        """The read is over for all that come behind this call."""
+        """End the read for all calls behind this one."""
         self._opened.pending.remove(self.entry)
         self.descriptor.two_phase_reads.discard(self.entry.lookup_identifier)
 
     def _go_on(self) -> None:
-        """Have the read again, for the careful path to end it."""
+        """Reopen the read, for the careful path to end it."""
         self._opened.pending.restore(self.entry)
         self.descriptor.two_phase_reads.add(self.entry.lookup_identifier)
 
     def removing(self) -> None:
-        """The removal is on its way: what the request has brought is not needed any more."""
+        """Drop the request: the removal is on its way."""
         self.call.stub_data = b""
 
     def removed(self) -> None:
@@ -64,7 +64,7 @@ class TemplatedEnd(TemplatedCall):
         self.answer(self.response)
 
     def carefully(self) -> None:
-        """Go the careful way."""
+        """Have the careful path answer the call."""
         self._go_on()
         super().carefully()
 

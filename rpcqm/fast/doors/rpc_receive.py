@@ -1,8 +1,8 @@
-"""rpc_ACReceiveMessageEx by templates: reads that need no wait.
+"""rpc_ACReceiveMessageEx by templates: reads without waiting.
 
-`QmComm2.rpc_ACReceiveMessageEx` stays the only definition of what one does. Here a request is
-recognised, and a message of a form whose answers are known is found, locked as ever and removed
-with the others of the turn; the answer is filled into the octets of those before
+`QmComm2.rpc_ACReceiveMessageEx` stays the only definition of the call. A recognised request gets a
+message of a form whose answers were learned: the message is locked on the careful path's terms and
+removed with the others of the turn; the answer is filled into the octets of earlier ones
 (docs/request-templates.md).
 """
 
@@ -28,9 +28,9 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import CarefulPath
 
 _PATIENCE, _LOOKED_AT = 256, 8
-"""After so many requests in a row that were not answered here, one of so many is looked at."""
+"""After PATIENCE requests in a row that were not answered here, one of LOOKED_AT is examined."""
 _UNWANTED = CONSEQUENCES | FLAG_ALLOW_PEEK_WHEN_LOCKED
-"""Of messages from whose removal something follows, or that others may see until then."""
+"""Flags of messages whose removal has consequences, or that others may see until then."""
 
 _RECEIVE = "ptb.old.u.value"
 _OLD = (
@@ -73,7 +73,7 @@ _OLD = (
     "pulBodyType",
     "pulVersion",
 )
-"""Fields of a buffer that an answer overwrites, whatever they were, when all buffers suffice."""
+"""Fields of a buffer that an answer overwrites, whatever their values, if all buffers suffice."""
 HOLES = Holes(
     values=(
         "hQMContext",
@@ -91,7 +91,7 @@ HOLES = Holes(
     ),
     given=(("ptb.old.uTransferType", 1),),
 )
-"""What changes between the requests of an application ([MS-MQMP] 3.1.5.3)."""
+"""The fields that differ between the requests of an application ([MS-MQMP] 3.1.5.3)."""
 
 
 class TemplatedReceive(TemplatedCall):
@@ -113,7 +113,7 @@ class TemplatedReceive(TemplatedCall):
         self.descriptor, self.response = descriptor, response
 
     def removing(self) -> None:
-        """The read is over; what the request has brought is not needed any more."""
+        """Drop the request: the read is over."""
         self.descriptor.two_phase_reads.discard(self._position.lookup_identifier)
         self.call.stub_data = b""
 
@@ -160,7 +160,7 @@ class ReceiveRecogniser:
         try:
             with nullcontext() if shadow is None else shadow.at_one_time():
                 taken = self._read(call, path, shape, context, timeout, action)
-        except (DecodeError, MQError):  # the careful path tells it
+        except (DecodeError, MQError):  # the careful path reports it
             return False
         if taken:
             self._patience.found()
@@ -195,7 +195,7 @@ class ReceiveRecogniser:
         return True
 
     def _descriptor(self, call: Call, context: int) -> OpenQueueDescriptor | None:
-        """The queue that is open here; None for one elsewhere. Raises MQError."""
+        """The local queue that is open; None for a remote one. Raises MQError."""
         self._handles.admit(call)
         if self._handles.proxies.find(call, context) is not None:
             return None
@@ -236,7 +236,7 @@ class ReceiveRecogniser:
 
 
 def _leaves_as_usual(message: Message) -> bool:
-    """Whether nothing follows from a removal, and nobody else sees the message until then."""
+    """Whether the removal has no consequences, and nobody else sees the message until then."""
     queue = message.queue
     usual = queue is not None and only_leaves(queue)
     return usual and not message.kept_flags & _UNWANTED

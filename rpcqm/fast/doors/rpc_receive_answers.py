@@ -1,7 +1,7 @@
-"""What rpc_ACReceiveMessageEx answers, by the shape of the request and the kind of message.
+"""Answers of rpc_ACReceiveMessageEx, by the shape of the request and the kind of message.
 
-`_received_buffer.fill` stays the only definition of what a message is in a buffer. Messages of one
-kind are those of one form of packets with the same constants (`fast.formats.packet_form`).
+`_received_buffer.fill` stays the only definition of a message in a buffer. Messages of one kind
+have packets of one form with the same constants (`fast.formats.packet_form`).
 """
 
 from functools import partial
@@ -57,13 +57,13 @@ Bound `rpc.receive_templates_learned` [templates]: requests are carried out one 
 """
 
 _Kind = tuple[Constants, int]
-"""What messages have in common whose answers one template fills in; the last is of the label."""
+"""The constants of messages whose answers one template fills in; the last is that of the label."""
 
 
 class KnownAnswers:
-    """The answers to requests of one shape, by the kinds of messages; None where none holds.
+    """The answers to requests of one shape, by the kinds of messages; None where no template holds.
 
-    With each is the time to be received of such messages.
+    Each comes with the time to be received of its messages.
     """
 
     __slots__ = ("_codec", "by_kind")
@@ -112,7 +112,7 @@ def _rooms(old: CACTransferBufferV1) -> Rooms:
 
 
 def _room_of_label(old: CACTransferBufferV1) -> int:
-    """The characters that travel, or fewer if it is told so."""
+    """The characters of a label that travel, or fewer if the request says so."""
     told = old.pulTitleBufferSizeInWCHARs
     size = old.ulTitleBufferSizeInWCHARs
     return size if told is None else min(size, told)
@@ -123,7 +123,7 @@ def _is_there(pointer: object) -> bool:
 
 
 class ReceiveTemplates:
-    """What messages in queues are like, for all clients."""
+    """The forms of messages in queues, and their answers, for all clients."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What the templates of operations share: which shape a call has, whose handle, how it waits."""
+"""The common parts of operations' templates: the shape of a call, its handle, its waiting."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -31,7 +31,7 @@ class Recognition:
         self.shapes = StubShapes(partial(operation.tracing, syntax), holes)
 
     def of(self, call: Call) -> tuple[StubShape, tuple[Any, ...]] | None:
-        """The shape of a call and the values of its holes; others are learned from."""
+        """The shape of a call and the values of its holes; other calls teach new shapes."""
         if not self.turn.is_on:
             return None
         found = self.shapes.find(call.stub_data)
@@ -40,7 +40,8 @@ class Recognition:
         return found
 
     def handle(self, call: Call, wire: bytes) -> ContextHandle | None:
-        """The handle that the caller means and may use; None for the careful path to say why."""
+        """The handle in a call, if its caller may use it; None lets the careful path report why
+        not."""
         assert self._parameter is not None
         try:
             return find_handle(call, self._parameter, wire)
@@ -49,14 +50,14 @@ class Recognition:
 
 
 class HandleRecogniser(Recognition, ABC, Generic[Opened]):
-    """Recognises the requests of an operation whose first hole is a handle on what is `Opened`."""
+    """Recognises requests whose first hole is a handle for an `Opened` object."""
 
     @abstractmethod
     def carry(self, call: Call, path: CarefulPath, opened: Opened, values: tuple[Any, ...]) -> bool:
         """Carry out a call with the values of its holes; False if anything is unusual."""
 
     def take(self, call: Call, path: CarefulPath) -> bool:
-        """Carry out a call that is like one before (`rpc.interface_registry.Shortcut`)."""
+        """Carry out a repeated call (`rpc.interface_registry.Shortcut`)."""
         found = self.of(call)
         if found is None:
             return False
@@ -66,7 +67,7 @@ class HandleRecogniser(Recognition, ABC, Generic[Opened]):
 
 
 class TemplatedCall:
-    """A call that waits for the end of the turn; those that use its handle do not wait for it."""
+    """A call that waits for the end of the turn; other calls of its handle need not wait for it."""
 
     __slots__ = ("_path", "call")
 
@@ -81,6 +82,6 @@ class TemplatedCall:
         self.call.association.send_response(self.call, stub)
 
     def carefully(self) -> None:
-        """Have it run as if no template had taken it."""
+        """Have the careful path run it."""
         self._path.pend(self.call, -1)
         self._path.run_carefully(self.call)

@@ -1,9 +1,9 @@
-"""rpc_ACSendMessageEx by templates: requests like ones that were carried out before.
+"""rpc_ACSendMessageEx by templates: requests like earlier ones.
 
-`QmComm2.rpc_ACSendMessageEx` stays the only definition of what such a request does. When one of a
-shape comes a second time, what the careful path makes of it is remembered: the packet with its
-holes, the response with its hole. The next one is recognised, checked for what may have changed
-since, and carried out with the others of its turn (docs/request-templates.md).
+`QmComm2.rpc_ACSendMessageEx` stays the only definition of the request. When one of a shape comes a
+second time, the result of the careful path is kept: the packet with its holes, the response with
+its hole. The next one is recognised, checked for everything that may have changed since, and
+carried out with the others of its turn (docs/request-templates.md).
 """
 
 from functools import partial
@@ -56,7 +56,7 @@ Learning costs as much as some twenty requests, and ever new shapes gain nothing
 Bound `rpc.request_templates_learned` [templates]: requests are carried out one by one.
 """
 _MARK = 0x5AA5_C33C
-"""Stands for the number of a message in a response; few other octets are like it."""
+"""Placeholder for the number of a message in a response; few other octets equal it."""
 
 
 HOLES = Holes(
@@ -80,11 +80,11 @@ HOLES = Holes(
     ignored=("pMessageID", "ptb.old.ppMessageID", "ptb.old.pBodySize"),
     given=(("ptb.old.uTransferType", 0),),
 )
-"""What changes between the requests of an application ([MS-MQMP] 2.2.3.2)."""
+"""The fields that differ between the requests of an application ([MS-MQMP] 2.2.3.2)."""
 
 
 class _Key(NamedTuple):
-    """What a packet depends on, besides the other holes of its request."""
+    """The inputs of a packet besides the other holes of its request."""
 
     shape: StubShape
     names: Names
@@ -93,7 +93,7 @@ class _Key(NamedTuple):
 
 
 class SendTemplates:
-    """What requests of each shape have led to, for all clients."""
+    """The results of requests of each shape, for all clients."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class SendTemplates:
     def _learn(
         self, call: Call, descriptor: OpenQueueDescriptor, codec: OperationCodec
     ) -> SendTemplate | None:
-        """Go the careful way up to the packet, which is sent to nobody."""
+        """Build the packet on the careful path, without sending it."""
         request: rpc_ACSendMessageExRequest = codec.request.decode(call.stub_data)
         try:
             attributes = self._attributes(request, descriptor)
@@ -153,7 +153,7 @@ class SendTemplates:
     def _attributes(
         self, request: rpc_ACSendMessageExRequest, descriptor: OpenQueueDescriptor
     ) -> MessageAttributes | None:
-        """What a request asks for; None if the packet follows from more than the request."""
+        """The attributes in a request; None if the packet depends on more than the request."""
         identifier = request.ptb.old.pUow
         if identifier is not None and any(identifier.rgb):
             return None
@@ -197,7 +197,7 @@ class SendRecogniser:
         self._recognition = Recognition(turn, operation, syntax, HOLES)
 
     def take(self, call: Call, path: CarefulPath) -> bool:
-        """Put a message into the turn, if it is like one before and nothing has changed."""
+        """Put a repeated message into the turn, if nothing has changed."""
         found = self._recognition.of(call)
         if found is None:
             return False
@@ -239,7 +239,7 @@ class SendRecogniser:
         return True
 
     def _lane(self, call: Call) -> SendLane | None:
-        """What takes the next sends of a connection; None if there is none for such calls."""
+        """The lane for the next sends of a connection; None if such calls have no lane."""
         found = call.association.shortcuts.get(call.opnum)
         if isinstance(found, SendLane) and found.fits(call.context, call.security):
             return found
@@ -247,7 +247,7 @@ class SendRecogniser:
 
 
 def _destination(descriptor: OpenQueueDescriptor) -> Queue | None:
-    """The one queue here that is open for sending; None for the careful path."""
+    """The one local queue that is open for sending; None for the careful path."""
     queue = descriptor.queue_reference
     usual = (
         descriptor.access_type == QueueAccessType.SEND_ACCESS

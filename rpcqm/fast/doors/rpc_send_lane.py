@@ -1,9 +1,9 @@
-"""Sends of one connection that come one behind the other, with what does not change between them.
+"""Consecutive sends of one connection, with the values that do not change between them.
 
-The recogniser decides which sends templates take. Once it has taken one, the next ones of the
-connection come to its lane first: what follows from the connection and its security is not asked
-again, what may have changed is (docs/request-templates.md). A lane takes nothing that the
-recogniser would not take, and leaves the rest to it.
+The recogniser decides which sends templates carry out. After the first of them the next ones of the
+connection come to its lane: values that follow from the connection and its security are not
+computed again, those that may have changed are (docs/request-templates.md). A lane takes no send
+that the recogniser would refuse, and leaves it all others.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,19 +48,19 @@ OF_HANDLE = 8
 Bound `rpc.request_templates_of_a_handle` [templates]: they are looked for among all.
 """
 FEWEST = 4
-"""Columns of fewer messages cost more than these do one by one."""
+"""Columns of fewer messages cost more than single messages."""
 
 _GONE: SentValues = (0, 0, 0, 0, b"", b"", b"")
 
 Names = tuple[object, ...]
-"""Of the administration queue and of the response queue, as they are in a request."""
+"""The names of the administration queue and of the response queue, as in a request."""
 
 
 class OpenForSending:
-    """The one queue that is open behind a handle, with the templates of sends by it.
+    """The one queue that is open behind a handle, with the templates of its sends.
 
-    `template` is that of the last send, whose shape and names were these. A kind of requests
-    without a template has None in `templates`.
+    `template` is that of the last send, whose shape and names are kept beside it. A kind of
+    requests without a template has None in `templates`.
     """
 
     __slots__ = ("_names", "_shape", "descriptor", "queue", "template", "templates")
@@ -73,22 +73,22 @@ class OpenForSending:
         self.template: SendTemplate | None = None
 
     def find(self, shape: StubShape, names: Names) -> SendTemplate | None:
-        """The template of sends of a shape that name such queues; None if none is there."""
+        """The template for sends of a shape with these queue names, or None."""
         if shape is not self._shape or names != self._names:
             self.template = self.templates.find((shape, names))
             self._shape, self._names = shape, names
         return self.template
 
     def keep(self, shape: StubShape, names: Names, template: SendTemplate | None) -> None:
-        """Let `find` give this template from now on."""
+        """Add a template for `find`."""
         self.template = self.templates.keep((shape, names), template)
         self._shape, self._names = shape, names
 
 
 class SendLane:
-    """What sends of one connection and security have in common (`rpc.call.ConnectionShortcut`).
+    """The common values of sends over one connection and security (`rpc.call.ConnectionShortcut`).
 
-    With each open handle it keeps the queue that is open behind it.
+    For each open handle it keeps the queue behind it.
     """
 
     __slots__ = (
@@ -122,7 +122,7 @@ class SendLane:
         return len(self._open)
 
     def fits(self, context: PresentationContext, security: SecurityContext) -> bool:
-        """Whether a call has the lane's context and security, under settings that still hold."""
+        """Whether a call has the lane's context and security, under unchanged settings."""
         return (
             security is self.security
             and context is self.context
@@ -171,9 +171,9 @@ class SendLane:
         security: SecurityContext,
         stub: bytes,
     ) -> bool:
-        """Whether this lane may look at a request, and one more call may wait.
+        """Whether this lane may examine a request, and one more call may wait.
 
-        Each connection may have one call that waits. After a call that no template has taken, the
+        Each connection may have one call that waits. After a call without a template, the
         recogniser comes first.
         """
         path, pending = self.path, association.pending
@@ -186,7 +186,7 @@ class SendLane:
         )
 
     def _known(self, wire: bytes) -> tuple[ContextHandle, OpenForSending] | None:
-        """A handle that is open still, at a level that will do; None for the recogniser."""
+        """A handle that is still open, at a sufficient level; None for the recogniser."""
         known = self._open.get(wire)
         if known is None:
             return None
@@ -197,12 +197,12 @@ class SendLane:
         return None if handle.closing or handle.minimum_level > self._level else known
 
     def opened(self, wire: bytes) -> OpenForSending | None:
-        """What a handle was found to stand for; None if it was not looked for."""
+        """The queue behind a handle; None if it was not looked up."""
         known = self._open.get(wire)
         return None if known is None else known[1]
 
     def remember(self, wire: bytes, handle: ContextHandle, opened: OpenForSending) -> None:
-        """Take further sends with a handle, which has been found for one of this lane."""
+        """Take further sends with a handle that has been looked up for this lane."""
         if len(self._open) >= OF_LANE:
             self._open.clear()
         self._open[wire] = handle, opened
@@ -224,7 +224,7 @@ class SendLane:
 
 
 class TemplatedSend:
-    """A message on its way into a queue (`fast.turn`), and the request in flight that brings it."""
+    """A message on its way into a queue (`fast.turn`), and its request in flight."""
 
     __slots__ = (
         "_association",
@@ -255,7 +255,7 @@ class TemplatedSend:
         association.pending += 1
         lane.path.pending += 1
 
-    # A request in flight (`rpc.call.InFlight`).
+    # A request in flight (`rpc.call.InFlight`)
 
     @property
     def context(self) -> PresentationContext:
@@ -266,12 +266,12 @@ class TemplatedSend:
         return self._lane.security
 
     def notify_cancelled(self) -> None:
-        """A send does not wait for anything that could be given up."""
+        """Do nothing: a send does not wait for anything that could be cancelled."""
 
     def notify_abandoned(self) -> None:
-        """It is in flight no longer, and will be carried out all the same."""
+        """Take it out of those in flight; it is carried out all the same."""
 
-    # A message of a turn.
+    # A message of a turn
 
     @property
     def priority(self) -> int:
@@ -286,7 +286,7 @@ class TemplatedSend:
         return self._lane.security.identity
 
     def compose(self, ordinal: int, now: int) -> bytes:
-        """Its packet."""
+        """The message's packet."""
         self._ordinal = ordinal
         reach, live, priority, tag, correlation, label, body = self._values
         reach = time_to_reach_queue(reach, now)
@@ -297,7 +297,8 @@ class TemplatedSend:
     def composed(
         messages: "Sequence[TemplatedSend]", ordinals: Sequence[int], now: int
     ) -> Composed:
-        """What is kept of messages; packets of neighbours with one template are made together."""
+        """The columns of several messages; packets of neighbours with one template are made
+        together."""
         if len(messages) < FEWEST:
             return composed_each(messages, ordinals, now)
         packets: list[bytes] = []
@@ -315,11 +316,11 @@ class TemplatedSend:
         return Composed(packets, priorities, expiries)
 
     def expiry(self, now: int) -> int:
-        """When it expires, if it is sent now."""
+        """The time of its expiry, if it is sent now."""
         return expiry_at(now // 1000, self._values[TIME_TO_BE_RECEIVED], now)
 
     def accepted(self) -> None:
-        """Keep nothing that is as long as the body: it waits for its sync in the store."""
+        """Drop the body while the commit is under way: the store has it."""
         self._stub, self._values = b"", _GONE
 
     @property
@@ -328,7 +329,7 @@ class TemplatedSend:
         return self._template.response(self._ordinal)
 
     def stored(self) -> None:
-        """Answer the request, if its client is there still."""
+        """Answer the request, if its client is still there."""
         association, lane, call_id = self._association, self._lane, self._call_id
         association.pending -= 1
         lane.path.pending -= 1
@@ -341,7 +342,7 @@ class TemplatedSend:
         self._handle.leave()
 
     def carefully(self) -> None:
-        """Have it run as if no template had taken it."""
+        """Have the careful path run it."""
         call, calls = self._as_call(), self._association.calls
         self._association.pending -= 1
         self._lane.path.pending -= 1
@@ -365,6 +366,6 @@ _TEMPLATE, _VALUES = attrgetter("_template"), attrgetter("_values")
 
 
 def _each(function: Callable[[int], int], column: Sequence[int]) -> list[int]:
-    """What a function makes of each number of a column; most of them are the same."""
+    """The function's values for a column of numbers, most of which are equal."""
     known = {each: function(each) for each in set(column)}
     return list(map(known.__getitem__, column))

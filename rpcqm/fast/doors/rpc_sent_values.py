@@ -1,4 +1,4 @@
-"""The values of a request that sends a message, and what the careful path has made of one."""
+"""The values of a request that sends a message, and the careful path's result for one."""
 
 from typing import Any, Final, NamedTuple
 
@@ -13,8 +13,8 @@ _NOTHING = bytes(20)
 
 
 SentValues = tuple[int, int, int, int, bytes, bytes, bytes]
-"""The holes of a request, as the careful path would understand them: time to reach the queue, time
-to be received, priority, application tag, correlation, label, body."""
+"""The holes of a request, decoded as on the careful path: time to reach the queue, time to be
+received, priority, application tag, correlation, label, body."""
 TIME_TO_BE_RECEIVED: Final = 1
 PRIORITY: Final = 2
 BODY: Final = 6
@@ -22,15 +22,15 @@ BODY: Final = 6
 
 
 class SendTemplate(NamedTuple):
-    """What the careful path has made of a request."""
+    """The careful path's result for a request."""
 
     kind: Kind
     packet: SentTemplate
     administration: FormatName | None
-    """Where acknowledgements go, if any are asked for."""
+    """The queue for acknowledgements, if the request asks for any."""
     before_number: bytes
     behind_number: bytes = b""
-    """The response around the number of the message; without a number if this is empty."""
+    """The response around the number of the message; empty if the response has no number."""
 
     def response(self, ordinal: int) -> bytes:
         if not self.behind_number:
@@ -39,7 +39,7 @@ class SendTemplate(NamedTuple):
 
 
 def values_of(holes: tuple[Any, ...]) -> SentValues | None:
-    """The holes of a request as the careful path understands them; None where it would not."""
+    """The holes of a request, decoded; None where the careful path would refuse them."""
     _, _, _, reach, received, priority, tag, correlation, body, title = holes
     if priority is None:
         priority = DEFAULT_PRIORITY

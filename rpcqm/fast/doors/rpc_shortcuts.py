@@ -38,7 +38,7 @@ def of_remote_read(turn: Turn, firsts: FirstMessages, reads: StartingReads) -> S
 def of_qmcomm2(turn: Turn, engine: QueueManagerEngine, handles: ClientHandles) -> ShortcutOf:
     """The shortcuts of rpc_ACSendMessageEx and rpc_ACReceiveMessageEx.
 
-    Both syntaxes share what is learned.
+    Both syntaxes share the templates.
     """
     machine, clock = engine.queue_manager, engine.clock
     composer = RehearsingComposer(engine.composer, engine.store)

@@ -1,8 +1,8 @@
-"""R_StartReceive by templates: reads that need no wait, answered at once.
+"""R_StartReceive by templates: reads without waiting, answered at once.
 
-`RemoteRead.R_StartReceive` stays the only definition of what one does. What is the same for both,
-to find, to lock and to keep a message, is in `_starting_reads`; here a request is recognised, and
-the answer is filled into the octets of those before (docs/request-templates.md).
+`RemoteRead.R_StartReceive` stays the only definition of the call. `_starting_reads` has the steps
+that both share: to find, to lock and to keep a message; here a request is recognised, and the
+answer is filled into the octets of earlier ones (docs/request-templates.md).
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ HOLES = Holes(
 )
 
 _AT_A_PLACE = (ReceiveAction.MQ_LOOKUP_PEEK_CURRENT, ReceiveAction.MQ_ACTION_PEEK_CURRENT)
-"""Peeks whose message can be told without looking at others; the second one has no identifier."""
+"""Peeks whose message is found without a look at others; the second kind has no identifier."""
 
 
 class StartRecogniser(HandleRecogniser[OpenedQueue]):
@@ -65,8 +65,8 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
     ) -> bool:
         """Answer a read without a cursor, if there is a message and nothing is unusual.
 
-        What waits for the end of the turn can wait on: nobody sees a message before it is
-        committed, and those that are about to be removed are locked.
+        Requests that wait for the end of the turn can wait on: nobody sees a message before it is
+        committed, and messages that are about to be removed are locked.
         """
         _, identifier, cursor, action, timeout, request_id, body_size, compound_size = values
         if cursor:
@@ -80,7 +80,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
             else:
                 first = self._first(call, opened, request_id, sizes) if action == RECEIVE else b""
                 stub = first or self._received(call, opened, action, identifier, request_id, sizes)
-        except (DecodeError, MQError):  # the careful path tells it
+        except (DecodeError, MQError):  # the careful path reports it
             return False
         self._turn.count_read()
         call.association.send_response(call, stub)
@@ -107,7 +107,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         return stub or self._answer(message, sizes)
 
     def _seen(self, opened: OpenedQueue, identifier: int, sizes: tuple[int, int]) -> bytes:
-        """The answer with a message that is just shown; empty if anything is unusual."""
+        """The answer to a peek at one message; empty if anything is unusual."""
         found = self._firsts.find_to_peek(opened.descriptor, identifier)
         packet = None if found is None else self._packets.of_stored(found.stored, sizes[0])
         if found is None or packet is None or self._template is None:
@@ -132,7 +132,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         return stub
 
     def _rehearsed(self, opened: OpenedQueue, request_id: int, sizes: tuple[int, int]) -> bytes:
-        """What the careful path would answer, for a comparison; the message is given back."""
+        """The careful path's answer, for a comparison; the message is given back."""
         if self._turn.shadow is None:
             return b""
         with self._turn.shadow.keeping():
@@ -151,7 +151,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
         request_id: int,
         sizes: tuple[int, int],
     ) -> bytes:
-        """The answer to a receive whose message is there and locked; raises MQError if not."""
+        """The answer to a receive whose message is there and locked; raises MQError otherwise."""
         reads = self._reads
         entry, beginning = reads.begin_receive(opened, action, identifier, AT_ONCE, request_id)
         message = beginning.result()
@@ -163,7 +163,7 @@ class StartRecogniser(HandleRecogniser[OpenedQueue]):
             raise
 
     def _answer(self, message: Message, sizes: tuple[int, int]) -> bytes:
-        """The octets of the answer: filled in, or encoded where the message does not go whole."""
+        """The octets of the answer: filled in, or encoded if the message needs several sections."""
         packet = self._packets.of(message, sizes[0])
         if not self._learned:
             self._learned = True

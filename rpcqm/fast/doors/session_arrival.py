@@ -1,4 +1,4 @@
-"""A batch: packets of one read that are going to be taken together (`arrival_batches`)."""
+"""A batch: packets of one read that are taken together (`arrival_batches`)."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -35,7 +35,7 @@ Bound `binary.octets_taken_together` [octets]: the others are taken in another c
 
 
 class ArrivingSequence:
-    """How far one incoming sequence comes with a batch."""
+    """The progress of one incoming sequence with a batch."""
 
     __slots__ = (
         "before",
@@ -57,7 +57,7 @@ class ArrivingSequence:
         self.last = Stamp(self.before.sequence, self.before.number, 0)
 
     def accept(self, values: Values) -> bool:
-        """Whether a message is the next one of the sequence that goes on; only then it counts."""
+        """Whether a message is the next one of its sequence; only then it counts."""
         number = self.last.number
         if values.sequence != self.value or values.number <= number or values.previous > number:
             return False
@@ -66,7 +66,7 @@ class ArrivingSequence:
         return True
 
     def accept_many(self, alike: Alike) -> bool:
-        """The same for messages that come one behind the other; only all of them count."""
+        """The same for consecutive messages; only all of them count."""
         numbers = alike.numbers
         before = (self.last.number, *numbers[:-1])
         if (
@@ -80,9 +80,9 @@ class ArrivingSequence:
         return True
 
     def advance(self, connection: PeerConnection, now: int) -> Changes:
-        """Note that the messages have come, at `now` (seconds); what has to be durable with them.
+        """Advance the sequence at `now` (seconds); returns the records that become durable with it.
 
-        What is not accepted comes the careful way, as does what begins a sequence.
+        Messages that are not accepted come the careful way, and so does one that begins a sequence.
         """
         transfer, incoming = self.transfer, self.transfer.incoming
         changes: Changes = {transfer.rejected_key: None} if incoming.reject_count else {}
@@ -93,12 +93,12 @@ class ArrivingSequence:
         return changes
 
     def go_back(self) -> None:
-        """The messages could not be taken."""
+        """Undo: the messages could not be taken."""
         self.transfer.incoming = self.before
 
 
 class Place(NamedTuple):
-    """Where the messages of a shape go."""
+    """The destination of the messages of a shape."""
 
     queue: Queue
     run: ArrivalRun
@@ -106,29 +106,29 @@ class Place(NamedTuple):
 
 
 class Batch:
-    """What a read has brought so far; nothing of it has happened yet."""
+    """The packets of a read so far; nothing has been done with them yet."""
 
     def __init__(self, connection: PeerConnection, now: int) -> None:
         self.now = now
-        """When it arrives, milliseconds since 1970."""
+        """The time of arrival in milliseconds since 1970."""
         self.beside = connection.address.encode()
         self.count = self.recoverable = self.size = 0
         self.direct = self.each = self.mixed = False
-        """Whether any has a direct destination; whether something follows from an arrival; whether
-        neighbours were not alike, so that no more are looked for."""
+        """Whether any has a direct destination; whether an arrival has consequences; whether
+        neighbours differed, so that no more runs are sought."""
         self.told: list[tuple[Queue, MessageClass, bytes]] = []
-        """What messages tell of others: their queues, their classes, and the others."""
+        """Reports about other messages: their queues, their classes, and the other messages."""
         self.places: dict[Shape, Place | None] = {}
         self.runs: dict[int, ArrivalRun] = {}
         self.order: list[ArrivalRun] = []
         """The run of each message, in the order of their arrival."""
         self.sequences: dict[bytes, ArrivingSequence] = {}
         self.changes: Changes = {}
-        """The records that keep duplicates out, written in the commit of the messages."""
+        """The records that prevent duplicates, written in the commit of the messages."""
         self.taken: list[TakenRun] = []
-        """All of its messages, as they are remembered to be compared with later ones."""
+        """All of its messages, as they are remembered for comparison with later ones."""
         self.identities: dict[bytes, bool] = {}
-        """Of messages that are in no sequence, and whether they are recoverable."""
+        """Identities of messages that are in no sequence, and whether they are recoverable."""
 
     def run_for(self, queue: Queue, durable: bool) -> ArrivalRun | None:
         """The run of a queue; None where the batch has one of another kind already."""
@@ -151,7 +151,7 @@ class Batch:
         return [each for each in self.sequences.values() if each.moved]
 
     def append(self, run: ArrivalRun, shape: Shape, values: Values, packet: bytes) -> None:
-        """Take a message into the batch."""
+        """Add a message to the batch."""
         expiry = NEVER
         if shape.time_to_be_received != FOREVER:
             expiry = expiry_at(values.sent_time, shape.time_to_be_received, self.now)
@@ -171,7 +171,7 @@ class Batch:
     def extend(
         self, run: ArrivalRun, shape: Shape, alike: Alike, size: int, packets: list[bytes]
     ) -> None:
-        """Take neighbours of one size into the batch, as `append` does with each."""
+        """Add neighbours of one size to the batch, as `append` does with each."""
         count, until, now, beside = alike.length, shape.time_to_be_received, self.now, self.beside
         self.order += [run] * count
         self.each |= shape.asks
@@ -191,11 +191,11 @@ class Batch:
         self.direct |= shape.is_direct
 
     def room_for(self, size: int) -> int:
-        """How many packets of a size can come until the batch is full."""
+        """How many packets of a size fit into the batch."""
         return min(MOST_MESSAGES - self.count, -((self.size - MOST_BYTES) // size))
 
     def in_order(self) -> Iterator[tuple[Queue, bytes]]:
-        """The queue of each message, and its octets as they are kept, in the order of arrival."""
+        """The queue and the stored octets of each message, in the order of arrival."""
         following = {queue_id: iter(run.stored) for queue_id, run in self.runs.items()}
         for run in self.order:
             yield run.queue, next(following[run.queue.queue_id])
@@ -206,18 +206,18 @@ class Batch:
 
 
 class ArrivalObserver(Protocol):
-    """Compares what is taken together with what becomes of its packets one by one."""
+    """Compares a batch with the careful path for each of its packets."""
 
     def at_one_time(self) -> AbstractContextManager[None]:
-        """Let no time pass within the block."""
+        """Stop the clock within the block."""
 
     def rehearse(self, connection: PeerConnection, batch: Batch, octets: bytes) -> Any:
-        """Take the packets of a batch one by one, and take it back; what is compared with."""
+        """Take the packets of a batch one by one and undo it; returns the record for comparing."""
 
     def compare_commit(self, careful: Any, batch: Batch, change: StoreTransaction) -> None:
-        """Compare what a batch is about to commit."""
+        """Compare the commit of a batch."""
 
     def comparing_session(
         self, careful: Any, connection: PeerConnection, batch: Batch
     ) -> AbstractContextManager[None]:
-        """Compare what the session counts and sends within the block."""
+        """Compare the session's counts and output within the block."""

@@ -1,10 +1,10 @@
-"""Packets of one read that are like others before, taken together ([MS-MQQB] 3.1.5.8).
+"""Repeated packets of one read, taken together ([MS-MQQB] 3.1.5.8).
 
-`Receiver` says what is done with a message, and does it with whatever is not recognised, is
-unusual, or is refused. Here a packet is recognised by its shape; the first one of a shape in a
-read is asked everything that all of them have in common; then all that the read has brought is
-stored in one commit, with what remembers that it was taken. A batch that cannot be taken as a
-whole has changed nothing, and its packets go the careful way one by one.
+`Receiver` defines what is done with a message, and does it with each unrecognised, unusual or
+refused one. Here a packet is recognised by its shape; for the first one of a shape in a read the
+common conditions are checked; then all messages of the read are stored in one commit, with the
+records that they were taken. A batch that cannot be taken as a whole has changed nothing, and its
+packets go the careful way one by one.
 """
 
 from collections.abc import Collection
@@ -33,7 +33,7 @@ from rpcqm.qm.protocol_records import apply_changes
 from rpcqm.store.transaction import StoreTransaction
 
 FEWEST = 2
-"""Packets that are worth a batch: one alone is asked as much as on the careful way."""
+"""The smallest batch: one packet alone costs as many checks as the careful path."""
 MOST_MISSED = 1024
 """Packets in a row that are not tried with any shape, because as many before had none.
 
@@ -44,7 +44,7 @@ _log = get_logger("binary")
 
 
 class ArrivalBatches:
-    """Takes what it recognises of the reads of all connections."""
+    """Takes recognised packets of the reads of all connections."""
 
     def __init__(
         self, engine: QueueManagerEngine, protocol: BinaryProtocol, turn: Turn, runs: ArrivalRuns
@@ -61,20 +61,20 @@ class ArrivalBatches:
         """Messages that were taken together with others."""
 
     def of(self, connection: PeerConnection) -> "Arriving":
-        """What takes the packets of a connection."""
+        """The callable that takes the packets of a connection."""
         return Arriving(self, connection)
 
     @property
     def is_on(self) -> bool:
-        """Whether anything may be taken together now."""
+        """Whether packets may be taken together now."""
         return self._turn.is_on and not self._protocol.stopping
 
     def new_batch(self, connection: PeerConnection) -> Batch:
-        """A batch of what comes now by a connection."""
+        """A batch for the packets that come over a connection now."""
         return Batch(connection, self._clock.now())
 
     def gather(self, batch: Batch, data: bytes, start: int) -> int:
-        """Fill a batch; returns where the first packet begins that is not in it."""
+        """Fill a batch; returns the place of the first packet that is not in it."""
         find, add, end = self.shapes.find, self._add, start
         while (found := find(data, end)) is not None:
             shape, values = found
@@ -86,10 +86,10 @@ class ArrivalBatches:
                 break
         return end
 
-    # What a batch takes
+    # Filling a batch
 
     def _add(self, batch: Batch, shape: Shape, values: Values, data: bytes, start: int) -> bool:
-        """Take a packet into a batch; False if that has to end before it."""
+        """Add a packet to a batch; False if the batch has to end before it."""
         packet = data[start : start + values.size]
         place = self._place(batch, shape, packet)
         if place is None or values.sent_time < batch.now // 1000 - shape.shortest:
@@ -110,10 +110,11 @@ class ArrivalBatches:
         return True
 
     def _add_alike(self, batch: Batch, shape: Shape, size: int, data: bytes, start: int) -> int:
-        """Take a packet and the next ones that are like it, as `_add` does with each; how many.
+        """Add a packet and the next ones that are like it, as `_add` does with each; returns how
+        many.
 
-        0, and nothing has happened, where not all of them can be taken, or it is alone. Short runs
-        end this for the batch: each looks at all packets behind it.
+        It returns 0, and nothing has happened, where not all of them can be taken, or it is alone.
+        Short runs end this for the batch: each look covers all packets behind it.
         """
         room = min(batch.room_for(size), (len(data) - start) // size)
         alike = shape.form.alike(data, start, size, room)
@@ -153,11 +154,11 @@ class ArrivalBatches:
             return found
 
     def _place_of(self, batch: Batch, shape: Shape, packet: bytes) -> Place | None:
-        """Where messages of a shape go now, as the first of them is told; None if not usual."""
+        """The present destination of a shape's messages, from the first one; None if unusual."""
         message = Message(packet)
         try:
             queue = self._arrived.usual_destination(message)
-        except Exception as error:  # the careful path says it to each of them
+        except Exception as error:  # the careful path reports it for each of them
             _log.debug("not taken together", error=str(error))
             return None
         run = None if queue is None else batch.run_for(queue, shape.recoverable)
@@ -168,7 +169,7 @@ class ArrivalBatches:
         transfer = self._protocol.incoming_transfers.of(message)
         return Place(queue, run, batch.sequence_for(transfer, queue, shape.is_direct))
 
-    # What it does
+    # Carrying out
 
     def carry_out(
         self, connection: PeerConnection, batch: Batch, data: bytes, start: int, end: int
@@ -197,7 +198,7 @@ class ArrivalBatches:
                 if shadow is not None:
                     shadow.compare_commit(careful, batch, change)
                 change.call_after(settled)
-        except Exception as error:  # whatever is wrong, the careful path says it to each of them
+        except Exception as error:  # whatever it is, the careful path reports it to each
             _log.debug("not taken together", peer=connection.address, error=str(error))
             self._forget(batch)
             return False
@@ -218,7 +219,7 @@ class ArrivalBatches:
             self._runs.insert(change, run)
 
     def _remember(self, change: StoreTransaction, connection: PeerConnection, batch: Batch) -> None:
-        """Let what remembers the messages belong to their commit."""
+        """Add the records that the messages were taken to their commit."""
         changes = batch.changes
         transfers, now = self._protocol.incoming_transfers, self._clock.now() // 1000
         for sequence in batch.moved:
@@ -243,22 +244,22 @@ class ArrivalBatches:
 
 
 class Arriving:
-    """Takes the packets of one connection, the first of which may have come before."""
+    """Takes the packets of one connection; the first of them may have come before."""
 
     __slots__ = ("_batches", "_connection", "_similar", "missed")
 
     def __init__(self, batches: ArrivalBatches, connection: PeerConnection) -> None:
         self._batches, self._connection = batches, connection
         self.missed = 0
-        """Packets that could not be taken together with others since some were."""
+        """The number of packets in a row that could not be taken together."""
         self._similar = b""
-        """What the last one of unknown shape had in common with the next."""
+        """The comparable part of the last packet of unknown shape."""
 
     def __call__(self, data: bytes, start: int) -> tuple[int, int]:
-        """Take the packets from `start` on that can be taken together.
+        """Take packets from `start` on together.
 
-        Returns where the first one begins that was not, and how many packets from there on have
-        to go the careful way.
+        Returns the place of the first one that was not taken, and how many packets from there on
+        have to go the careful way.
         """
         if len(data) - start < FEWEST * _size_at(data, start) or not self._batches.is_on:
             return start, 1
@@ -281,7 +282,7 @@ class Arriving:
     def _miss(self, data: bytes, start: int) -> int:
         """How many packets go the careful way, because of the one that begins there."""
         size, shapes = _size_at(data, start), self._batches.shapes
-        if start + size > len(data):  # nothing is known of a packet that is not whole yet
+        if start + size > len(data):  # an incomplete packet cannot be judged
             return 1
         if shapes.find(data, start) is None:
             packet = data[start : start + size]
@@ -293,7 +294,7 @@ class Arriving:
 
 
 class ArrivedTogether:
-    """What `Receiver` does with each message that arrives, done for many at once."""
+    """The effects of `Receiver` on each message that arrives, for many at once."""
 
     def __init__(self, engine: QueueManagerEngine, protocol: BinaryProtocol) -> None:
         self._receiver, self._arrivals = protocol.receiver, engine.arrivals
@@ -302,9 +303,9 @@ class ArrivedTogether:
         self._message_trace = engine.message_trace
 
     def usual_destination(self, message: Message) -> Queue | None:
-        """The queue that takes a message and others like it, with nothing to be noted.
+        """The queue for a message and others like it, if their arrival has no other effects.
 
-        None where something else would have to be done. Raises what refuses the message.
+        None where more has to be done. Raises the refusal of the message.
         """
         if not self._receiver.is_here(message):
             return None
@@ -321,7 +322,8 @@ class ArrivedTogether:
         count: int,
         told: Collection[tuple[Queue, MessageClass, bytes]],
     ) -> None:
-        """So many messages have come that are not durable yet; they have `told` of others."""
+        """Note that messages have come that are not durable yet; `told` are their reports of
+        others."""
         if told and self._message_trace:
             self._message_trace.arrived_together(told)
         before, connection.pending = connection.pending, connection.pending + count
@@ -329,7 +331,7 @@ class ArrivedTogether:
             connection.pause(True)
 
     def end(self, connection: PeerConnection, count: int, numbers: range) -> None:
-        """They are as durable as promised; `numbers` are those of recoverable ones."""
+        """Note that they are as durable as promised; `numbers` are those of recoverable ones."""
         before, connection.pending = connection.pending, connection.pending - count
         if before > MOST_PENDING // 2 >= connection.pending:
             connection.pause(False)
@@ -337,7 +339,7 @@ class ArrivedTogether:
 
 
 def _taken(batch: Batch, place: Place, alike: Alike, packets: list[bytes], size: int) -> TakenRun:
-    """Neighbours that a batch has just accepted, as they are remembered."""
+    """Neighbours that a batch has accepted, in the form in which they are remembered."""
     octets = alike.length * size
     if place.sequence is not None:
         return TakenRun(place.sequence.remembered_as, alike.numbers, packets, octets)
@@ -346,7 +348,7 @@ def _taken(batch: Batch, place: Place, alike: Alike, packets: list[bytes], size:
 
 
 def _size_at(data: bytes, start: int) -> int:
-    """The size of the packet that begins there, if it begins a packet; else more than there is."""
+    """The size of the packet that begins there; for other octets more than there are."""
     if len(data) - start < BASE_HEADER_SIZE:
         return len(data)
     return int.from_bytes(data[start + PACKET_SIZE.start : start + PACKET_SIZE.stop], "little")

@@ -1,4 +1,4 @@
-"""A run: messages of an outgoing queue that are going to be sent together (`outgoing_runs`)."""
+"""A run: messages of an outgoing queue that are sent together (`outgoing_runs`)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -20,11 +20,11 @@ FOREVER = 1 << 63
 
 
 class Leaving:
-    """The first ones of those that wait, as far as they may leave; `now` is seconds since 1970.
+    """The first waiting messages, as far as they may leave; `now` is seconds since 1970.
 
-    `packets` are what is sent of them, `identifiers` the octets of their identifiers, `shapes` what
-    they were recognised by, `latest` when they may leave. `to_be_stamped` are transactional ones of
-    our own.
+    `packets` are their octets to send, `identifiers` the octets of their identifiers, `shapes`
+    those that recognised them, `latest` the times until which they may leave. `to_be_stamped` are
+    transactional ones of our own.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Leaving:
     def __init__(self, waiting: WaitingRun, now: int) -> None:
         self._waiting, self._now = waiting, now
         self._mixed = False
-        """Whether neighbours were not alike, so that no more are looked for."""
+        """Whether neighbours differed, so that no more runs are sought."""
         self.packets: list[bytes] = []
         self.identifiers: list[bytes] = []
         self.shapes: list[Shape] = []
@@ -57,7 +57,7 @@ class Leaving:
 
     @property
     def following(self) -> bytes | None:
-        """The next message, as it is kept; None when all are in the run."""
+        """The stored octets of the next message; None when all are in the run."""
         at, stored = len(self.packets), self._waiting.stored
         return stored[at] if at < len(stored) else None
 
@@ -76,17 +76,17 @@ class Leaving:
         self.latest += [FOREVER if limit == NEVER else sent + limit for sent in sent_times]
         if len(taken[0]) == values.size:
             self.packets += taken
-        else:  # where they came from is kept behind them
+        else:  # their source addresses lie behind the packets
             self.packets += [each[: values.size] for each in taken]
         return True
 
     def _are_late(self, shape: Shape, sent_times: Sequence[int]) -> bool:
-        """Whether it is too late for any of them to reach its queue."""
+        """Whether any of them is too late to reach its queue."""
         limit = shape.time_to_reach_queue
         return limit != NEVER and self._now - min(sent_times) > limit
 
     def _alike(self, shape: Shape) -> Alike | None:
-        """What those that can be taken at once have of their own; None if it is one alone."""
+        """The own values of messages that can be taken at once; None for a single one."""
         left = self._waiting.stored[len(self.packets) :]
         size = len(left[0])
         equal = len(list(takewhile(size.__eq__, map(len, left))))
@@ -99,24 +99,24 @@ ChangesOf = Callable[[int], Changes | None]
 """The changes of records that belong to the removal of one message."""
 
 Look = Callable[[StoreTransaction], None]
-"""Looks at what is about to be committed."""
+"""Examines what is about to be committed."""
 
 
 class LeavingObserver(Protocol):
-    """Compares messages that leave, or are removed, together with each of them."""
+    """Compares messages that leave, or are removed, together with single ones."""
 
     def sending(
         self, sending: SendingQueue, connection: PeerConnection, keys: Sequence[int]
     ) -> AbstractContextManager[None]:
-        """Compare what is sent within the block: the messages with these keys."""
+        """Compare the sent packets of these messages within the block."""
 
     def compare_locked(self, sending: SendingQueue, keys: Sequence[int]) -> None:
-        """Compare what would be locked one by one, and stamped before it leaves."""
+        """Compare the messages that would be locked one by one, and stamped before they leave."""
 
     def compare_stamped(self, sending: SendingQueue, key: int, stamp: Stamp, packet: bytes) -> None:
-        """Compare what is sent of a message that has its stamp."""
+        """Compare the packet of a stamped message."""
 
     def removing(
         self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
     ) -> AbstractContextManager[Look]:
-        """Give what compares a commit within the block: the removal of these messages."""
+        """Give the comparison of a commit that removes these messages within the block."""

@@ -1,8 +1,8 @@
 """Messages of an outgoing queue that are sent together ([MS-MQQB] 3.1.7.1).
 
-`OutgoingTransfer` says what is done with a message before it leaves, and does it with whatever is
-not recognised, is unusual, or may not leave. Here a message is recognised by the shape of its
-packet; the first one of a shape in a run is asked everything that all of them have in common.
+`OutgoingTransfer` defines what is done with a message before it leaves, and does it with each
+unrecognised or unusual one, and with one that may not leave. Here a message is recognised by the
+shape of its packet; the common conditions are checked for the first one of a shape in a run.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import is_stamped_here
 
 FEWEST = 2
-"""Messages that are worth a run."""
+"""The smallest run."""
 _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
 
 _log = get_logger("binary")
 
 
 class OutgoingRuns:
-    """Finds what can be sent together; `SendsTogether` of the binary protocol."""
+    """Finds messages that can be sent together; `SendsTogether` of the binary protocol."""
 
     def __init__(self, engine: QueueManagerEngine, protocol: BinaryProtocol, turn: Turn) -> None:
         self._engine, self._protocol, self._turn = engine, protocol, turn
@@ -59,7 +59,7 @@ class OutgoingRuns:
     ) -> bool:
         """Send the next messages, or lock and number them; False if they go one by one.
 
-        What needs no stamp does not overtake what waits for one.
+        Messages without stamps do not overtake those that wait for one.
         """
         if window.alone or not self._takes(room):
             return False
@@ -71,7 +71,7 @@ class OutgoingRuns:
         return not window.together and self._send(sending, connection, run)
 
     def _send(self, sending: SendingQueue, connection: PeerConnection, run: Leaving) -> bool:
-        """Send a run; they are in flight then, which locks them. False if that cannot be."""
+        """Send a run; its messages are in flight then, which locks them. False if that fails."""
         queue, keys, shadow = sending.queue, run.keys, self.shadow
         with nullcontext() if shadow is None else shadow.sending(sending, connection, keys):
             if not self._transfer.lock_run(queue, keys, sending):
@@ -84,14 +84,14 @@ class OutgoingRuns:
         return True
 
     def count_sent(self, count: int) -> None:
-        """So many messages have been sent together with others."""
+        """Count messages that were sent together."""
         self.sent += count
         self._engine.store.metrics.count("templates.left", count)
 
     def _lock_to_be_stamped(
         self, sending: SendingQueue, window: StampedWindow, run: Leaving
     ) -> bool:
-        """Lock a run whose messages get their stamps first; False if that cannot be."""
+        """Lock a run whose messages get their stamps first; False if that fails."""
         keys = run.keys
         if self.shadow is not None:
             self.shadow.compare_locked(sending, keys)
@@ -108,11 +108,11 @@ class OutgoingRuns:
     def stamped(
         self, sending: SendingQueue, connection: PeerConnection, locked: Sequence[Locked]
     ) -> list[bytes]:
-        """The packets of what was locked together, now that the stamps are durable."""
+        """The packets of messages that were locked together, once their stamps are durable."""
         return LeavingStamped(self, self._engine, sending, connection).packets(locked)
 
     def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> Leaving:
-        """The next messages that leave unchanged but for a stamp, with nothing to be noted."""
+        """The next messages that leave unchanged but for a stamp, without other effects."""
         asked: dict[Shape, bool] = {}
         run = Leaving(self._transfer.next_run(queue, limit), self._clock.now() // 1000)
         while (stored := run.following) is not None:
@@ -128,9 +128,10 @@ class OutgoingRuns:
         return run
 
     def _belongs_to(self, run: Leaving, name: FormatName, shape: Shape, packet: bytes) -> bool:
-        """Whether messages of a shape can be in a run: those that need stamps with others that do.
+        """Whether messages of a shape fit into the run; those that need stamps go with each other
+        only.
 
-        One of them is told.
+        The given packet is one of them.
         """
         stamped = shape.transactional and is_stamped_here(
             Message(packet), self._queue_manager.identifier
@@ -140,15 +141,15 @@ class OutgoingRuns:
         return run.to_be_stamped is stamped and self.leaves_unchanged(name, packet)
 
     def leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
-        """Whether messages of a shape leave as they are kept, as one of them is told."""
+        """Whether messages of a shape leave as they are stored; the given packet is one of them."""
         try:
             return self._protocol.security.outgoing_packet(name, Message(packet)) is packet
-        except Exception as error:  # the careful path says it to each of them
+        except Exception as error:  # the careful path reports it for each of them
             _log.debug("not sent together", queue=str(name), error=str(error))
             return False
 
     def delivered(self, queue: OutgoingQueue, keys: Sequence[int]) -> bool:
-        """Remove what the next hop has; False, and nothing has happened, if it is not usual."""
+        """Remove messages that the next hop has; False, and nothing has happened, if unusual."""
         if not self._takes(len(keys)):
             return False
         with self._removing(queue, keys, _no_changes) as look:
@@ -157,7 +158,7 @@ class OutgoingRuns:
     def _removing(
         self, queue: OutgoingQueue, keys: Sequence[int], changes_of: ChangesOf
     ) -> AbstractContextManager[Look | None]:
-        """Give what looks at the removal of messages within the block, if it is to be compared."""
+        """Give the observer of removals within the block, if there is a comparison."""
         if self.shadow is None or queue.trail:
             return nullcontext()
         return self.shadow.removing(queue, keys, changes_of)
@@ -165,9 +166,10 @@ class OutgoingRuns:
     def arrived_in_order(
         self, sending: SendingQueue, keys: Sequence[int], changes: Changes
     ) -> bool:
-        """Remove what has arrived in order, and make `changes` of its records; else False.
+        """Remove messages that have arrived in order, and make `changes` of its records; else
+        False.
 
-        What asks to be kept waits for its final acknowledgement, which is not usual.
+        A message that asks to be kept waits for its final acknowledgement, which is unusual.
         """
         queue = sending.queue
         positions = [queue.message_position_list.position(key) for key in keys]
@@ -185,4 +187,4 @@ class OutgoingRuns:
 
 
 def _no_changes(_: int) -> None:
-    """No record belongs to the removal of a message that is in no sequence."""
+    """No changes: a message outside sequences has no record."""

@@ -1,8 +1,7 @@
-"""Shapes of packets that have come before, so that others like them need less looking at.
+"""Shapes of earlier packets, so that similar ones need fewer checks.
 
-A shape remembers what was found out about one packet, as far as that follows from what all packets
-of its form have in common. It remembers no decision: whether a queue takes messages, and which, is
-asked anew for every run of them.
+A shape keeps the results of checking one packet, as far as they depend on the constants of its form
+alone. It keeps no decision: the queue, and whether it takes messages, are looked up for every run.
 """
 
 from collections import OrderedDict
@@ -58,13 +57,13 @@ As when several peers begin to send.
 Bound `binary.shapes_learned_at_once` [shapes]: packets are taken one by one.
 """
 _SIMILAR = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
-"""What two packets must have in common for the second one to be learned."""
+"""The part that two packets must share for the second one to be learned."""
 _TELLING = {int(each): each for each in MessageClass}
 _NUMBER_SIZE = MESSAGE_ID.stop - MESSAGE_ID.start
 
 
 class Shape:
-    """What packets of one form with the same constants have in common; times are seconds."""
+    """The constants of packets of one form; times are seconds."""
 
     __slots__ = (
         "_behind",
@@ -96,16 +95,16 @@ class Shape:
         self.shortest = min((each for each in limits if each != NEVER), default=1 << 63)
         self.is_direct = is_direct(message)
         self.asks = asks_on_arrival(message)
-        """Whether an acknowledgement follows from the arrival."""
+        """Whether the arrival causes an acknowledgement."""
         self.tells = told_by(message)
         properties = message.attributes.layout.properties
         self.about = MessagePropertiesStart.place("correlation_id", properties)
-        """Where the identifier is of what a message tells about."""
+        """The place of the identifier of the message that a report is about."""
         self._source = message.packet[SOURCE_QUEUE_MANAGER]
         self._behind = identity_of(message)[len(self._source) + _NUMBER_SIZE :]
 
     def identity(self, message_id: bytes) -> bytes:
-        """What `identity_of` gives for the message with that number."""
+        """The value of `identity_of` for the message with that number."""
         return self._source + message_id + self._behind
 
     def identifiers(self, message_ids: Iterable[bytes]) -> list[bytes]:
@@ -120,7 +119,7 @@ class Shape:
 class KnownShapes:
     """The shapes of all connections; the least used are forgotten.
 
-    `is_usual` says whether messages of a shape like that of one are to be recognised at all.
+    `is_usual` says whether messages of a shape are recognised at all, from one of them.
     """
 
     def __init__(self, is_usual: Callable[[Message], bool], random: Random | None = None) -> None:
@@ -151,10 +150,10 @@ class KnownShapes:
         return None
 
     def unknown(self, packet: bytes, unseen: int, last: bytes) -> bytes:
-        """A packet is of no known shape: learn it if it is like the `last` one.
+        """Note a packet of unknown shape, and learn it if it is like the `last` one.
 
-        As many were `unseen` since. Returns what the next one has to be compared with, b"" once
-        this one has been learned.
+        `unseen` packets came since. Returns the part to compare the next one with, b"" once this
+        one has been learned.
         """
         self._credit = min(self._credit + unseen + 1, LEARN_EVERY * LEARN_AT_ONCE)
         similar = packet[_SIMILAR]
@@ -163,7 +162,7 @@ class KnownShapes:
         self._credit -= LEARN_EVERY
         try:
             return b"" if self._learn(Message(packet)) else similar
-        except DecodeError:  # whoever reads it carefully says what is wrong
+        except DecodeError:  # the careful path reports the error
             return similar
 
     def _learn(self, message: Message) -> bool:
@@ -180,9 +179,9 @@ class KnownShapes:
 
 
 def is_usual_arrival(message: Message) -> bool:
-    """Whether messages of its shape are kept, and not for queue managers to look at.
+    """Whether messages of its shape are stored, and are not for queue managers.
 
-    What goes to the order queue may be one or the other, as its label and its body say.
+    Messages to the order queue may be either, by their labels and bodies.
     """
     attributes = message.attributes
     return (
@@ -193,13 +192,13 @@ def is_usual_arrival(message: Message) -> bool:
 
 
 def asks_on_arrival(message: Message) -> bool:
-    """Whether a message asks to be acknowledged when it arrives ([MS-MQQB] 3.1.7.15)."""
+    """Whether a message asks for an acknowledgement of its arrival ([MS-MQQB] 3.1.7.15)."""
     requested = message.attributes.acknowledgements_requested
     asks = bool(requested & AcknowledgementsRequested.ACK_POS_ARRIVAL)
     return asks and bool(message.envelope.flags & FLAG_ADMINISTRATION_QUEUE)
 
 
 def told_by(message: Message) -> MessageClass | None:
-    """What a message tells of another one; None if it is an ordinary one."""
+    """The class of a report about another message; None for an ordinary message."""
     found = _TELLING.get(message.attributes.message_class)
     return None if found is MessageClass.MQMSG_CLASS_NORMAL else found

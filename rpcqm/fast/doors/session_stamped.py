@@ -1,7 +1,7 @@
 """Transactional messages of our own that get their stamps together ([MS-MQQB] 3.1.7.1.3).
 
 They are recognised by the shapes of their packets (`outgoing_runs`), locked in one step, and leave
-once their stamps are durable. Without one of these two they go the careful way, as all others do.
+once their stamps are durable. All others go the careful way.
 """
 
 import struct
@@ -17,14 +17,15 @@ from rpcqm.fast.doors.session_shapes import Shape
 from rpcqm.qm.engine import QueueManagerEngine
 
 _FLAGS_SIZE = 4
-"""What a TransactionHeader begins with, before the stamp."""
+"""The octets of a TransactionHeader before the stamp."""
 _STAMP = struct.Struct("<QII")
 
 
 class Recognised(NamedTuple):
-    """A message that leaves as it is kept, but for its stamp.
+    """A message that leaves as it is stored, but for its stamp.
 
-    `identifier` are the octets of its identifier, `latest` when it may leave (seconds since 1970).
+    `identifier` are the octets of its identifier, `latest` the time until which it may leave
+    (seconds since 1970).
     """
 
     lookup_identifier: int
@@ -41,19 +42,19 @@ class Recognised(NamedTuple):
 
 
 class Runs(Protocol):
-    """What is known of messages that leave together."""
+    """The parts of `OutgoingRuns` that stamping uses."""
 
     shadow: LeavingObserver | None
 
     def leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
-        """Whether messages like one leave as they are kept."""
+        """Whether messages like one leave as they are stored."""
 
     def count_sent(self, count: int) -> None:
-        """So many messages have been sent together with others."""
+        """Count messages that were sent together."""
 
 
 class LeavingStamped:
-    """What leaves over one connection now that its stamps are durable."""
+    """The messages that leave over one connection once their stamps are durable."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class LeavingStamped:
         self._told: list[Recognised] = []
 
     def packets(self, locked: Sequence[Locked]) -> list[bytes]:
-        """The packets to send, in the order of the numbers, of what is not gone by now."""
+        """The packets to send, in the order of the numbers, without messages that were removed."""
         packets = [packet for each in locked if (packet := self._packet(each)) is not None]
         self._tell()
         return packets
@@ -85,7 +86,7 @@ class LeavingStamped:
         return self._sending.stamped_packet(found, self._connection)
 
     def _is_as_it_was(self, message: Recognised) -> bool:
-        """Whether a message is in time, and those of its shape still leave as they are kept."""
+        """Whether a message is in time, and those of its shape still leave as they are stored."""
         shape = message.shape
         if message.latest < self._now:
             return False
@@ -103,7 +104,7 @@ class LeavingStamped:
         return packet
 
     def _tell(self) -> None:
-        """Note that what was recognised goes out."""
+        """Report the recognised messages as sent."""
         if self._told:
             keys, identifiers, packets, *_ = zip(*self._told, strict=True)
             trace, address = self._engine.message_trace, self._connection.address

@@ -1,7 +1,7 @@
-"""Messages over HTTP like ones before: envelopes read and written, packets built from others.
+"""Repeated messages over HTTP: reads and writes envelopes, builds packets from earlier ones.
 
-`parse_envelope`, `Receiver.build_packet` and `SrmpProtocol.request_of` stay the only definition of
-what comes and what leaves (docs/request-templates.md).
+`parse_envelope`, `Receiver.build_packet` and `SrmpProtocol.request_of` stay the only definitions of
+arriving and leaving messages (docs/request-templates.md).
 """
 
 from typing import TYPE_CHECKING
@@ -41,11 +41,11 @@ class RepeatedPosts:
         self._envelopes = EnvelopeTemplates(ENVELOPES)
 
     def read(self, octets: bytes) -> ReadEnvelope:
-        """What an envelope says; raises DecodeError."""
+        """The values of an envelope; raises DecodeError."""
         return self._envelopes.read(octets) if self._turn.is_on else parse_envelope(octets)
 
     def build_packet(self, request: SrmpRequest, destination: Destination, sender: Signed) -> bytes:
-        """The packet of a message; raises DecodeError where no packet can hold it."""
+        """The packet of a message; raises DecodeError if no packet can hold it."""
         form = _form_of(request, destination)
         if form is None:
             return self._build(request, destination, sender)
@@ -59,7 +59,7 @@ class RepeatedPosts:
 
 
 def _form_of(request: SrmpRequest, destination: Destination) -> EnvelopeForm | None:
-    """The form of a message whose packet may be like others: it says where it goes, and has a body.
+    """The form of a message with a destination and a body, whose packet may be like others.
 
     A message whose packet depends on more than its envelope has none.
     """
@@ -86,7 +86,7 @@ class RepeatedWriter:
     def write(
         self, message: Message, name: FormatName, stream: Stream | None
     ) -> tuple[Headers, bytes]:
-        """The headers and the content by which a message travels; raises DecodeError, MQError."""
+        """The headers and the content of a message; raises DecodeError, MQError."""
         protocol = self._protocol
         if not self._turn.is_on:
             return protocol.request_of(message, name, stream)

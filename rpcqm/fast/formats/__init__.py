@@ -1,1 +1,1 @@
-"""How requests, packets and answers that repeat are recognised and filled in."""
+"""Recognises and fills in requests, packets and answers that repeat."""

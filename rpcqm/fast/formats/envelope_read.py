@@ -1,12 +1,12 @@
 """Envelopes like one that was read before.
 
-A template remembers an outcome of `reading.parse_envelope`, which stays the only definition of what
-an envelope says: the octets around the values that change from message to message, and the envelope
-that came of them. The next one with the same octets there is not parsed; its values are read with
-the parsers of the elements that they stand in, which take nothing that XML gives a meaning.
+A template keeps an outcome of `reading.parse_envelope`, which stays the only definition of an
+envelope: the octets around the values that change from message to message, and the parsed envelope.
+The next one with the same octets there is not parsed; its values are read with the parsers of their
+elements, which accept no character with a meaning in XML.
 
 A template is made when the same octets come a second time. With each value in turn replaced, the
-careful reading must then tell what the template tells; where it does not, there is none.
+careful reading must then agree with the template; otherwise there is none.
 """
 
 import re
@@ -50,18 +50,18 @@ def _plain(text: str) -> str:
 
 
 def _unbroken(text: str) -> bytes:
-    """A correlation without white space: Python knows more of it than XML does."""
+    """A correlation without white space: Python has more kinds of it than XML."""
     if _BASE64.fullmatch(text) is None:
         raise DecodeError("a correlation that is written otherwise")
     return correlation(text)
 
 
 class _Hole(NamedTuple):
-    """An element with a value: where its text begins, how it is read, the field that it is for.
+    """An element with a value: the beginning of its text, its parser, its field.
 
     `owner` is the part of the envelope that has the field, "" for the envelope itself. Those that
-    are `in_form` differ between messages of one form. `samples` are two values to try, one of which
-    is another one than an envelope has. `before` is the field of the number before, where that is
+    are `in_form` differ between messages of one form. `samples` are two values to try, at least one
+    of which the envelope does not have. `before` is the field of the number before, where that is
     left out.
     """
 
@@ -93,7 +93,7 @@ _HOLES = (
     _Hole(b"<Correlation>", _unbroken, "msmq", "correlation", False, _CORRELATIONS),
     _Hole(b"<TTrq>", parse_date, "msmq", "ttrq", True, _DATES),
 )
-"""In the order of [MC-MQSRM] 3.1.7.2.4: each is looked for behind the one before."""
+"""In the order of [MC-MQSRM] 3.1.7.2.4: each is sought behind the one before."""
 _OPENINGS = [(hole.opening, len(hole.opening)) for hole in _HOLES]
 _VALUES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     kind: attrgetter(*(field.name for field in fields(kind))) for kind in (Envelope, Stream, Msmq)
@@ -101,7 +101,7 @@ _VALUES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def _cut(octets: bytes) -> tuple[Constants, list[bytes]]:
-    """What stands around the holes of an envelope, and the values in them."""
+    """The octets around the holes of an envelope, and the values in them."""
     constants: list[bytes] = []
     values: list[bytes] = []
     at, find = 0, octets.find
@@ -120,7 +120,7 @@ def _cut(octets: bytes) -> tuple[Constants, list[bytes]]:
 
 
 def _holes_of(constants: Constants) -> list[_Hole]:
-    """The holes that an envelope was cut at: each behind its opening."""
+    """The holes at which an envelope was cut: each behind its opening."""
     holes = [
         next(hole for hole in _HOLES if constant.endswith(hole.opening))
         for constant in constants[:-1]
@@ -142,14 +142,14 @@ def _copy(value: Any) -> Any:
 
 @dataclass(slots=True, eq=False)
 class EnvelopeForm:
-    """What envelopes have in common that differ in their identifier and their times only."""
+    """The constants of envelopes that differ in their identifiers and times only."""
 
     packet: PacketTemplate | None = None
-    """What the packets of their messages are like, once one has been built."""
+    """The template of their messages' packets, once one has been built."""
 
 
 class _Template:
-    """An envelope and the values that it had: others differ from it."""
+    """An envelope and its values, from which others differ."""
 
     __slots__ = ("_envelope", "_form", "_holes", "_values")
 
@@ -181,19 +181,19 @@ class EnvelopeTemplates:
     """Reads envelopes as `parse_envelope` does, most of them without parsing them.
 
     At most `size` templates are kept, those that were used last. Envelopes of one template share
-    the parts that are equal, so that nobody may change them.
+    the equal parts, so nobody may change them.
     """
 
     def __init__(self, size: int) -> None:
         self._templates: Learned[Constants, _Template] = Learned(size)
         self._seen: Learned[int, None] = Learned(size)
-        """Hashes of what has come once."""
+        """Hashes of envelopes that have come once."""
 
     def __len__(self) -> int:
         return len(self._templates)
 
     def read(self, octets: bytes) -> ReadEnvelope:
-        """What an envelope says; raises DecodeError."""
+        """The values of an envelope; raises DecodeError."""
         if len(octets) > LONGEST:
             return parse_envelope(octets)
         constants, values = _cut(octets)
@@ -205,11 +205,11 @@ class EnvelopeTemplates:
         try:
             return template.filled(octets.decode("utf-8"), values)
         except (DecodeError, UnicodeDecodeError):
-            # A value is wrong, or written in another way.
+            # a value is wrong, or is written in another way
             return parse_envelope(octets)
 
     def _note(self, constants: Constants, values: list[bytes], envelope: Envelope) -> None:
-        """Make a template of what has been read carefully, if it has come before."""
+        """Make a template of a carefully read envelope, if the same octets came before."""
         if constants in self._templates:
             return
         printed = hash(constants)
@@ -221,7 +221,7 @@ class EnvelopeTemplates:
 
 
 def _learned(constants: Constants, values: list[bytes], envelope: Envelope) -> _Template | None:
-    """A template, if it tells what the careful reading tells, whichever value is another one."""
+    """A template, if it agrees with the careful reading, whichever value is replaced."""
     holes = _holes_of(constants)
     if any(hole.owner and getattr(envelope, hole.owner) is None for hole in holes):
         return None

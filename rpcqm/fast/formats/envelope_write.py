@@ -1,11 +1,11 @@
 """Envelopes like one that was written before.
 
-A template remembers an outcome of the careful path (`outgoing.envelope_of`, `writing`), which stays
-the only definition of what is sent: the text around the values that change from message to message.
-A packet of the same shape is written without looking at its other fields.
+A template keeps an outcome of the careful path (`outgoing.envelope_of`, `writing`), which stays the
+only definition of sent envelopes: the text around the values that change from message to message. A
+packet of the same shape is written without a look at its other fields.
 
-A template is made when a shape comes a second time, so that messages of which each is different
-cost little; it is kept if it writes that message as the careful path does.
+A template is made when a shape comes a second time, so that messages that all differ cost little;
+it is kept if it writes that message as the careful path does.
 """
 
 import base64
@@ -23,11 +23,11 @@ from rpcqm.srmp.writing import write_envelope, write_stream
 from rpcqm.srmp.xml import escaped
 
 KEPT = 4
-"""Templates of a queue: the messages of one have few shapes, and all are tried in turn."""
+"""Templates of a queue, which are tried in turn: its messages have few shapes."""
 
 
 class Attached(NamedTuple):
-    """An envelope as it is sent, and what is attached to it, if anything is."""
+    """An envelope as it is sent, and its attachments."""
 
     envelope: bytes
     body: bytes | None
@@ -57,7 +57,7 @@ class WritingTemplate:
 
 
 class WritingTemplates:
-    """Writes the envelopes of one queue, most of them without looking at every field."""
+    """Writes the envelopes of one queue, most of them without a look at every field."""
 
     def __init__(self, url_of: UrlOf) -> None:
         self._url_of = url_of
@@ -77,7 +77,7 @@ class WritingTemplates:
         return None
 
     def note(self, message: PacketMessage, packet: bytes) -> None:
-        """Learn from what the careful path has written; raises DecodeError."""
+        """Learn from an envelope of the careful path; raises DecodeError."""
         if not is_usual(message):
             return
         shape = Shape.of(message)
@@ -93,7 +93,7 @@ class WritingTemplates:
 
 
 def is_usual(message: PacketMessage) -> bool:
-    """Whether an envelope follows from the shape of the packet and its own values.
+    """Whether an envelope depends only on the shape of the packet and its own values.
 
     The URL of an administration queue depends on the settings and on the queue.
     """
@@ -107,7 +107,7 @@ def is_usual(message: PacketMessage) -> bool:
 
 
 def _attached(template: WritingTemplate, packet: bytes, stream: Stream | None) -> Attached:
-    """`outgoing.written`, for what is no receipt and did not come by HTTP."""
+    """`outgoing.written` for a message that is no receipt and did not come by HTTP."""
     own = template.shape.varying(packet)
     envelope = template.filled(own, stream)
     if not own.body and not own.extension:
@@ -116,7 +116,7 @@ def _attached(template: WritingTemplate, packet: bytes, stream: Stream | None) -
 
 
 def _learned(shape: Shape, message: PacketMessage, url_of: UrlOf) -> WritingTemplate | None:
-    """The careful path writes marks in the place of what varies; they divide the text."""
+    """Have the careful path write marks in the place of varying values; they divide the text."""
     envelope = envelope_of(message, url_of, _STREAM)
     assert envelope.msmq is not None
     careful = write_envelope(envelope)
@@ -134,7 +134,7 @@ def _learned(shape: Shape, message: PacketMessage, url_of: UrlOf) -> WritingTemp
 
 
 def _divided(text: str) -> tuple[str, ...] | None:
-    """What stands around the marks; None unless each is there once, in this order."""
+    """The texts around the marks; None unless each mark is there once, in this order."""
     parts = []
     for mark in _MARKS:
         before, found, text = text.partition(mark)
@@ -158,4 +158,4 @@ _MARKS = (
     base64.b64encode(_CORRELATION).decode(),
     format_date(_DATES[2]),
 )
-"""What stands for the values that vary, in the order of [MC-MQSRM] 3.1.7.2.4."""
+"""The marks for the varying values, in the order of [MC-MQSRM] 3.1.7.2.4."""

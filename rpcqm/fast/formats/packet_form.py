@@ -1,9 +1,9 @@
-"""Forms of message packets: where, in packets like one that was seen, the values lie that change.
+"""Forms of message packets: the places of changing values in packets like an earlier one.
 
-A form remembers what `PacketMessage` has found in one packet, which stays the only definition of
-what a packet is: in every packet whose `constants` are the same, the same headers lie at the same
-places, and only these differ: times and number of the message, its label, correlation, body type,
-application tag, body and extension, and of a transactional one its place in a sequence.
+A form keeps the findings of `PacketMessage` in one packet, which stays the only definition of a
+packet: in every packet with the same `constants` the same headers lie at the same places, and only
+these values differ: times and number of the message, its label, correlation, body type, application
+tag, body and extension, and of a transactional one its place in a sequence.
 """
 
 import functools
@@ -48,7 +48,7 @@ _HEAD = "<" + "".join(
 )
 _HEAD_SIZE = struct.calcsize(_HEAD)
 _TRANSACTION, _NO_TRANSACTION = "IQII", "0s0s0s0s0s"
-"""Where there is no TransactionHeader nothing is read instead, and nothing behind it."""
+"""Without a TransactionHeader nothing is read in its place."""
 _PROPERTIES = "".join(
     (
         "B",  # flags: acknowledgements
@@ -67,11 +67,11 @@ _CONTENTS = struct.Struct("<xB2x20sIII4x12xI").unpack_from
 """Label length, correlation, body type, application tag, sizes of body and extension."""
 
 Constants = tuple[bytes | int, ...]
-"""What packets have in common that differ in nothing but their values."""
+"""The constants of packets that differ in their values only."""
 
 
 class Values(NamedTuple):
-    """What one packet has of its own; the last three are 0 without a TransactionHeader."""
+    """The own values of one packet; the last three are 0 without a TransactionHeader."""
 
     constants: Constants
     size: int
@@ -83,7 +83,7 @@ class Values(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What else one packet has of its own; a label is as it is in the packet."""
+    """Further own values of one packet; a label is as it is in the packet."""
 
     correlation: bytes
     body_type: int
@@ -94,7 +94,7 @@ class Contents(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Neighbouring packets of one size that have all constants in common: their own values.
+    """The own values of neighbouring packets of one size with equal constants.
 
     The last three are empty without a TransactionHeader.
     """
@@ -109,13 +109,13 @@ class Alike(NamedTuple):
 
 _new_values = functools.partial(tuple.__new__, Values)
 _ROW_HEAD = "<12s40sI4s"
-"""What a row begins with: up to the packet size, names, sent time, message number."""
+"""The beginning of a row: up to the packet size, names, sent time, message number."""
 _ROW_CONTENTS = "4s28x24s"
-"""Of the MessagePropertiesHeader all but the correlation, the body type and the tag."""
+"""The MessagePropertiesHeader without the correlation, the body type and the tag."""
 _ROW_FLAGS = 5
-"""Where those of a TransactionHeader are in a row."""
+"""The index of a TransactionHeader's flags in a row."""
 _OWN = (2, 3), (2, 3, 5, 6, 7)
-"""Where the values are that differ, without flags; with a TransactionHeader the second."""
+"""The indexes of differing values, without flags; the second with a TransactionHeader."""
 assert struct.calcsize(_ROW_HEAD) == _HEAD_SIZE
 assert struct.calcsize("<" + _ROW_CONTENTS) == PROPERTIES_HEADER_SIZE
 
@@ -143,10 +143,10 @@ class PacketForm:
 
     @classmethod
     def of(cls, message: PacketMessage) -> "PacketForm | None":
-        """That of a packet; None where forms are not for it. Raises DecodeError.
+        """The form of a packet; None where forms are not possible. Raises DecodeError.
 
-        Without forms are packets that end with a SessionHeader, or with headers behind the body,
-        or that are signed, encrypted, traced or of a connector.
+        Packets without forms end with a SessionHeader, or with headers behind the body, or are
+        signed, encrypted, traced or of a connector.
         """
         layout = message.layout
         if message.base_flags & ~_PRIORITY or message.user_flags & _TRAILERS:
@@ -205,8 +205,8 @@ class PacketForm:
     def alike(self, data: bytes, start: int, size: int, most: int) -> Alike | None:
         """The packets from `start` on that are like the first one, which `read` has read.
 
-        So many at `most`, of its `size`; they differ in their times, numbers, correlations, types,
-        tags, texts and contents, but in no length. None where the second one is not like it.
+        At most `most` of them, of its `size`; they differ in their times, numbers, correlations,
+        types, tags, texts and contents, but in no length. None where the second one is not like it.
         """
         count = min(most, (len(data) - start) // size)
         if count < 2 or data[start : start + 12] != data[start + size : start + size + 12]:
@@ -227,7 +227,7 @@ class PacketForm:
         return Alike(count, *(columns[at][:count] for at in own))
 
     def contents(self, packet: bytes) -> Contents:
-        """What else a packet of this form has of its own."""
+        """The further own values of a packet of this form."""
         at = self.properties
         label, correlation, body_type, tag, body, extension = _CONTENTS(packet, at)
         start = at + PROPERTIES_HEADER_SIZE
@@ -297,7 +297,7 @@ class PacketForm:
 
 
 class PacketForms:
-    """The forms of packets that have come, few of them: each packet is tried with all `known`.
+    """The forms of earlier packets, few of them: each packet is tried with all `known`.
 
     The one that was learned longest ago is forgotten.
     """
@@ -311,9 +311,9 @@ class PacketForms:
     def learn(
         self, message: PacketMessage, packet: bytes, *, plain: bool = False
     ) -> tuple[PacketForm, Values] | None:
-        """The form of a packet, known from now on, and its values; None if it has no form.
+        """Learn the form of a packet; returns it with the values, or None if it has no form.
 
-        Only of a message outside of transactions if it is to be `plain`. Raises DecodeError.
+        With `plain` only messages outside transactions have one. Raises DecodeError.
         """
         form = PacketForm.of(message)
         if form is None or (plain and form.transaction >= 0):
@@ -329,14 +329,14 @@ class PacketForms:
 
 @functools.lru_cache(maxsize=256)
 def _rows(row: str, label: int, size: int) -> Callable[[memoryview], Iterator[tuple[Any, ...]]]:
-    """What reads packets of that size, one behind the other, with their label of so many octets."""
+    """A reader of consecutive packets of that size with labels of that length."""
     text = f"{label}s" if label else ""
     head = row + text
     return struct.Struct(f"{head}{size - struct.calcsize(head)}x").iter_unpack
 
 
 def _equal(column: Sequence[object], count: int) -> int:
-    """How many of the first `count` elements are like the first one, up to one that is not."""
+    """How many of the first `count` elements equal the first one, up to one that does not."""
     first = column[0]
     if column.count(first) == len(column):
         return count
@@ -344,7 +344,7 @@ def _equal(column: Sequence[object], count: int) -> int:
 
 
 def _labels(column: Sequence[bytes], count: int) -> int:
-    """How many of the first `count` are labels, up to one that is none."""
+    """How many of the first `count` are labels, up to one that is not."""
     return next((at for at in range(count) if not _is_label(column[at])), count)
 
 
@@ -355,7 +355,7 @@ def _sequence_of(message: PacketMessage) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _is_label(octets: bytes) -> bool:
-    """Whether they are a label that may be in a packet; most messages have one of few."""
+    """Whether the octets are a valid label of a packet; most messages have one of few."""
     try:
         decode_text(octets, "label")
     except DecodeError:

@@ -1,7 +1,7 @@
-"""What packets have in common that differ in nothing but what changes from message to message.
+"""The constants of packets that differ only in values that change from message to message.
 
-A queue mostly has messages of few shapes. What somebody has worked out from one packet, without
-its `Varying` parts, holds for every packet of the same shape.
+A queue mostly has messages of few shapes. A result that follows from one packet without its
+`Varying` parts holds for every packet of the same shape.
 """
 
 import struct
@@ -25,7 +25,7 @@ _WITHOUT_NUMBER = ~TransactionFlags.ID.bits & 0xFFFF_FFFF
 
 
 class Varying(NamedTuple):
-    """What packets of one shape may differ in, besides the number of their transaction."""
+    """The differences of packets of one shape, besides the number of their transaction."""
 
     sent_time: int
     message_id: int
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, message: UserMessage) -> "Shape | None":
-        """That of a packet; None where headers follow its body. Raises DecodeError."""
+        """The shape of a packet; None where headers follow its body. Raises DecodeError."""
         layout = message.layout
         if layout.end != layout.properties_end:
             return None
@@ -56,7 +56,7 @@ class Shape(NamedTuple):
         return _shared(packet, self.transaction, self.properties) == self.octets
 
     def varying(self, packet: bytes) -> Varying:
-        """What a packet of this shape has of its own; raises DecodeError."""
+        """The own values of a packet of this shape; raises DecodeError."""
         start = self.properties
         label, extension, body, size, _ = locate_properties(packet, start)
         text = decode_text(packet[label:extension], "label", label) if extension > label else ""

@@ -1,7 +1,7 @@
-"""The packet that a remote reader gets of a message like the one before, made in few steps.
+"""The packet for a remote reader of a message like the one before, made in few steps.
 
-`message_packet` stays the only definition of it. Most messages that are read one behind the other
-have the same headers and came from the same host; what these give is kept from one to the next.
+`message_packet` stays the only definition of it. Most messages that are read in a row have the same
+headers and came from the same host; their results are kept from one to the next.
 """
 
 from rpcqm.codec.layout import Buffer
@@ -30,9 +30,9 @@ Bound `packet.remembered_headers` [octets]: where its properties start is found 
 
 
 class HeadersBefore:
-    """Where the properties start in packets of one sender, which mostly have the same headers.
+    """The place of the properties in packets of one sender, which mostly have the same headers.
 
-    The octets from the flags on say where; with those of the last packet they are where they were.
+    The octets from the flags on determine it; if they equal the last packet's, so is the place.
     """
 
     __slots__ = ("_end", "_octets", "properties")
@@ -41,10 +41,10 @@ class HeadersBefore:
         self._octets: bytes | None = None
         self._end = 0
         self.properties = 0
-        """Where they start in the packet that was asked about last."""
+        """The place in the last packet."""
 
     def class_and_body_size(self, buffer: Buffer) -> tuple[int, int]:
-        """What `class_of` and `locate_body` tell, found in one; raises DecodeError as they do."""
+        """The results of `class_of` and `locate_body` in one; raises DecodeError as they do."""
         properties = self._end
         if buffer[_FLAGS_AT:properties] != self._octets:
             properties = properties_start(buffer)
@@ -58,9 +58,9 @@ class HeadersBefore:
 
 
 class PlainPackets:
-    """Makes the packets of messages as they are stored, like the last one that was `learned`.
+    """Makes the packets of stored messages like the last one that was `learned`.
 
-    `behind` is what the store keeps behind a packet: where the message came from.
+    `behind` is the store's text behind a packet: the message's source address.
     """
 
     __slots__ = ("_address", "_behind", "_extension", "_headers", "_properties")
@@ -74,7 +74,7 @@ class PlainPackets:
     def learn(
         self, packet: bytes, properties: int, behind: bytes, host: HostAddress, extension: bytes
     ) -> None:
-        """Keep what a packet, whose properties start there, has in common with those like it."""
+        """Keep the constants of a packet, whose properties begin there."""
         if properties > LONGEST_HEADERS:
             return
         self._headers, self._properties = packet[_FLAGS_AT:properties], properties
@@ -82,7 +82,7 @@ class PlainPackets:
         self._address = reader_address(HEAD.unpack_from(packet)[-1], host)
 
     def packet(self, stored: bytes, maximum_body_size: int) -> bytes | None:
-        """The packet of an ordinary message with a body of that size at most; None for others."""
+        """The packet of an ordinary message with a body of at most that size; None for others."""
         properties = self._properties
         if stored[_FLAGS_AT:properties] != self._headers:
             return None

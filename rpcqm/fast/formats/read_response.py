@@ -1,7 +1,7 @@
-"""The answer to R_StartReceive with a message in one section, filled into octets that stay.
+"""The answer to R_StartReceive with a message in one section, filled into constant octets.
 
-The codec stays the only definition of the answer: what it makes of random values tells where they
-go, and a template that does not fill in what the codec encodes is none.
+The codec stays the only definition of the answer: its encoding of random values shows their places,
+and a template that does not reproduce the codec's encoding is dropped.
 """
 
 import random
@@ -15,25 +15,25 @@ from rpcqm.codec.types.remoteread import R_StartReceiveResponse, SectionBuffer, 
 Encode = Callable[[R_StartReceiveResponse], bytes]
 
 _ALIGNMENT = 8
-"""What follows the octets begins at a multiple of at most as many, in both syntaxes."""
+"""The largest alignment of the fields behind the octets, in both syntaxes."""
 _SIZE = 0x1230
-"""Octets of the packets that are learned from: a multiple of the alignment, which stands nowhere
-else in an answer."""
+"""Octets of the packets for learning: a multiple of the alignment that is nowhere else in an
+answer."""
 _PLACES = 5
-"""The time, the sequence, and the size of the section, of its buffer and of the array."""
+"""The places of the time, the sequence, and the sizes of the section, its buffer and the array."""
 _CHECKS = 3 * _ALIGNMENT
 """Random answers that a template must get right, each of another length."""
 
 
 class ReadAnswer(NamedTuple):
-    """What differs from answer to answer; times are seconds since 1970."""
+    """The values that differ from answer to answer; times are seconds since 1970."""
 
     arrival: int
     sequence: int
     packet: bytes
 
     def response(self) -> R_StartReceiveResponse:
-        """As the handler answers it."""
+        """The answer as the handler gives it."""
         size = len(self.packet)
         section = SectionBuffer(
             SectionBufferType=SectionType.stFullPacket,
@@ -65,7 +65,7 @@ class ReadResponse:
 
     @classmethod
     def learn(cls, encode: Encode) -> "ReadResponse | None":
-        """A template of what `encode` makes; None if there is none that holds."""
+        """A template of the results of `encode`; None if no template holds."""
         source = random.Random()
         answer = _random_answer(source, _SIZE)
         stub = encode(answer.response())
@@ -84,7 +84,7 @@ class ReadResponse:
         )
 
     def filled(self, arrival: int, sequence: int, packet: bytes) -> bytes:
-        """The octets of an answer, whose packet is not empty."""
+        """The octets of an answer with a packet that is not empty."""
         size = len(packet)
         c0, c1, c2, c3, c4, c5 = self._constants
         head = self._pack(c0, arrival, c1, sequence, c2, size, c3, size, c4, size, c5)
@@ -97,7 +97,7 @@ def _random_answer(source: random.Random, size: int) -> ReadAnswer:
 
 
 def _places(head: bytes, answer: ReadAnswer) -> Iterator[int]:
-    """Where the time, the sequence and the sizes stand, each in as many octets as it has."""
+    """The places of the time, the sequence and the sizes, each with its number of octets."""
     yield head.find(answer.arrival.to_bytes(4, "little"))
     yield head.find(answer.sequence.to_bytes(8, "little"))
     size = len(answer.packet).to_bytes(4, "little")
@@ -108,7 +108,7 @@ def _places(head: bytes, answer: ReadAnswer) -> Iterator[int]:
 
 
 def _tail(source: random.Random, encode: Encode, size: int) -> bytes:
-    """What follows a packet of that size."""
+    """The octets behind a packet of that size."""
     answer = _random_answer(source, size)
     stub = encode(answer.response())
     return stub[stub.find(answer.packet) + size :]

@@ -1,8 +1,8 @@
-"""What programs are told of messages that they receive, filled into the text of one before.
+"""JSON for programs about received messages, filled into the text of an earlier one.
 
-`shown` and `delivery` of `operations.shapes` stay the only definition of what is told. Messages of
-one form that have label, correlation and the like in common are told alike, but for their numbers,
-times and bodies.
+`shown` and `delivery` of `operations.shapes` stay the only definition of that text. Messages of one
+form with the same label, correlation and the like have the same text, but for their numbers, times
+and bodies.
 """
 
 import binascii
@@ -28,11 +28,11 @@ TEXTS = 256
 Bound `program.received_texts` [texts]: the one that was used longest ago is forgotten.
 """
 FORMS = 4
-"""What is kept: about two kilobytes for each text."""
+"""Forms that are kept; each text takes about two kilobytes."""
 LONGEST_VALUES = 1024
-"""Octets of label and extension that are kept; longer ones are seldom the same."""
+"""Octets of label and extension in kept texts; longer ones seldom repeat."""
 LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
-"""Learning costs as much as some receives: who reads ever new labels loses little by it."""
+"""Lessons at once and a second: each costs as much as some receives."""
 
 _BEHIND = b',"delivery_count":%d,"lease":"%b","lease_expires":%b}'
 _VARYING = {
@@ -41,17 +41,17 @@ _VARYING = {
     "arrived": b"%b",
     "body_size": b"%d",
 }
-"""What is filled in, in this order, with the number of the message behind the first."""
+"""The values that are filled in, in this order, with the number of the message behind the first."""
 _FROM_BODY = "value_type"
-"""The first of the members that the body tells."""
+"""The first of the members that depend on the body."""
 
 
 Answered = Callable[[Lease], None]
-"""What begins the time of a lease when its answer leaves."""
+"""Begins the time of a lease when its answer leaves."""
 
 
 def told_carefully(taken: TakenMessage, answered: Answered | None = None) -> bytes:
-    """The answer with one message, as it is for any message."""
+    """The answer with one message on the careful path."""
     received = taken.received
     told = shown(received.message)
     if answered is not None:
@@ -60,7 +60,7 @@ def told_carefully(taken: TakenMessage, answered: Answered | None = None) -> byt
 
 
 class ReceivedTexts:
-    """The texts of messages that were told, without what is their own."""
+    """The texts of earlier messages, without their own values."""
 
     def __init__(self, clock: Clock) -> None:
         self._forms = PacketForms(FORMS)
@@ -106,7 +106,7 @@ def _key(values: Values, contents: Contents) -> tuple[object, ...]:
 
 
 def _pattern(told: Mapping[str, Any]) -> bytes:
-    """What is told of a message up to its body, with a place for each value of its own."""
+    """The text about a message up to its body, with a place for each value of its own."""
     members = []
     for name, value in told.items():
         if name == _FROM_BODY:
@@ -148,7 +148,7 @@ _END = b'],"next":null}'
 
 
 def told_body(body: bytes, body_type: int) -> bytes:
-    """What `described_body` tells of a body, each member behind a comma."""
+    """The members of `described_body`, each behind a comma."""
     if body_type == 0 and len(body) < SMALLEST_MEASURED and not may_be_document(body):
         return _told_octets(BYTES, body)
     if len(body) > LONGEST_DECODED:
@@ -167,7 +167,7 @@ def _behind_comma(told: Mapping[str, object]) -> bytes:
 
 
 def _told_octets(kind: str, body: bytes) -> bytes:
-    """The same for a body that is nothing but octets, which are told twice."""
+    """The same for a body of plain octets, which appear twice."""
     octets = binascii.b2a_base64(body, newline=False)
     try:
         text = b',"body":' + write_json(body.decode().rstrip("\0"))

@@ -1,8 +1,8 @@
-"""The answer to rpc_ACReceiveMessageEx, filled into octets that stay.
+"""The answer to rpc_ACReceiveMessageEx, filled into constant octets.
 
-`_received_buffer.fill` and the codec stay the only definition of the answer: what they make of a
-message with random values tells where these stand. A template that does not fill in what they make
-of other messages is none.
+`_received_buffer.fill` and the codec stay the only definition of the answer: their result for a
+message with random values shows the places of these. A template that does not reproduce their
+results for other messages is dropped.
 """
 
 import operator
@@ -12,21 +12,21 @@ from random import Random
 from typing import NamedTuple
 
 _ALIGNMENT = 4
-"""Numbers of four octets stand at multiples of as many, in both syntaxes."""
+"""The alignment of numbers of four octets, in both syntaxes."""
 _LABEL_STEP = 4
-"""Characters by which a label is longer so that what follows it stays aligned, in both syntaxes."""
+"""Characters added to a label so that the alignment behind it stays, in both syntaxes."""
 _SHORTEST_LABEL, _TRIED_LABEL = 2, 20
-"""Characters with the null character: of the shortest, and about those of what is tried."""
+"""Characters with the null character: of the shortest label, and about those of tried ones."""
 _UNBOUNDED = 64
-"""Octets that are tried where there is no buffer that they would have to go into."""
+"""Octets that are tried where no buffer bounds them."""
 _CHECKS = 4
-"""Messages whose answers a template must get right, each with other sizes."""
+"""Messages that a template must answer correctly, each with other sizes."""
 _MOST_PLACES = 8
-"""Places of one number; a length of a label stands at four."""
+"""Places of one number; the length of a label has four."""
 
 
 class Received(NamedTuple):
-    """What differs from answer to answer; times are seconds, since 1970 or until the end.
+    """The values that differ from answer to answer; times are seconds, since 1970 or until the end.
 
     `label` is UTF-16 with its null character, or nothing.
     """
@@ -47,11 +47,11 @@ class Received(NamedTuple):
 
 _NUMBERS = Received._fields[: Received._fields.index("correlation")]
 _PLACED = (*Received._fields, "label_size", "extension_size", "body_size")
-"""What has places, in the order in which `filled` has the values."""
+"""The values with places, in the order of `filled`."""
 
 
 class Rooms(NamedTuple):
-    """The sizes of a request's buffers, in octets and characters; None for what it has not."""
+    """The sizes of a request's buffers, in octets and characters; None for absent buffers."""
 
     body: int | None
     extension: int | None
@@ -67,7 +67,7 @@ class Rooms(NamedTuple):
 
 
 Careful = Callable[[Received], bytes]
-"""What the careful path answers; raises UnplacedError where it refuses."""
+"""Gives the careful path's answer; raises UnplacedError where it refuses."""
 
 
 class UnplacedError(Exception):
@@ -81,14 +81,14 @@ class _Place(NamedTuple):
 
 
 def kind_of_label(label: bytes) -> int:
-    """What labels have in common that one template can be filled with."""
+    """The kind of a label: one template serves all labels of a kind."""
     return len(label) // 2 % _LABEL_STEP + 1 if label else 0
 
 
 class ReceivedResponse:
     """The constant octets of the answer; `filled` puts the others in.
 
-    It is for labels of one kind (`kind_of_label`), and for what its request has room for.
+    It serves labels of one kind (`kind_of_label`), and contents that its request has room for.
     """
 
     __slots__ = ("_head", "_tail", "rooms")
@@ -103,7 +103,7 @@ class ReceivedResponse:
 
     @classmethod
     def learn(cls, careful: Careful, rooms: Rooms, label: bytes) -> "ReceivedResponse | None":
-        """A template of answers to one request, with labels like one; None if none holds."""
+        """A template of answers to one request, with labels like one; None if no template holds."""
         source = Random()
         answers = (_random_answer(source, rooms, label, number) for number in range(_CHECKS))
         try:
@@ -126,7 +126,7 @@ _Packer = Callable[[tuple[object, ...]], bytes]
 
 
 def _packer(stub: bytes, places: list[_Place]) -> _Packer:
-    """What packs the values of `_PLACED`, at their places, in between the other octets."""
+    """A packer of the values of `_PLACED` at their places between the other octets."""
     constants: list[bytes] = []
     order: list[int] = []
     codes, at = ["<"], 0
@@ -148,10 +148,10 @@ def _packer(stub: bytes, places: list[_Place]) -> _Packer:
 
 
 class _Learning:
-    """Finds the places of values: `careful` tells the answers.
+    """Finds the places of values; `careful` gives the answers.
 
-    All values of the first answer are random, so that they stand nowhere else in it but by chance;
-    who is misled by chance makes a template that is found wrong.
+    All values of the first answer are random, so that they appear nowhere else in it but by chance;
+    a template that chance has misled fails its checks.
     """
 
     def __init__(self, careful: Careful, rooms: Rooms, label: bytes, source: Random) -> None:
@@ -183,7 +183,7 @@ class _Learning:
                 yield _Place(at, len(octets), name)
 
     def _where(self, octets: bytes) -> slice:
-        """Where some octets stand: at the end, if nowhere."""
+        """The place of some octets; at the end if they are nowhere."""
         at = self._stub.find(octets) if octets else -1
         if at < 0:
             at = len(self._stub)
@@ -208,7 +208,7 @@ class _Learning:
         return [*contents, *_places(f"{name}_size", emptied, other, len(octets), 0)]
 
     def _of_label(self, label: slice) -> Iterator[_Place]:
-        """The places of its length, in the answer with the label that is tried first."""
+        """The places of the label's length, in the answer with the label that is tried first."""
         octets = self._plain.label
         if not octets:
             return
@@ -225,7 +225,7 @@ def _with(stub: bytes, place: slice, octets: bytes) -> bytes:
 
 
 def _tried(rooms: Rooms, label: bytes) -> int:
-    """The characters of a label that is tried, of the same kind as one; there are longer ones."""
+    """The characters of the label to try, of the same kind as the given one; longer ones exist."""
     longest = _TRIED_LABEL if rooms.label is None else min(rooms.label - _LABEL_STEP, _TRIED_LABEL)
     shortest = _shortest(label)
     return max(shortest, longest - (longest - shortest) % _LABEL_STEP)
@@ -237,7 +237,7 @@ def _shortest(label: bytes) -> int:
 
 
 def _differ(first: bytes, second: bytes) -> int:
-    """Where two answers of one size begin to differ; their size if they are equal."""
+    """The place where two answers of one size begin to differ; their size if they are equal."""
     low, high = 0, len(first)
     while low < high:
         middle = (low + high + 1) // 2
@@ -249,7 +249,7 @@ def _differ(first: bytes, second: bytes) -> int:
 
 
 def _places(name: str, first: bytes, second: bytes, low: int, high: int) -> Iterator[_Place]:
-    """The places of a number, which are all that two answers differ in."""
+    """The places of a number, which are the only differences of two answers."""
     if len(first) != len(second):
         raise UnplacedError
     behind = 0
@@ -270,7 +270,7 @@ def _number(value: int) -> bytes:
 
 
 def _random_answer(source: Random, rooms: Rooms, label: bytes, number: int) -> Received:
-    """One with random values; its sizes are those of that number."""
+    """An answer with random values; its sizes are those of that number."""
     numbers = [source.getrandbits(32) for _ in _NUMBERS]
     text = b""
     if label:
@@ -287,6 +287,6 @@ def _random_label(source: Random, size: int) -> bytes:
 
 
 def _sizes(room: int | None) -> tuple[int, int, int, int]:
-    """Of contents that are tried, from nothing to as much as there is room for."""
+    """Sizes of contents to try, from nothing to a full buffer."""
     most = _UNBOUNDED if room is None else room
     return 0, min(1, most), most // 2, most

@@ -1,8 +1,8 @@
 """Packets of messages that are sent here, like one that was built before.
 
-`build_user_message` stays the only definition of a packet. A template remembers the octets that
-it has made, except for the values that `filled` takes. When a template is made, both build packets
-of other values; if these differ, there is no template.
+`build_user_message` stays the only definition of a packet. A template keeps the octets that it has
+made, except for the values that `filled` takes. When a template is made, both build packets of
+other values; if these differ, there is no template.
 """
 
 import struct
@@ -57,7 +57,7 @@ def label_octets(title: bytes) -> bytes | None:
 
 
 class SentTemplate:
-    """What packets have in common that differ only in the values that `filled` takes.
+    """The constants of packets that differ only in the values that `filled` takes.
 
     Queue names, sender, transaction, extension and queue manager are those of the packet that it
     was learned from, so that no other queue manager can use it.
@@ -104,7 +104,7 @@ class SentTemplate:
 
     @classmethod
     def learn(cls, packet: bytes) -> "SentTemplate | None":
-        """The template of a packet that the careful path has built; None if none holds for it."""
+        """The template of a packet from the careful path; None if no template holds for it."""
         try:
             template, attributes = cls(packet), read_attributes(packet)
         except DecodeError:

@@ -1,7 +1,7 @@
 """Packets of messages that came by HTTP, like one that was built before.
 
-A template remembers an outcome of `build_user_message`, which stays the only definition of what a
-packet is: all of it but the times and the number of the message, and the request that is kept.
+A template keeps an outcome of `build_user_message`, which stays the only definition of a packet:
+all but the times and the number of the message, and the request that is kept in it.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ _KEPT = head_reader(("flags",), ("source_queue_manager", "queue_manager_address"
 
 
 class HttpContent(NamedTuple):
-    """What came by HTTP: the envelope, the request from `POST` on, and where in it the body is."""
+    """The content from HTTP: the envelope, the request from `POST` on, the body's place in it."""
 
     envelope: str
     compound: bytes
@@ -35,7 +35,7 @@ class HttpContent(NamedTuple):
 
 
 class PacketTemplate:
-    """A packet with its body in the request, as others are that differ in what `filled` is given.
+    """A packet with its body in the request; others differ from it in the arguments of `filled`.
 
     `source` are the octets of SourceQueueManager, on which the form of names depends.
     """
@@ -79,10 +79,10 @@ class PacketTemplate:
 
 
 def packet_like(template: PacketTemplate, request: SrmpRequest, arrived: int) -> bytes | None:
-    """What `attributes_of` and `build_user_message` make of a request of the template's form.
+    """The packet of `attributes_of` and `build_user_message` for a request of the template's form.
 
-    The request has a body and nothing else attached. None where the names of its packet may be
-    others, because it is from another queue manager.
+    The request has a body and nothing else attached. None where the names of its packet may differ,
+    because it is from another queue manager.
     """
     identifier = packet_identifier(request.envelope)
     if identifier.queue_manager_guid.bytes_le != template.source:

@@ -1,4 +1,4 @@
-"""Whether a shape of stubs holds: the careful decoder must tell what it tells."""
+"""Checks a shape of stubs against the careful decoder."""
 
 import struct
 from collections.abc import Callable
@@ -22,17 +22,17 @@ from rpcqm.fast.formats.stub_cut import (
 )
 
 _SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 31, 4_095)
-"""Elements that are tried in what is of variable size: each residue modulo eight, and more."""
+"""Numbers of elements that are tried for variable sizes: each residue modulo eight, and more."""
 _USUAL = 6
 _MOST_SPARE = 5
-"""Elements by which a size is tried to be more than a length."""
+"""Elements by which a size exceeds a length in trials."""
 
 Octets = dict[str, bytes]
 Told = tuple[Any, ...]
 
 
 def value_at(request: object, path: str) -> object:
-    """The field of a request at a path; None where something before it is not there."""
+    """The field of a request at a path; None where something before it is absent."""
     value = request
     for name in path.split("."):
         value = getattr(value, name, None)
@@ -46,7 +46,7 @@ def agrees(
     segments: list[Segment],
     values: Callable[[bytes], Told | None],
 ) -> bool:
-    """Whether the careful decoder and a shape tell the same of stubs with other values."""
+    """Whether the careful decoder and a shape agree on stubs with other values."""
     writer, paths = _Writer(segments, Random(len(stub))), []
     for segment in segments:
         paths += [hole.path for hole in segment.holes() if hole.path in holes.values]
@@ -73,7 +73,7 @@ def _same(
     octets: Octets,
     writer: "_Writer",
 ) -> bool:
-    """Whether what is told is what was written, and the request has changed in nothing else."""
+    """Whether the decoded values are the written ones, and the rest of the request is unchanged."""
     for path, raw in octets.items():
         _put(expected, path, writer.decoded(path, raw, value_at(expected, path)))
     for path in holes.ignored:
@@ -102,7 +102,7 @@ class _Writer:
         self._fixed = {hole.path: hole for each in segments for hole in each.holes()}
 
     def decoded(self, path: str, raw: object, old: object) -> object:
-        """What the careful decoder makes of the octets of a hole; `old` is another such value."""
+        """The careful decoder's value for the octets of a hole; `old` is another such value."""
         if not isinstance(raw, bytes) or isinstance(old, bytes):
             return raw
         if isinstance(old, UUID):
@@ -114,7 +114,7 @@ class _Writer:
         return struct.unpack(f"<{self._fixed[path].code}", raw)[0]
 
     def written(self, changed: set[str], size: int) -> tuple[bytes, Octets]:
-        """A stub and what is in its holes: what is `changed` of it is of so many elements."""
+        """A stub and the contents of its holes; the `changed` hole has so many elements."""
         octets = {hole.path: hole.sample for hole in self._fixed.values()}
         for path in changed & octets.keys():
             octets[path] = self._random.randbytes(len(octets[path]))
@@ -137,7 +137,7 @@ class _Writer:
         return "".join(map(chr, [*characters, 0])).encode("utf-16-le")
 
     def _put_sizes(self, variable: Variable, octets: Octets) -> None:
-        """Put the sizes of something into their fields; a size may be more than a length."""
+        """Put the sizes of a variable part into their fields; a size may exceed a length."""
         count = len(octets[variable.path]) // variable.element
         for path in {variable.size, variable.length} & octets.keys():
             octets[path] = count.to_bytes(len(octets[path]), "little")

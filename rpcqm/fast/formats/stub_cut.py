@@ -1,7 +1,7 @@
-"""Cutting a stub at its holes: what changes from request to request, and what stands around it.
+"""Cuts a stub at its holes: the parts that change from request to request, and those around.
 
-A stub is cut into segments. What is in a segment is at fixed distances from its start; it ends
-behind the counts of something of variable size, which stands between it and the next one.
+A stub is cut into segments. The parts of a segment are at fixed distances from its start; it ends
+behind the counts of a part of variable size, which lies between it and the next one.
 """
 
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ EVERYWHERE = 1 << 30
 
 
 class UnfitError(Exception):
-    """A stub of which no shape can be made."""
+    """A stub that has no shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holes:
-    """What changes between the requests of an operation; paths are attributes of the request.
+    """The changing parts of an operation's requests; paths are attributes of the request.
 
-    `values` are what somebody wants to know; a field that is not there has the value that the
-    careful decoder gives it. `sizes` are the fields with the sizes of those that are of variable
-    size. Nobody looks at what is `ignored`. Stubs without what is `given` have no shape.
+    `values` are those that a caller wants; an absent field has the value that the careful decoder
+    gives it. `sizes` are the fields with the sizes of variable parts. The `ignored` fields may have
+    any value. Stubs without the `given` fields have no shape.
     """
 
     values: tuple[str, ...]
@@ -53,13 +53,13 @@ class Hole(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """Octets that nobody looks at."""
+    """Octets that may have any value."""
 
     size: int
 
 
 class Count(NamedTuple):
-    """A count of what follows the segment: `role` is "maximum", "first" or "actual"."""
+    """A count of the elements behind the segment: `role` is "maximum", "first" or "actual"."""
 
     role: str
     code: str
@@ -69,7 +69,7 @@ Part = Constant | Hole | Skipped | Count
 
 
 def code_of(part: Part) -> str:
-    """What `struct` calls the octets of a part."""
+    """The format of `struct` for the octets of a part."""
     match part:
         case Constant(octets):
             return f"{len(octets)}s"
@@ -81,8 +81,8 @@ def code_of(part: Part) -> str:
 class Variable(NamedTuple):
     """An array or a string of variable size, whose elements have `element` octets.
 
-    `size` and `length` are the paths of the fields that tell them, "" where none does. `sample` are
-    the octets in the stub that was cut.
+    `size` and `length` are the paths of the fields that give them, "" without such a field.
+    `sample` are the octets in the stub that was cut.
     """
 
     path: str
@@ -95,14 +95,14 @@ class Variable(NamedTuple):
 
 @dataclass(slots=True)
 class Segment:
-    """Parts in a row, from a multiple of `align` on; `behind` is what follows them."""
+    """Parts in a row, from a multiple of `align` on; `behind` is the variable part that follows."""
 
     align: int
     parts: list[Part] = field(default_factory=list)
     behind: Variable | None = None
 
     def add(self, part: Part) -> None:
-        """Add a part; octets that are always the same are one part with those before."""
+        """Add a part; constant octets are joined with constant ones before."""
         last = self.parts[-1] if self.parts else None
         if isinstance(part, Constant) and isinstance(last, Constant):
             self.parts[-1] = Constant(last.octets + part.octets)
@@ -128,7 +128,7 @@ class Segment:
 
 
 def cut(stub: bytes, trace: Trace, holes: Holes, word: int) -> list[Segment]:
-    """The segments of a stub; the first is its head, up to what pointers point to.
+    """The segments of a stub; the first is its head, up to the first variable part.
 
     `word` is the size of counts. Raises UnfitError.
     """
@@ -149,7 +149,7 @@ def cut(stub: bytes, trace: Trace, holes: Holes, word: int) -> list[Segment]:
 
 
 class _Cutter:
-    """`at` is up to where the stub is cut."""
+    """Cuts a stub by the events of a decoder; `at` is the place up to which it is cut."""
 
     def __init__(self, stub: bytes, holes: Holes, word: int) -> None:
         self.at = 0
@@ -161,7 +161,7 @@ class _Cutter:
         self._alignment: Aligned | None = None
 
     def aligned(self, event: Aligned) -> None:
-        """What comes next is aligned to more than is known of the segment's start."""
+        """Begin a segment if the next part has a larger alignment than the segment's start."""
         if event.to > self.segments[-1].align:
             before = self._alignment
             if before is None or event.to > before.to:
@@ -190,7 +190,7 @@ class _Cutter:
         self.at = event.end
 
     def _begin(self, alignment: Aligned) -> None:
-        """Begin a segment, in the place of one that has nothing yet."""
+        """Begin a segment; an empty one is replaced."""
         if not self.segments[-1].parts and len(self.segments) > 1:
             self.segments.pop()
         self.segments.append(Segment(alignment.to))
@@ -203,7 +203,7 @@ class _Cutter:
         self.at = end
 
     def _varies(self, counts: Counts) -> bool:
-        """Whether something is of variable size, and wanted."""
+        """Whether a part is of variable size, and wanted."""
         if counts.path not in self._holes.values:
             return False
         made = counts.made
@@ -213,7 +213,7 @@ class _Cutter:
         return made.conformant and set(sizes) <= set(self._holes.sizes)
 
     def _variable(self, event: Read, counts: Counts) -> None:
-        """End the segment behind the counts of what is of variable size."""
+        """End the segment behind the counts of a variable part."""
         segment, made = self.segments[-1], counts.made
         if len(self.segments) == 1:
             raise UnfitError("a head of variable size")

@@ -1,8 +1,8 @@
 """Stubs of a shape that are also of one size: all of their holes are at fixed places.
 
-The messages of an application are often as long as each other. Then what counts say is constant
-too, and one look at the whole stub tells its values. A stub that fits here fits the shape, and has
-the same values there; one that does not may fit the shape all the same.
+The messages of an application are often as long as each other. Then counts are constant, too, and
+one look at the whole stub gives its values. A stub that fits here fits the shape, and has the same
+values there; one that does not may fit the shape all the same.
 """
 
 import struct
@@ -18,7 +18,7 @@ Matched = Callable[[bytes], Values | None]
 
 
 class _Place(NamedTuple):
-    """Octets in a row: a value with its path, or without one such that are always the same."""
+    """Octets in a row: a value with its path, or constant octets without one."""
 
     code: str
     path: str = ""
@@ -26,15 +26,16 @@ class _Place(NamedTuple):
 
 
 class _Skip(NamedTuple):
-    """Octets in a row that nobody looks at."""
+    """Octets in a row that may have any value."""
 
     size: int
 
 
 def exact(stub: bytes, segments: list[Segment], paths: tuple[str, ...], values: Values) -> Matched:
-    """What takes the values out of stubs that are as long as this one, which fits the segments.
+    """A function that takes the values out of stubs as long as this one.
 
-    `paths` are those of the holes, `values` what the shape has told of them for this stub.
+    The stub fits the segments. `paths` are those of the holes, `values` the shape's values for this
+    stub.
     """
     places = list(_joined(_places(stub, segments, paths)))
     return _function(stub, places, dict(zip(paths, values, strict=True)))
@@ -43,7 +44,7 @@ def exact(stub: bytes, segments: list[Segment], paths: tuple[str, ...], values: 
 def _places(
     stub: bytes, segments: list[Segment], paths: tuple[str, ...]
 ) -> Iterator[_Place | _Skip]:
-    """What a stub consists of, from its first octet to the last."""
+    """The places of a stub, from its first octet to the last."""
     sizes = {path for each in segments if each.behind for path in _sizes(each.behind)}
     fields = set(paths) - sizes
     at = 0
@@ -77,7 +78,7 @@ def _sizes(behind: Variable) -> Iterator[str]:
 
 
 def _joined(places: Iterator[_Place | _Skip]) -> Iterator[_Place | _Skip]:
-    """The same with constant octets that are neighbours as one place."""
+    """The same with neighbouring constant octets joined."""
     constant = 0
     for place in places:
         if isinstance(place, _Skip) and not place.size:
@@ -94,7 +95,7 @@ def _joined(places: Iterator[_Place | _Skip]) -> Iterator[_Place | _Skip]:
 
 
 def _function(stub: bytes, places: list[_Place | _Skip], known: dict[str, Any]) -> Matched:
-    """Locals: `w…` are values, `c…` are compared with the constants `k…`."""
+    """Compile it; its locals `w…` are values, `c…` are compared with the constants `k…`."""
     packer = struct.Struct("<" + "".join(map(_code, places)))
     found = iter(packer.unpack(stub))
     names: dict[str, Any] = {"unpack": packer.unpack}

@@ -1,4 +1,4 @@
-"""What a remote reader gets of a message in one section, made in few steps.
+"""The packet for a remote reader of a message in one section, made in few steps.
 
 `MessagePackets.sections` stays the only definition of it.
 """
@@ -12,7 +12,7 @@ from rpcqm.interfaces._message_packet import MessagePackets
 
 
 class WholePackets:
-    """Makes the packets of binary messages whose bodies are no longer than asked for.
+    """Makes the packets of binary messages whose bodies fit the requested size.
 
     None for other messages, which `sections` may have to split. Raises DecodeError as it does.
     """
@@ -27,7 +27,7 @@ class WholePackets:
         return None if kind is None else self._packets.message_packet(message, kind)
 
     def of_stored(self, stored: bytes, maximum_body_size: int) -> bytes | None:
-        """`of` a message as it is stored, to which nothing has happened since it came."""
+        """`of` for a stored message to which nothing has happened since it came."""
         made = self._alike.packet(stored, maximum_body_size)
         if made is not None:
             return made
@@ -41,7 +41,7 @@ class WholePackets:
         return message_packet(packet, extension, host)
 
     def _class_of(self, packet: Buffer, maximum_body_size: int) -> int | None:
-        """The class of a binary message whose body is no longer than asked for; None otherwise."""
+        """The class of a binary message whose body fits the requested size; None otherwise."""
         if is_srmp(packet):
             return None
         kind, size = self._headers.class_and_body_size(packet)

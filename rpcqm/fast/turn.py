@@ -135,7 +135,7 @@ class Turn:
 
     def _carry_out(self, arrivals: Collection[_Arrivals], removals: Collection[_Removals]) -> None:
         for arriving in arrivals:
-            if not self._takes_as_usual(arriving) or not self._put(arriving):
+            if not self._can_insert_in_bulk(arriving) or not self._put(arriving):
                 _go_carefully(arriving.requests)
         for leaving in removals:
             if not self._only_leaves(leaving) or not self._take_out(leaving):
@@ -152,13 +152,13 @@ class Turn:
 
     # Into a queue
 
-    def _takes_as_usual(self, run: _Arrivals) -> bool:
+    def _can_insert_in_bulk(self, run: _Arrivals) -> bool:
         """Whether a run can be stored as one.
 
         It cannot if an acknowledgement needs a new queue. Nor if a message has expired when it
         comes: its acknowledgement takes a number before the next message does.
         """
-        if not takes_as_usual(run.queue):
+        if not can_insert_in_bulk(run.queue):
             return False
         if not run.kind.flags & ON_ARRIVAL:
             return True
@@ -166,7 +166,7 @@ class Turn:
         if min(message.expiry(now) for message in run.messages) <= now:
             return False
         asked = {(each.administration, id(each.sender)): each for each in run.messages}
-        tells = self._positions.consequences.tells_as_usual
+        tells = self._positions.consequences.acknowledgement_needs_no_new_queue
         return all(tells(each.administration, each.sender) for each in asked.values())
 
     def _put(self, run: _Arrivals) -> bool:
@@ -176,7 +176,7 @@ class Turn:
         try:
             rehearsal = self._rehearsed(run)
             with store.transaction("enqueue a turn") as change:
-                change.count_back_when_undone()
+                change.return_numbers_on_rollback()
                 self._insert(change, run, now)
                 self._compare(run, rehearsal, change)
                 change.requests = len(run.messages)
@@ -251,7 +251,7 @@ class Turn:
             _guarded(removal.removed)
 
 
-def takes_as_usual(queue: Queue) -> bool:
+def can_insert_in_bulk(queue: Queue) -> bool:
     """Whether a local queue takes any message outside transactions, and keeps no trail of it."""
     return not (
         queue.queue_manager is None

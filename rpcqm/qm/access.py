@@ -174,7 +174,7 @@ class AccessControl:
         """Whether the queue's descriptor grants all of `rights`."""
         return self._grants(queue.main.security, QUEUE_MAPPING, identity, rights, queue)
 
-    def allows_unnoticed(self, queue: Queue, identity: Identity, rights: int) -> bool:
+    def allows_without_audit(self, queue: Queue, identity: Identity, rights: int) -> bool:
         """Whether `check_queue` would grant `rights`, and log nothing."""
         security = queue.main.security
         return not self._prepare(security, QUEUE_MAPPING).audited and self._grants(

@@ -157,12 +157,17 @@ class Acknowledgements:
             return
         envelope = message.envelope
         flags = message.position_flags(envelope) & KEPT_FLAGS
-        died_of = 0
+        dead_letter_class = 0
         if reason is not None:
-            died_of = int(reason)
+            dead_letter_class = int(reason)
             self._store.metrics.count(DEAD_LETTERS + why_dead(reason))
         self._positions.arrive(
-            transaction, target, message, envelope, kept_flags=flags, died_of=died_of
+            transaction,
+            target,
+            message,
+            envelope,
+            kept_flags=flags,
+            dead_letter_class=dead_letter_class,
         )
 
     def is_usual_on_arrival(self, message: Message) -> bool:
@@ -179,7 +184,9 @@ class Acknowledgements:
             return True
         return self._opening.is_sent_elsewhere(wanted.destination)
 
-    def tells_as_usual(self, administration: FormatName | None, sender: Identity) -> bool:
+    def acknowledgement_needs_no_new_queue(
+        self, administration: FormatName | None, sender: Identity
+    ) -> bool:
         """Whether an acknowledgement of what was sent here makes no queue, and may be asked for."""
         return administration is None or (
             self._opening.makes_no_queue(administration)

@@ -135,13 +135,15 @@ class Arrivals:
         except MQError:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED) from None
 
-    def admits_unnoticed(self, queue: Queue, identity: Identity) -> bool:
+    def may_write_without_audit(self, queue: Queue, identity: Identity) -> bool:
         """Whether a queue takes what a sender sends, and nobody is to be told of each message."""
         if queue.queue_manager is None or queue.trail or isinstance(queue, OutgoingQueue):
             return False
         if queue.queue_type is QueueType.PUBLIC:
             self._directory.take_over_security(queue)
-        return self._access.allows_unnoticed(queue, identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
+        return self._access.allows_without_audit(
+            queue, identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+        )
 
     def check_expiry(self, message: Message) -> None:
         """Raise RejectedError(REACH_QUEUE_TIMEOUT) if the message came too late (G28)."""

@@ -93,7 +93,9 @@ class PositionConsequences(Protocol):
     ) -> None:
         """A message has been stored: acknowledge it, and journal it."""
 
-    def tells_as_usual(self, administration: FormatName | None, sender: Identity) -> bool:
+    def acknowledgement_needs_no_new_queue(
+        self, administration: FormatName | None, sender: Identity
+    ) -> bool:
         """Whether a sender's acknowledgements can go to a queue without making one."""
 
     def message_removed(
@@ -150,15 +152,15 @@ class Positions:
         kept_flags: int | None = None,
         imported: bool = False,
         outcome: Completion[None] | None = None,
-        died_of: int = 0,
+        dead_letter_class: int = 0,
     ) -> int:
         """Put a message at the end of its priority; returns its lookup identifier.
 
         It can be read, and `outcome` succeeds, when the transaction is committed. The packet of a
         `staged` one is on the disk already. One with `kept_flags` follows from another message:
         it does not expire, nothing follows from its arrival, and `message` stays as it is. The
-        arrival of one that is `imported` is not acknowledged. `died_of` is the class of a dead
-        letter, 0 for any other message.
+        arrival of one that is `imported` is not acknowledged. `dead_letter_class` is the reason of
+        a dead letter, 0 for any other message.
         """
         key = self._store.counters.next_lookup_identifier(envelope.priority)
         arrival = self._clock.now()
@@ -180,7 +182,7 @@ class Positions:
                 flags=flags,
                 durable=envelope.recoverable,
                 consequence=kept_flags is not None,
-                died_of=died_of,
+                dead_letter_class=dead_letter_class,
             )
         self._store.metrics.count(ARRIVED)
         if kept_flags is None and (flags & ON_ARRIVAL or queue.trail):

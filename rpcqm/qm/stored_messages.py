@@ -21,7 +21,7 @@ def message_at(store: Store, queue: Queue, key: int) -> Message:
     message.lookup_identifier = key
     message.arrival_time = position.arrival
     moves = index.moves(key)
-    message.abort_count, message.move_count, message.last_move_time, died_of = moves
-    if died_of:
-        message.packet = with_message_class(message.packet, died_of)
+    message.abort_count, message.move_count, message.last_move_time, dead_letter_class = moves
+    if dead_letter_class:
+        message.packet = with_message_class(message.packet, dead_letter_class)
     return message

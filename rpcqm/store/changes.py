@@ -111,7 +111,7 @@ class Changes:
         """Call `callback` if the block fails, so that the caller can undo its own changes."""
         self.steps.append((None, _call, callback))
 
-    def count_back_when_undone(self) -> None:
+    def return_numbers_on_rollback(self) -> None:
         """Give numbers again that the block takes from now on, and count as before, if it fails.
 
         For a block that shows its numbers to nobody until it has ended.

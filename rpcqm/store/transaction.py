@@ -85,13 +85,13 @@ class StoreTransaction(Changes):
         flags: int = 0,
         durable: bool = True,
         consequence: bool = False,
-        died_of: int = 0,
+        dead_letter_class: int = 0,
     ) -> int:
         """Store a message, visible after the commit; returns its serial.
 
-        Times are milliseconds since 1970; `flags` are the caller's own (0 to 0x3F), `died_of` is
-        the class of a dead letter that says why it is one (0: none). A message that is not
-        `durable` is express: it lives until the next restart. One that follows from a removal
+        Times are milliseconds since 1970; `flags` are the caller's own (0 to 0x3F),
+        `dead_letter_class` is the reason of a dead letter (0 for other messages). A message that is
+        not `durable` is express: it lives until the next restart. One that follows from a removal
         (`consequence`: an acknowledgement) is accepted on a full disk as well; any other raises
         MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) there.
         """
@@ -101,7 +101,7 @@ class StoreTransaction(Changes):
             store.admit(size)
         serial = store.counters.serial.take()
         index = store.index(queue_id)
-        written = flags | died_of << CLASS_SHIFT
+        written = flags | dead_letter_class << CLASS_SHIFT
         value = _position(serial, arrival, expiry, size, written, 0, 0, 0)
         if not durable:
             flags |= FLAG_EXPRESS
@@ -115,8 +115,8 @@ class StoreTransaction(Changes):
             self.operations.append((key, value, store.position_handle))
             self.size += size
             self.sync = True
-        if died_of:
-            index.count_moves(lookup_identifier, NO_MOVES._replace(message_class=died_of))
+        if dead_letter_class:
+            index.count_moves(lookup_identifier, NO_MOVES._replace(message_class=dead_letter_class))
             self.steps.append((None, _count_moves, index, lookup_identifier, NO_MOVES))
         self.messages += 1
         return serial

@@ -26,7 +26,7 @@ from rpcqm.fast.learned import Budget, Learned, Near
 from rpcqm.fast.rehearsing import RehearsingComposer
 from rpcqm.fast.repeated_name import RepeatedName
 from rpcqm.fast.requests import Composed, Kind, composed_each
-from rpcqm.fast.turn import Turn, takes_as_usual
+from rpcqm.fast.turn import Turn, can_insert_in_bulk
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.opening import is_name_for
 from rpcqm.qm.program_work import Sending
@@ -245,7 +245,7 @@ class RepeatedSends:
         if queue is None or not self._turn.is_on or len(body) > LONGEST_BODY:
             return alone()
         template = self._template(identity, again, queue)
-        if template is None or not takes_as_usual(queue):
+        if template is None or not can_insert_in_bulk(queue):
             return alone()
         self._opening.check_to_send(queue, identity)
         message = RepeatedMessage(self._queue_manager, again, template.packet, body, alone)

@@ -178,7 +178,7 @@ class ReceiveRecogniser:
         descriptor = self._descriptor(call, context)
         receiving = action == MQ_ACTION_RECEIVE
         message = descriptor and self._messages.first_message(descriptor, receiving=receiving)
-        if not descriptor or not message or (receiving and not _leaves_as_usual(message)):
+        if not descriptor or not message or (receiving and not _can_remove_in_bulk(message)):
             return False
         response = self._templates.answer(
             self._known(shape), call.stub_data, message, timeout, action
@@ -235,7 +235,7 @@ class ReceiveRecogniser:
             message.queue.message_position_list.unlock(message.lookup_identifier)
 
 
-def _leaves_as_usual(message: Message) -> bool:
+def _can_remove_in_bulk(message: Message) -> bool:
     """Whether the removal has no consequences, and nobody else sees the message until then."""
     queue = message.queue
     usual = queue is not None and only_leaves(queue)

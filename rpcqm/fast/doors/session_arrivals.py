@@ -192,7 +192,7 @@ class ArrivalBatches:
         settled = partial(self._settled, connection, batch, first)
         try:
             with self._store.transaction("messages that have arrived") as change:
-                change.count_back_when_undone()
+                change.return_numbers_on_rollback()
                 self._insert(change, batch)
                 self._remember(change, connection, batch)
                 if shadow is not None:
@@ -312,7 +312,7 @@ class ArrivedTogether:
         packet, queue = message.packet, self._arrivals.destination(message)
         checked = self._security.check(message)
         self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
-        usual = self._arrivals.admits_unnoticed(queue, checked.identity)
+        usual = self._arrivals.may_write_without_audit(queue, checked.identity)
         usual = usual and self._acknowledgements.is_usual_on_arrival(message)
         return queue if usual and message.packet is packet else None
 

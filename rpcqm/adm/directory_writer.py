@@ -15,13 +15,15 @@ class DirectoryAnswer:
     """The outcome of one change.
 
     DirectoryNotConnected means that it may have been carried out or not. `denied` is whether the
-    directory refused it for want of a right, `reason` is the directory's sentence.
+    directory refused it for want of a right, `reason` is the directory's sentence. `steps` are
+    what was changed, or would be, one sentence each.
     """
 
     result: DirectoryOperationResult
     identifier: UUID | None = None
     denied: bool = False
     reason: str = ""
+    steps: tuple[str, ...] = ()
 
 
 class DirectoryWriter(Protocol):

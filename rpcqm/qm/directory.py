@@ -64,7 +64,7 @@ class Directory(DirectoryAccess):
         self.online_hooks: list[Callable[[], None]] = []
         """Called when the directory can be read again."""
         self.publications = Publications(
-            store, timers, registry, settings.directory_writer, self.forget
+            store, timers, registry, queue_manager, settings, self.forget
         )
         self._owners: dict[object, UUID] = {}
         """Whose the public queues elsewhere are, for when the directory cannot be asked."""

@@ -27,6 +27,7 @@ from rpcqm.qm.machine import (
     DEADLETTER_ID,
     DEADXACT_ID,
     IDENTITY_ORDER_KEY,
+    JOIN_ORDER,
     JOURNAL_ID,
     NOTIFY_QUEUE,
     NOTIFY_QUEUE_ID,
@@ -92,7 +93,8 @@ class Initialization:
         queue_manager.srmp_http_support = settings.srmp_http_support
         queue_manager.hardened_security = settings.hardened_security
         if record is None:
-            queue_manager.identifier = self._directory.given_identifier() or uuid4()
+            given = self._joined() or self._directory.given_identifier()
+            queue_manager.identifier = given or uuid4()
             now = self._clock.now() // 1000
             queue_manager.create_time = queue_manager.modify_time = now
             queue_manager.security = self._access.default_queue_manager_security()
@@ -109,9 +111,26 @@ class Initialization:
         done = self._store.get(Family.META, IDENTITY_ORDER_KEY)
         if not order or done == order.encode():
             return
+        joined = self._joined()
+        if joined is not None:
+            self._joined_as(joined)
+            return
         self._copied_from = machine.identifier
         given = self._directory.given_identifier()
         machine.identifier = given if given and given != machine.identifier else uuid4()
+
+    def _joined(self) -> UUID | None:
+        """The identifier of this queue manager in the directory that it was told to join."""
+        word, _, identifier = self._settings.identity_order.partition(":")
+        return UUID(identifier) if word == JOIN_ORDER else None
+
+    def _joined_as(self, identifier: UUID) -> None:
+        """Become the queue manager that the directory has; nobody else sends what waits here."""
+        machine = self._queue_manager
+        if machine.identifier != identifier:
+            _log.warning("joined", before=str(machine.identifier), now=str(identifier))
+            machine.identifier = identifier
+            save_queue_manager(self._store, machine)
 
     def _keep_another_identity(self) -> None:
         """Make that durable, and hold what waits to be sent: the copied one sends it."""

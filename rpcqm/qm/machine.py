@@ -13,6 +13,8 @@ QUEUE_MANAGER_KEY = b"queue manager"
 COMPUTER_NAME_KEY = b"computer name"
 IDENTITY_ORDER_KEY = b"identity order"
 """In META: the order by which the queue manager became another one last (G491)."""
+JOIN_ORDER = "join"
+"""The word in front of the identifier, in an order to be the queue manager that a directory has."""
 
 DEADLETTER_ID = 1
 DEADXACT_ID = 2

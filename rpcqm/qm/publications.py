@@ -12,9 +12,10 @@ from uuid import UUID
 
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.directory_records import decode_attributes, encode_attributes
-from rpcqm.adm.directory_writer import DirectoryAnswer, DirectoryWriter
+from rpcqm.adm.directory_writer import DirectoryAnswer
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError
@@ -22,6 +23,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -73,7 +75,8 @@ class Publications:
     _store: Store
     _timers: Timers
     _registry: QueueRegistry
-    _writer: DirectoryWriter | None
+    _machine: QueueManager
+    _settings: QueueManagerSettings
     forget: Callable[[UUID], object]
     """Told of a queue whose object is gone, that the directory has not shown to be gone yet."""
     _pending: dict[str, Publication] = field(default_factory=dict)
@@ -81,6 +84,9 @@ class Publications:
     _wait: int = FIRST_WAIT
     _working: bool = False
     _stopped: bool = True
+    _machine_refused: str = ""
+    machine_pending: bool = False
+    """Whether the queue manager's own object has still to be written after the start."""
 
     def __post_init__(self) -> None:
         for key, record in self._store.records(Family.META, _PREFIX):
@@ -150,8 +156,10 @@ class Publications:
 
     def start(self) -> None:
         """Work off what an earlier run has left."""
+        writer = self._settings.directory_writer
         self._stopped = False
-        if self._pending:
+        self.machine_pending = writer is not None and writer.creates(self._machine)
+        if self._pending or self.machine_pending:
             self.work_later()
 
     def stop(self) -> None:
@@ -174,14 +182,14 @@ class Publications:
         self._working = False
         if outcome.error is not None:
             _log.error("a publication failed", error=repr(outcome.error))
-        if self._pending:
+        if self._pending or self.machine_pending:
             done = outcome.error is None and outcome.result()
             self._wait = FIRST_WAIT if done else min(self._wait * 2, LONGEST_WAIT)
             self.work_later(self._wait)
 
     async def _work(self) -> bool:
         """Make what waits as it is here; whether the directory has answered each time."""
-        answered = True
+        answered = not self.machine_pending or await self._write_machine()
         for name in list(self._pending):
             publication = self._pending.get(name)
             if publication is None or publication.going_on or self._stopped:
@@ -195,17 +203,29 @@ class Publications:
                 self._tell_of(publication, answer)
         return answered
 
+    async def _write_machine(self) -> bool:
+        writer = self._settings.directory_writer
+        if writer is None:
+            return False
+        answer = await writer.write(self._machine, ())
+        self.machine_pending = answer.result is not DirectoryOperationResult.SUCCESS
+        if self.machine_pending and self._machine_refused != answer.reason:
+            _log.warning("the queue manager is not published", reason=answer.reason)
+        self._machine_refused = answer.reason
+        return not self.machine_pending
+
     async def _reconcile(self, publication: Publication) -> DirectoryAnswer:
-        if self._writer is None:
+        writer = self._settings.directory_writer
+        if writer is None:
             return DirectoryAnswer(DirectoryOperationResult.DIRECTORY_NOT_CONNECTED)
         queue = self._registry.find_path(PathName.parse(publication.pathname))
         if queue is not None and queue.queue_type is QueueType.PUBLIC:
-            answer = await self._writer.write(queue, PUBLISHED)
+            answer = await writer.write(queue, PUBLISHED)
             if answer.result is DirectoryOperationResult.OBJECT_NOT_FOUND:
                 _log.warning("the directory does not have a queue", queue=queue.pathname)
             return answer
         gone = Queue(identifier=publication.identifier, pathname=publication.pathname)
-        answer = await self._writer.delete(gone)
+        answer = await writer.delete(gone)
         if answer.result in _SETTLED and publication.identifier.int:
             self.forget(publication.identifier)
         return answer

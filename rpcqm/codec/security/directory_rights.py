@@ -27,6 +27,7 @@ from rpcqm.codec.security.descriptor import Ace, AceFlags, AceType, Acl, Securit
 from rpcqm.codec.security.identifier import EVERYONE, Sid
 
 CREATE_CHILD = 0x00000001
+DELETE_CHILD = 0x00000002
 LIST_CHILDREN = 0x00000004
 READ_PROPERTY = 0x00000010
 WRITE_PROPERTY = 0x00000020

@@ -41,6 +41,7 @@ class RealDirectory:
     refuses: DirectoryAnswer | None = None
     lost: bool = False
     adds: int = 0
+    publishes_machine: bool = False
 
     def __call__(self) -> DirectoryContents:
         """What was read: the machine, and no queue yet."""
@@ -56,7 +57,7 @@ class RealDirectory:
         self.orders.pop(0)[1]()
 
     def creates(self, element: DirectoryObject) -> bool:
-        return isinstance(element, Queue)
+        return isinstance(element, Queue) or (self.publishes_machine and element is not None)
 
     def create(self, element: DirectoryObject) -> Completion[DirectoryAnswer]:
         def add() -> DirectoryAnswer:

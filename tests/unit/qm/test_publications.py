@@ -324,3 +324,24 @@ def test_nobody_waits_for_a_directory_that_is_away(
     ):
         assert code(order) == "MQ_ERROR_NO_DS"
     assert (real.orders, waits(qm)) == ([], 0)
+
+
+@pytest.mark.conformance("MQDSSM-event-write")
+def test_the_queue_managers_own_object_is_written_until_it_was(
+    qm: RunningQueueManager, real: RealDirectory
+) -> None:
+    real.publishes_machine = True
+    qm.restart()
+    qm.advance(0)
+    assert real.names() == ["write"]
+    real.lost = True
+    real.answer()
+    real.lost = False
+    qm.advance(1_000)
+    assert real.names() == []
+    qm.advance(1_000)
+    assert real.names() == ["write"]
+    real.objects["machine"] = Entry(qm.engine.queue_manager.identifier, {})
+    real.answer()
+    qm.advance(LONGEST_WAIT)
+    assert real.names() == []

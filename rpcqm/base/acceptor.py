@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
+from rpcqm.base.outlet import guarded
 
 BACKLOG = 1024
 AT_ONCE = 64
@@ -122,7 +123,7 @@ class Acceptor:
             accepted.close()
             return
         accepted.setblocking(False)
-        make = partial(self._make, ticket)
+        make = guarded(partial(self._make, ticket))
         task = self._loop.create_task(
             self._loop.connect_accepted_socket(make, accepted, **self._protection())
         )

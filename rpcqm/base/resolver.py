@@ -18,6 +18,7 @@ from functools import lru_cache, partial
 
 from rpcqm.base.clock import Deadlines, Timers
 from rpcqm.base.completion import Completion, completed, failed
+from rpcqm.base.outlet import guarded
 
 Senders = tuple[str, ...]
 """The senders that have given a name: accounts, or sources of messages."""
@@ -333,7 +334,7 @@ async def connect(
     failure: OSError | None = None
     for address in await find(host):
         try:
-            await loop.create_connection(make, address, port)
+            await loop.create_connection(guarded(make), address, port)
         except OSError as error:
             failure = failure or error
         else:

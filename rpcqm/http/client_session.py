@@ -20,6 +20,7 @@ from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
+from rpcqm.base.outlet import SENTENCE, current
 from rpcqm.base.resolver import OPERATOR, Addresses, Senders
 from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
 
@@ -177,6 +178,9 @@ async def _exchange(connection: Connection, request: bytes) -> tuple[Reply, bool
         max_field_size=FIELD_BYTES,
         max_headers=HEADERS,
     )
+    outlet = current()
+    if outlet is not None and not outlet.may_leave():
+        raise aiohttp.ClientConnectionError(SENTENCE)
     transport.write(request)
     message, body = await _answer(protocol)
     left, content = ANSWER_BYTES, b""

@@ -185,6 +185,10 @@ class HttpConnection(web.RequestHandler):
         if self.transport is not None:
             self.transport.abort()
 
+    def begin_refusing(self) -> bool:
+        """Whether a request is on its way whose outcome nobody has been told."""
+        return self.busy
+
     # Refusals.
 
     def refused(self, reason: str, status: int = 0) -> None:

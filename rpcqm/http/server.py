@@ -21,6 +21,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics, stopwatch
 from rpcqm.base.open_connections import ConnectionView
+from rpcqm.base.outlet import SENTENCE, Guarded, Outlet, current
 from rpcqm.base.served_connections import ServedConnections
 from rpcqm.http.answer import Answer, HeadedAnswer, StreamedAnswer, head_of
 from rpcqm.http.connection import HttpConnection
@@ -61,7 +62,8 @@ class HttpServer:
     `allowed` are those of a path, as `Allow` names them, unless they are the same for all.
     `admission` says who may connect; listeners of other protocols share it. Every answer has
     `headers`, unless it has others of these names; `explain` says what is answered to requests that
-    are refused here. With `cancels` a handler whose client has gone is cancelled.
+    are refused here. With `cancels` a handler whose client has gone is cancelled. What is told at
+    the targets `of_process` holds whatever other nodes of a cluster do.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class HttpServer:
         explain: Explain = lambda status, _: HttpResponse(status),
         cancels: bool = False,
         name: str = "messages",
+        of_process: frozenset[str] = frozenset(),
     ) -> None:
         self.clock = clock
         self._headers = headers
@@ -90,6 +93,8 @@ class HttpServer:
         self.metrics = metrics if metrics is not None else Metrics()
         self._handler = handler
         self._name = name
+        self._of_process = of_process
+        self._outlet = current()
         self._durations = self.metrics.histogram("http", name)
         self._manager = web.Server(self._handle, handler_cancellation=cancels)
         self.make_connection: Callable[..., HttpConnection] = HttpConnection
@@ -170,7 +175,9 @@ class HttpServer:
     ) -> Answer:
         """What is answered to a request that is refused; its connection ends."""
         answer = self._explain(status, reason)
-        headers = answer.headers + more + self._headers
+        named = {name for name, _ in answer.headers}
+        told = tuple(each for each in more if each[0] not in named)
+        headers = answer.headers + told + self._headers
         return Answer(status, answer.body, headers, lingers=connection)
 
     # Requests.
@@ -199,6 +206,8 @@ class HttpServer:
     async def _answer(
         self, request: web.BaseRequest, connection: HttpConnection
     ) -> Answer | HeadedAnswer | StreamedAnswer:
+        if self._outlet is not None:
+            self._ask_outlet(self._outlet, request, connection)
         length = self._check(request)
         if "Expect" in request.headers and request.version != HttpVersion10:
             await _continue(request)
@@ -224,6 +233,16 @@ class HttpServer:
         if answer.stream is not None:
             return await self._send_stream(request, answer, answer.stream)
         return Answer(answer.status, answer.body, self._with_ours(answer.headers))
+
+    def _ask_outlet(
+        self, outlet: Outlet, request: web.BaseRequest, connection: HttpConnection
+    ) -> None:
+        """Refuse what cannot be answered now; raises Refused."""
+        transport = connection.transport
+        if isinstance(transport, Guarded):
+            transport.passing = outlet.refusing or request.raw_path in self._of_process
+        if outlet.refusing and request.raw_path not in self._of_process:
+            raise Refused(503, SENTENCE, ("Retry-After", "1"))
 
     def _head(self, answer: HttpResponse) -> bytes:
         key = answer.status, answer.headers

@@ -13,7 +13,7 @@ from rpcqm.operations.cluster import ClusterOperations
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 
-POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
+POLICY = InterfacePolicy(transports=frozenset({NCALRPC}), of_process=True)
 """Nothing of this interface can be reached from another machine."""
 
 

@@ -31,11 +31,15 @@ class Lease:
     boottime: Boottime
     _until: int = 0
     _renewed: int | None = None
+    on_renewal: Callable[[], None] | None = None
+    """Called when it was renewed, and may be held again."""
 
     def renew(self, begun: int) -> None:
         """What was begun at that time has succeeded: another node has heard of it later."""
         self._until = max(self._until, begun + self.length)
         self._renewed = self.boottime()
+        if self.on_renewal is not None:
+            self.on_renewal()
 
     def end(self) -> None:
         """Hold it no longer."""

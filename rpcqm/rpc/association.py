@@ -113,6 +113,7 @@ class ServerAssociation:
         "pdus_out",
         "peer",
         "pending",
+        "ran",
         "shortcuts",
         "state",
         "untaken",
@@ -143,6 +144,9 @@ class ServerAssociation:
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
         self.calls: dict[int, InFlight] = {}
+        self.ran = False
+        """Whether a call has run, in a process that may be spoken for, whose answer may not have
+        left."""
         self._joined_group: AssociationGroup | None = None
         self.shortcuts: dict[int, ConnectionShortcut] = {}
         self._begin()

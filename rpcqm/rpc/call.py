@@ -62,12 +62,14 @@ class ConnectionShortcut(Protocol):
 class CallingAssociation(Protocol):
     """The members of `association.ServerAssociation` that calls use.
 
-    `pending` counts its calls that wait, `untaken` those since a shortcut took one.
+    `pending` counts its calls that wait, `untaken` those since a shortcut took one; `ran` is set
+    when one runs in a process that another one may be speaking in the place of.
     """
 
     calls: dict[int, InFlight]
     shortcuts: dict[int, ConnectionShortcut]
     pending: int
+    ran: bool
     untaken: int
     peer: str
     local_address: str

@@ -10,6 +10,7 @@ from rpcqm.base.errors import FaultStatus
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.base.open_connections import ConnectionView, next_number
+from rpcqm.base.outlet import Guarded
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_states import State
 from rpcqm.rpc.call import Call
@@ -72,6 +73,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_cut_off",
         "_endpoint",
+        "_guarded",
         "_logon_failed",
         "_server",
         "_stuck",
@@ -96,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None
+        self._guarded: Guarded | None = None
         self.ticket: Ticket | None = None
         self._stuck = self._cut_off = self._logon_failed = False
         self._unsettled: list[Call] = []
@@ -109,6 +112,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if isinstance(transport, Guarded):
+            self._guarded = transport
         peer, client, security = self._server.identify(self._endpoint, self._transport)
         self._start(peer, client, security)
         if self._endpoint.transport == NCACN_IP_TCP:
@@ -182,7 +187,10 @@ class Connection(asyncio.Protocol):
         if output:
             try:
                 data = b"".join(output)
+                if self._guarded is not None:
+                    self._guarded.passing = not association.ran
                 transport.write(data)
+                association.ran = association.ran and bool(association.calls)
                 self._written += len(data)
                 output.clear()
             except RuntimeError:
@@ -196,6 +204,11 @@ class Connection(asyncio.Protocol):
             self._server.settle_later(self)
         if association.state is _CLOSED and not association.cut:
             transport.close()
+
+    def begin_refusing(self) -> bool:
+        """Every call is dispatched from now on; whether one is on its way."""
+        self.association.shortcuts.clear()
+        return self.association.ran or bool(self.association.calls)
 
     def _output_full(self) -> None:
         """Write long answers while others of the same turn are still made."""

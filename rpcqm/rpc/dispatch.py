@@ -163,12 +163,7 @@ class Dispatcher:
         entry: OperationEntry | None = call.context.operations[call.opnum]
         assert entry is not None
         try:
-            decode = entry.decode_big_endian if call.big_endian else entry.decode
-            stub = call.stub_data
-            if call.security.auth_type and may_be_verified(stub):
-                request = _verified(call, decode)
-            else:
-                request = decode(stub)
+            request = self.request_of(entry, call)
             use = self._resolve(entry, call, request) if entry.handles_in else None
         except Exception as error:  # no call may go without an answer
             self._refuse(entry, call, error)
@@ -177,6 +172,15 @@ class Dispatcher:
                 self._run(entry, call, request, None)
             else:
                 self._run_in_turn(entry, call, request, use)
+
+    @staticmethod
+    def request_of(entry: OperationEntry, call: Call) -> Value:
+        """What is asked for; raises DecodeError, and TamperedError for what was changed."""
+        decode = entry.decode_big_endian if call.big_endian else entry.decode
+        stub = call.stub_data
+        if call.security.auth_type and may_be_verified(stub):
+            return _verified(call, decode)
+        return decode(stub)
 
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""

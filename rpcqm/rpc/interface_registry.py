@@ -106,6 +106,8 @@ class InterfacePolicy:
     check: called before a request is decoded.
     check_of: as `check`, for one method of the handlers, by its name; None for no check.
     shortcut: asked once for each operation; None where every call goes the careful path.
+    of_process: what its methods tell is of this process, and holds whatever other nodes of a
+        cluster do.
     """
 
     minimum_level: AuthenticationLevel = NONE
@@ -116,6 +118,7 @@ class InterfacePolicy:
     check: CallCheck | None = None
     check_of: Callable[[object, str], CallCheck | None] | None = None
     shortcut: ShortcutOf | None = None
+    of_process: bool = False
 
 
 class OperationEntry:
@@ -136,6 +139,7 @@ class OperationEntry:
         "handles_out",
         "minimum_level",
         "name",
+        "of_process",
         "operation",
         "response_class",
         "returns_status",
@@ -161,6 +165,7 @@ class OperationEntry:
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level
+        self.of_process = policy.of_process
         self.durations = Histogram()
         self.check = check
         self.shortcut = shortcut

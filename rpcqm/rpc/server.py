@@ -21,8 +21,8 @@ from rpcqm.base.open_connections import ConnectionView
 from rpcqm.base.served_connections import ServedConnections
 from rpcqm.rpc.association_group import AssociationGroups
 from rpcqm.rpc.connection import Connection
-from rpcqm.rpc.dispatch import Dispatcher
 from rpcqm.rpc.endpoints import BoundEndpoint, Statistics
+from rpcqm.rpc.guarded_dispatch import dispatcher
 from rpcqm.rpc.interface_registry import (
     NCACN_IP_TCP,
     NCALRPC,
@@ -74,12 +74,14 @@ class RpcServer:
         self.limits = limits or Limits()
         self.clock: Clock = clock or SystemClock()
         self.metrics = metrics if metrics is not None else Metrics()
-        self.dispatcher = Dispatcher(self.metrics, self.limits)
+        self.dispatcher = dispatcher(self.metrics, self.limits)
         self.groups = AssociationGroups(self.limits)
         self.endpoints: list[BoundEndpoint] = []
         self._listening: list[Endpoint] = []
         self.interfaces: list[RegisteredInterface] = []
-        self._management = register(MGMT, ManagementInterface(self), InterfacePolicy())
+        self._management = register(
+            MGMT, ManagementInterface(self), InterfacePolicy(of_process=True)
+        )
         self._local_identity = local_identity
         self.admission = admission or Admission(
             self.limits.connections, self.limits.connections_per_address

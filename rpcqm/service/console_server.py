@@ -75,6 +75,7 @@ class ConsoleServer:
             explain=explained,
             cancels=True,
             name="console",
+            of_process=frozenset({"/healthz", "/readyz"}),
         )
         parts.operations.opened.sources.append(self._server)
         parts.operations.ended.subscribe(OpenKind.SESSION, self._end_sessions)

@@ -48,6 +48,7 @@ from rpcqm.operations.operations import Operations
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
+from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.security.context import AuthenticationError, SecurityProviders
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces, reload
@@ -396,11 +397,16 @@ class QueueManagerService:
             self._metrics,
             configuration,
             instance_name(machine.computer_name, machine.identifier),
-            lambda: self._started and not self._engine.store.has_stopped,
+            self._is_ready,
             self._speed,
         )
         self._console = ConsoleDoor(parts)
         self._undo.push_async_callback(self._console.stop)
+
+    def _is_ready(self) -> bool:
+        if self._node is not None and self._node.is_refusing:
+            return False
+        return self._started and not self._engine.store.has_stopped
 
     def _start_engine(
         self, store: Store, accounts: Accounts, identity_order: str
@@ -497,7 +503,7 @@ class QueueManagerService:
         await self._promoted()
         configuration = self._configuration
         offered = list(server.interfaces)
-        mapper = [server.register(EPM, EndpointMapper(server))]
+        mapper = [server.register(EPM, EndpointMapper(server), InterfacePolicy(of_process=True))]
         if self._dcom is not None:
             mapper += self._dcom.activators
         try:

@@ -12,6 +12,7 @@ from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.completion import Completion
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
+from rpcqm.base.outlet import guarded
 from rpcqm.base.resolver import OPERATOR, Addresses, Resolver, Senders
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol
@@ -85,6 +86,10 @@ class TcpTransport(asyncio.Protocol):
         if self.ticket is not None:
             self.ticket.leave()
         self._connection.session.disconnected()
+
+    def begin_refusing(self) -> bool:
+        """What a peer has sent stays unacknowledged, and it knows that it does."""
+        return False
 
     def give_up(self) -> None:
         """Close: there is no room for the packet that the peer has begun."""
@@ -238,7 +243,7 @@ class TcpNetwork:
     async def _connect(self, hop: NextHop, connection: PeerConnection) -> None:
         loop = asyncio.get_running_loop()
         connecting = loop.create_connection(
-            lambda: self.make_wire(connection, self, False), hop.address, hop.port
+            guarded(lambda: self.make_wire(connection, self, False)), hop.address, hop.port
         )
         await asyncio.wait_for(connecting, CONNECT_SECONDS)
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import cast
 
 from rpcqm.base.completion import Completion
+from rpcqm.base.outlet import current
 from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests
 
 Address = tuple[str, int]
@@ -84,6 +85,9 @@ class PingListener:
         return self._requests.send(address, transmit)
 
     def _send(self, sender: DatagramSocket | None, data: bytes, address: Address) -> None:
+        outlet = current()
+        if outlet is not None and not outlet.may_leave():
+            return
         if sender is not None and sender.transport is not None:
             sender.transport.sendto(data, address)
 

@@ -13,10 +13,12 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
+from rpcqm.base import outlet
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
+from rpcqm.base.outlet import SENTENCE, Outlet
 from rpcqm.base.settling import settled
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.replica_files import check_replica
@@ -47,6 +49,8 @@ AGAIN_SECONDS = 0.5
 """Until a log is asked again that did not answer."""
 LOOK_SECONDS = 1.0
 """How often it is looked where the log ends."""
+LOOKS_AT_WAIT = 100
+"""How often it is looked whether a write waits for too long, in milliseconds."""
 FAILED_TO_BEGIN_ANEW = 75
 """What the process ends with that cannot execute itself (EX_TEMPFAIL)."""
 
@@ -83,6 +87,7 @@ class ClusterNode:
         self.appender: Appender | None = None
         self.standby: Standby | None = None
         self.bounds = LogBounds(1, 0, 0)
+        self.outlet: Outlet | None = None
         self._role, self._since = ClusterRole.WAITING, self.clock.now()
         self._why = "the log's servers do not answer yet"
         self._undo = AsyncExitStack()
@@ -202,8 +207,28 @@ class ClusterNode:
         self.appender = Appender(
             self._engine, place, self._lease, self.clock, self._timers, self._fenced
         )
+        self.outlet = Outlet(lambda: self._lease.held)
+        self._lease.on_renewal = self.outlet.release
+        outlet.install(self.outlet)
+        self._undo.callback(outlet.install, None)
+        self._look_at_wait()
         self._set_role(ClusterRole.TAKING_OVER, "it takes over")
         self._promoted.set_result(place)
+
+    def _look_at_wait(self) -> None:
+        """Refuse what is asked, once a write has waited for the log for too long."""
+        assert self.appender is not None
+        assert self.outlet is not None
+        bound = self.section.refuse_after_milliseconds
+        if self.appender.waited >= bound and not self.outlet.refusing:
+            _log.error("the log does not take what is written: requests are refused until it does")
+            self.outlet.refuse()
+        self._timers.call_later(min(LOOKS_AT_WAIT, bound), self._look_at_wait)
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether what is asked of this primary is refused."""
+        return self.outlet is not None and self.outlet.refusing
 
     def _cannot_follow(self, error: ReplicationError) -> None:
         if not self._promoted.done():
@@ -304,7 +329,7 @@ class ClusterNode:
             doubt="" if appender is None else appender.doubt,
             doubted=0 if appender is None else appender.waited,
             may_answer=appender is not None and self._lease.held,
-            why=self._why,
+            why=SENTENCE if self.is_refusing else self._why,
             appends=0 if appender is None else appender.appended,
         )
 

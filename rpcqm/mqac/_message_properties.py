@@ -1,4 +1,4 @@
-"""Methods of MSMQMessage that read or set one attribute each, and nothing else."""
+"""The methods of MSMQMessage that only read or set one attribute."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NoReturn
@@ -26,7 +26,7 @@ def get_number(
 
 
 def get_flag(name: str) -> Callable[["MSMQMessage", ComCall], bool]:
-    """Read an attribute as a VARIANT_BOOL: whether it is not 0."""
+    """Read an attribute as a VARIANT_BOOL: True unless it is 0."""
 
     def read(self: "MSMQMessage", call: ComCall) -> bool:
         return bool(getattr(self.attributes, name))
@@ -76,5 +76,5 @@ def put_choice(name: str, choices: Iterable[int]) -> Callable[["MSMQMessage", Co
 
 
 def not_implemented(self: object, call: ComCall, *arguments: object) -> NoReturn:
-    """A method that is only a name ([MC-MQAC])."""
+    """Refuse a method that only has a name ([MC-MQAC])."""
     raise MQError(HResult.E_NOTIMPL)

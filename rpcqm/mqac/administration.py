@@ -19,7 +19,7 @@ from rpcqm.qm.remote_management import RemoteManagement
 
 
 def is_elsewhere(machine: Machine, computer: str | None) -> bool:
-    """Whether a computer is another one; none is this one."""
+    """Whether a computer is another one; no name means this one."""
     return bool(computer) and not machine.names.is_local(computer or "")
 
 
@@ -47,7 +47,7 @@ async def order(
     subject: FormatName | None,
     action: str,
 ) -> None:
-    """QMMgmt Action: of an outgoing queue, or of a machine; done when it is."""
+    """QMMgmt Action: of an outgoing queue, or of a machine; completes with the action."""
     with ordered_from(call.peer, COM):
         begun = _begin(machine, call.identity, computer, subject, action)
     if begun is not None:

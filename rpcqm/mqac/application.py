@@ -26,7 +26,7 @@ from rpcqm.qm.machine import version_numbers
 _P = ManagementMachineProperty
 _SHORT = 0x7FFF
 _SERVED = 4, 1
-"""The version of MSMQ whose interfaces are served: those that end with 4 came with it (G418)."""
+"""The version of MSMQ that introduced the served interfaces, those that end with 4 (G418)."""
 
 
 class MSMQApplication(Owned):
@@ -66,7 +66,7 @@ class MSMQApplication(Owned):
         return found.computer_name
 
     def _listed(self, wanted: AttributeFilter) -> QueueManager | None:
-        """A queue manager from the directory; this one is known without a directory (G277)."""
+        """A queue manager from the directory; this one needs no directory (G277)."""
         own = self._machine.queue_manager
         if wanted.matches(own):
             return own
@@ -78,7 +78,7 @@ class MSMQApplication(Owned):
     async def RegisterCertificate(
         self, call: ComCall, Flags: Variant | None, ExternalCertificate: Variant | None
     ) -> Outcome:
-        """Make a certificate known as one of the caller's, durably (G278).
+        """Register a certificate as one of the caller's, durably (G278).
 
         Source: [MC-MQAC] 3.2.4.2.1 RegisterCertificate (Opnum 8).
         """
@@ -181,7 +181,7 @@ class MSMQApplication(Owned):
         await self._order(call, "DISCONNECT")
 
     async def Tidy(self, call: ComCall) -> None:
-        """Give back disk space; no message is removed (G31).
+        """Reclaim disk space; no message is removed (G31).
 
         Source: [MC-MQAC] 3.2.4.3.10 Tidy (Opnum 24).
         """

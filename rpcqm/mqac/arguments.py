@@ -1,4 +1,4 @@
-"""Arguments as clients pass them: VARIANTs, BSTRs and interface pointers to plain values."""
+"""Arguments from clients: VARIANTs, BSTRs and interface pointers to plain values."""
 
 import re
 from typing import TypeVar
@@ -19,10 +19,10 @@ Object = TypeVar("Object", bound=ComObject)
 
 
 def plain(argument: Variant | None) -> Variant | None:
-    """What an argument refers to; None if it was not given, or holds nothing.
+    """The VARIANT that an argument refers to; None if it was not given, or is empty.
 
-    A client of late binding passes a reference to a VARIANT; two such steps are all that
-    [MS-OAUT] 2.2.29.2 allows.
+    A client of late binding passes a reference to a VARIANT; two such steps are all that [MS-OAUT]
+    2.2.29.2 allows.
     """
     for _ in range(2):
         if argument is None or not argument.vt & VARENUM.VT_BYREF:
@@ -52,9 +52,10 @@ def integer(argument: Variant | None, default: int) -> int:
 
 
 def milliseconds(argument: Variant | None) -> int:
-    """A time to wait, INFINITE if none is given; -1 is INFINITE, too.
+    """A time to wait, INFINITE if it is not given; -1 is INFINITE, too.
 
-    Raises DISP_E_OVERFLOW for what no `long` can be (G416), DISP_E_TYPEMISMATCH for no number.
+    Raises DISP_E_OVERFLOW for a value that no `long` can have (G416), DISP_E_TYPEMISMATCH if the
+    argument is no number.
     """
     number = integer(argument, INFINITE)
     if not -0x8000_0000 <= number <= INFINITE:
@@ -70,7 +71,7 @@ def boolean(argument: Variant | None, default: bool) -> bool:
 def lookup_identifier(argument: Variant | None) -> int:
     """A lookup identifier, as a number or as its decimal digits (G274).
 
-    Raises MQ_ERROR_INVALID_PARAMETER for 0, and for what is no such number.
+    Raises MQ_ERROR_INVALID_PARAMETER for 0, and for any other argument.
     """
     given = plain(argument)
     if given is not None and isinstance(given.value, str):
@@ -85,14 +86,14 @@ def lookup_identifier(argument: Variant | None) -> int:
 
 
 def text(argument: str | bytes | None) -> str:
-    """A BSTR, "" for NULL; raises MQ_ERROR_ILLEGAL_PROPERTY_VALUE for what is no text (G413)."""
+    """A BSTR, "" for NULL; MQ_ERROR_ILLEGAL_PROPERTY_VALUE for other types (G413)."""
     if isinstance(argument, bytes):
         raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "no text")
     return argument or ""
 
 
 def octets(argument: Variant) -> bytes:
-    """An array of octets, b"" for nothing; raises E_INVALIDARG for anything else."""
+    """An array of octets, b"" for an empty VARIANT; raises E_INVALIDARG for any other."""
     given = plain(argument)
     if given is None:
         return b""
@@ -103,9 +104,9 @@ def octets(argument: Variant) -> bytes:
 
 
 def instance(pointer: object, of: type[Object]) -> Object | None:
-    """The object that a client passes, None for NULL; raises E_INVALIDARG for one of another kind.
+    """The object that a client passes, None for NULL; raises E_INVALIDARG for another kind.
 
-    Objects of clients are of another kind, too: nobody looks at them through the network.
+    Objects of clients are of another kind, too: they are not queried over the network.
     """
     if pointer is None or isinstance(pointer, of):
         return pointer
@@ -113,7 +114,7 @@ def instance(pointer: object, of: type[Object]) -> Object | None:
 
 
 def octets_variant(values: bytes) -> Variant:
-    """The VARIANT of octets; of none it is an empty array."""
+    """The VARIANT of octets; an empty array for no octets."""
     return Variant(VT_BYTES, SafeArray(VARENUM.VT_UI1, values))
 
 

@@ -21,7 +21,7 @@ _NUMBERS = {
     VARENUM.VT_DATE: struct.Struct("<d"),
 }
 _READ_ONLY = {VARENUM.VT_I8: struct.Struct("<q"), VARENUM.VT_UI8: struct.Struct("<Q")}
-"""Types that other programs send, and [MC-MQAC] has no way to send."""
+"""Types that other programs send, but that [MC-MQAC] cannot send."""
 _READ = {int(vt): layout for vt, layout in (_NUMBERS | _READ_ONLY).items()}
 _CURRENCY = struct.Struct("<q")
 _CURRENCY_PLACES = Decimal(10_000)
@@ -92,7 +92,7 @@ _WRITERS: dict[int, Callable[[Variant], bytes]] = {
 
 
 def body_variant(body_type: int, body: bytes) -> Variant:
-    """A body as its type says; octets where it says nothing, or what the body is not.
+    """A body as its type says; octets where the type says nothing or does not fit the body.
 
     The texts of VT_LPSTR and VT_LPWSTR end at their null and become BSTRs.
     """
@@ -118,7 +118,7 @@ def _read_number(body_type: int, layout: struct.Struct, body: bytes) -> Variant:
 
 
 def _read_text(body_type: int, body: bytes) -> str | bytes:
-    """A text; its octets where they are no UTF-16."""
+    """A text; its octets if they are not UTF-16."""
     try:
         text = body.decode("utf-16-le")
     except UnicodeDecodeError:

@@ -38,11 +38,11 @@ MSMQ_TRANSACTION_DISPENSER = UUID("d7d6e084-dccd-11d0-aa4b-0060970debae")
 MSMQ_COORDINATED_TRANSACTION_DISPENSER = UUID("d7d6e082-dccd-11d0-aa4b-0060970debae")
 
 Coclasses = dict[UUID, Callable[[], ComObject]]
-"""What makes a new object of a class, by its CLSID."""
+"""Makes a new object of a class, by its CLSID."""
 
 
 def coclasses(machine: Machine) -> Coclasses:
-    """The classes of a queue manager: only those whose methods are all there."""
+    """The classes of a queue manager whose methods are all implemented."""
     machine.queue_info = partial(MSMQQueueInfo.of_names, machine)
     found: Coclasses = {
         MSMQ_QUEUE_INFO: partial(MSMQQueueInfo, machine),

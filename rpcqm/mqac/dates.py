@@ -1,4 +1,4 @@
-"""Moments as clients of automation see them."""
+"""Times in the form of automation."""
 
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM
@@ -8,10 +8,10 @@ _SECONDS_OF_DAY = 86_400
 
 
 def date_variant(seconds: int) -> Variant:
-    """A moment in seconds since 1970 as a VT_DATE: days since 1899-12-30, UTC."""
+    """A time in seconds since 1970 as a VT_DATE: days since 1899-12-30, UTC."""
     return Variant(VARENUM.VT_DATE, _DAYS_TO_1970 + seconds / _SECONDS_OF_DAY)
 
 
 def seconds_of(days: float) -> int:
-    """The moment of a DATE in seconds since 1970."""
+    """A DATE in seconds since 1970."""
     return round((days - _DAYS_TO_1970) * _SECONDS_OF_DAY)

@@ -1,4 +1,4 @@
-"""MSMQDestination: one queue or several that messages are sent to ([MC-MQAC] 3.12)."""
+"""MSMQDestination: one queue or several as the destination of messages ([MC-MQAC] 3.12)."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import HResult, MQError
@@ -18,7 +18,7 @@ INVALID_HANDLE_VALUE = -1
 
 
 class MSMQDestination(NamedQueues, SendingTarget):
-    """Queues by a format name, a path name or a path in the directory, open for sending or not."""
+    """Queues by a format name, a path name or a directory path, open for sending or closed."""
 
     INTERFACES = ("IMSMQDestination", "IMSMQPrivateDestination")
 
@@ -32,14 +32,14 @@ class MSMQDestination(NamedQueues, SendingTarget):
 
     @property
     def open_queue_descriptor(self) -> OpenQueueDescriptor | None:
-        """DestinationOpenQueueDescriptor; None also once somebody else has closed it."""
+        """DestinationOpenQueueDescriptor; None also once another object has closed it."""
         found = self._descriptor
         if found is None or self._machine.opening.descriptors.get(found.handle) is not found:
             return None
         return found
 
     def resolved_format_names(self) -> tuple[FormatName, ...]:
-        """What QueueFormatName names, () while it is NULL; raises MQ_ERROR_ILLEGAL_FORMATNAME."""
+        """The queues of QueueFormatName, () while it is NULL; MQ_ERROR_ILLEGAL_FORMATNAME."""
         return parse_format_names(self._queue_format_name) if self._queue_format_name else ()
 
     def Open(self, call: ComCall) -> Outcome | None:
@@ -72,7 +72,7 @@ class MSMQDestination(NamedQueues, SendingTarget):
         if descriptor is None:
             return
         close = self._machine.closers.get(descriptor.handle)
-        if close is not None:  # an MSMQQueue has it open, and is closed with it (G294)
+        if close is not None:  # an MSMQQueue has opened it, and closes with it (G294)
             close()
             return
         self._machine.openers.pop(descriptor.handle, None)
@@ -114,21 +114,21 @@ class MSMQDestination(NamedQueues, SendingTarget):
         return self._queue_format_name
 
     def put_FormatName(self, call: ComCall, bstrFormatName: str | bytes | None) -> None:
-        """Set the name as it is given: what it names is asked when it is opened.
+        """Set the name unchanged: its queues are looked up at Open.
 
         Source: [MC-MQAC] 3.12.4.1.11 FormatName (Opnum 17).
         """
         self._rename(call, self.keep_format_name(call, bstrFormatName), "", "")
 
     def _rename(self, call: ComCall, format_name: str, path_name: str, directory_path: str) -> None:
-        """Stand for other queues; what was open is closed, and they are opened."""
+        """Name other queues; an open descriptor is closed, and they are opened."""
         self._queue_format_name = format_name
         self._queue_path_name, self._directory_path = path_name, directory_path
         if self.open_queue_descriptor is not None:
             self._close()
             self._open(call)
 
-    # What is only a name
+    # Methods that only have names
 
     get_IADs = not_implemented
     putref_IADs = not_implemented
@@ -145,10 +145,10 @@ class MSMQDestination(NamedQueues, SendingTarget):
         return Variant(VARENUM.VT_I8, handle)
 
     def put_Handle(self, call: ComCall, varHandle: Variant) -> None:
-        """Stand for what the same caller has open by that handle, or for nothing (G286).
+        """Take over a queue that the same caller has open by that handle, or no queue (G286).
 
-        A handle may be given as MSMQQueue.Handle tells it, a long that may be negative.
-        Source: [MC-MQAC] 3.12.4.2.2 Handle (Opnum 8).
+        A handle may be given as MSMQQueue.Handle returns it, a long that may be negative. Source:
+        [MC-MQAC] 3.12.4.2.2 Handle (Opnum 8).
         """
         handle = integer(varHandle, INVALID_HANDLE_VALUE)
         if -0x8000_0000 <= handle < INVALID_HANDLE_VALUE:

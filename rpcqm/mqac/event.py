@@ -1,4 +1,4 @@
-"""MSMQEvent: tells clients of messages that wait to be read ([MC-MQAC] 3.16)."""
+"""MSMQEvent: notifies clients of messages that wait to be read ([MC-MQAC] 3.16)."""
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
@@ -10,7 +10,7 @@ from rpcqm.mqac.notifications import ARRIVED, ARRIVED_ERROR, EVENTS, EventTarget
 
 
 class MSMQEvent(EventSource, EventTarget):
-    """Its connection point calls _DMSMQEventEvents at the clients that have asked for it."""
+    """Its connection point calls _DMSMQEventEvents at the connected clients."""
 
     INTERFACES = (
         "IMSMQEvent3",

@@ -1,4 +1,4 @@
-"""GUIDs as clients of COM write them."""
+"""GUIDs in the form of COM."""
 
 import re
 from uuid import UUID
@@ -12,7 +12,7 @@ def braced(identifier: object) -> str:
 
 
 def guid_of(given: str) -> UUID | None:
-    """The GUID of a text with or without braces; None where it is none, whatever UUID takes."""
+    """The GUID of a text with or without braces; None also for UUID's other forms."""
     if given[:1] == "{" and given[-1:] == "}":
         given = given[1:-1]
     return UUID(given) if _GUID.fullmatch(given) else None

@@ -1,4 +1,4 @@
-"""What the coclasses use of the queue manager."""
+"""The parts of the queue manager that the coclasses use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,10 +37,9 @@ def _never() -> bool:
 class Machine:
     """The subjects of one queue manager, and the choices of its operator.
 
-    `empty_is_nothing` tells whether a read that finds no message answers a null pointer with S_OK,
+    `empty_is_nothing` says whether a read that finds no message answers a null pointer with S_OK,
     as Windows does, and not an error, as [MC-MQAC] says (G270). `open_elsewhere` opens queues of
-    other queue managers, `manage_elsewhere` asks them for administrators; without them there are
-    none.
+    other queue managers, `manage_elsewhere` asks them for administrators; both are optional.
     """
 
     queue_manager: QueueManager
@@ -69,8 +68,8 @@ class Machine:
         self.management_orders = ManagementOrders(self.management)
         self.held = HeldOctets()
         self.openers: dict[int, str] = {}
-        """The SIDs of those who have queues open through objects, by the handles (G286)."""
+        """The SIDs of the callers that have queues open through objects, by the handles (G286)."""
         self.closers: dict[int, Callable[[], None]] = {}
-        """What closes the MSMQQueue that has a handle, whoever asks for it (G294)."""
+        """Close the MSMQQueue with a handle, whichever object asks for it (G294)."""
         self.queue_info: Callable[[ComCall, tuple[FormatName, ...]], ComObject]
-        """Makes the MSMQQueueInfo of a format name, refreshed if it can be; `coclasses` sets it."""
+        """Makes the MSMQQueueInfo of a format name, refreshed if possible; `coclasses` sets it."""

@@ -1,6 +1,6 @@
-"""MSMQManagement and its two children: what administrators ask of a queue ([MC-MQAC] 3.3 to 3.5).
+"""MSMQManagement and its two children: administrators' view of a queue ([MC-MQAC] 3.3 to 3.5).
 
-All three classes are one here: which of the interfaces an object has follows from its queue.
+All three classes are one here: the interfaces of an object follow from its queue.
 """
 
 from typing import Any
@@ -75,7 +75,7 @@ _SOURCE_INFO = (
     ("LastAccessTime", VARENUM.VT_I4),
     ("RejectCount", VARENUM.VT_I4),
 )
-"""IncomingTransactionalTransferInfo ([MC-MQAC] 2.2.4.1), as the arrays of the property go."""
+"""IncomingTransactionalTransferInfo ([MC-MQAC] 2.2.4.1), in the order of the property's arrays."""
 
 _NUMBERS = {
     "EodLastAckTime": (_P.PROPID_MGMT_QUEUE_EOD_LAST_ACK_TIME, VARENUM.VT_I4),
@@ -112,7 +112,7 @@ class MSMQManagement(Owned):
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """IMSMQManagement, and before it the one that fits the queue once that is known."""
+        """IMSMQManagement, and before it the one that fits the queue after Init."""
         known = (self._activated,) if self._activated else ()
         if self._name is not None:
             known = (OF_OUTGOING_QUEUES if self._is_outgoing else OF_QUEUES,)
@@ -235,7 +235,7 @@ class MSMQManagement(Owned):
         await self._act(call, "PAUSE")
 
     async def EodResend(self, call: ComCall) -> None:
-        """Send again what waits for an order acknowledgement (G289).
+        """Resend the messages that wait for an order acknowledgement (G289).
 
         Source: [MC-MQAC] 3.5.4.1.6 EodResend (Opnum 21).
         """
@@ -275,7 +275,7 @@ def _is_elsewhere(location: object) -> bool:
 
 
 def _text(argument: Variant | None) -> str:
-    """A text; "" if it is not given, E_INVALIDARG for anything else."""
+    """A text; "" if it is not given, E_INVALIDARG for any other type."""
     given = plain(argument)
     if given is None:
         return ""
@@ -285,7 +285,7 @@ def _text(argument: Variant | None) -> str:
 
 
 def _rows(columns: object) -> list[tuple[object, ...]]:
-    """The senders of a queue's messages; MQ_ERROR_INVALID_PARAMETER for what is no such table."""
+    """The senders of a queue's messages; MQ_ERROR_INVALID_PARAMETER for any other table."""
     if columns is None:
         return []
     if not isinstance(columns, list | tuple) or len(columns) != len(_SOURCE_INFO):

@@ -1,4 +1,4 @@
-"""MSMQMessage: a message that is to be sent, or that was received ([MC-MQAC] 3.17)."""
+"""MSMQMessage: a message to be sent, or a received one ([MC-MQAC] 3.17)."""
 
 import re
 import sys
@@ -64,7 +64,7 @@ _GUID = re.compile(r"\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}")
 
 
 def new_attributes() -> MessageAttributes:
-    """The attributes of a message that a client has made ([MC-MQAC] 3.17.3)."""
+    """The attributes of a message that a client has created ([MC-MQAC] 3.17.3)."""
     return MessageAttributes(
         time_to_reach_queue=INFINITE,
         hash_algorithm=HashAlgorithm.SHA1,
@@ -77,9 +77,9 @@ def new_attributes() -> MessageAttributes:
 
 
 class MSMQMessage(Owned):
-    """A message: `attributes` is what the text calls the represented Message.
+    """A message: `attributes` is the specification's represented Message.
 
-    `chosen` names those attributes that were set since the object exists.
+    `chosen` names the attributes that the client has set.
     """
 
     INTERFACES = ("IMSMQMessage4", "IMSMQMessage3", "IMSMQMessage2", "IMSMQMessage")
@@ -108,9 +108,9 @@ class MSMQMessage(Owned):
         want_connector: bool = False,
         owner: str = "",
     ) -> Self:
-        """The object for a message that was received; what is not wanted stays NULL.
+        """The object for a received message; unwanted parts stay NULL.
 
-        `owner` is the SID of the caller who has it from now on.
+        `owner` is the SID of the caller who holds it from now on.
         """
         made = cls(machine)
         made._received = message
@@ -121,7 +121,7 @@ class MSMQMessage(Owned):
 
     @property
     def attributes(self) -> MessageAttributes:
-        """The represented message; its packet is read when somebody asks."""
+        """The represented message; its packet is decoded on demand."""
         if self._attributes is None:
             received = self._received
             self._attributes = new_attributes() if received is None else self._read(received)
@@ -144,7 +144,7 @@ class MSMQMessage(Owned):
         self._received = None
         return attributes
 
-    # What applications choose
+    # Chosen by applications
 
     get_PrivLevel = get_number("privacy_level")
     put_PrivLevel = put_choice("privacy_level", MQMSGPRIVLEVEL)
@@ -238,7 +238,7 @@ class MSMQMessage(Owned):
         identifier = MessageIdentifier.decode(given) if any(given) else NULL_IDENTIFIER
         self.attributes.correlation_identifier = identifier
 
-    # What the queue managers have put into it
+    # Set by queue managers
 
     get_Class = get_number("message_class")
     get_IsAuthenticated = get_number("authentication_level", bool)
@@ -277,13 +277,13 @@ class MSMQMessage(Owned):
         return SENDER_VERSION
 
     def get_TransactionId(self, call: ComCall) -> Variant:
-        """As qmcomm2 tells it (G171); [MC-MQAC] 3.17.4.1.68 TransactionId (Opnum 74)."""
+        """In the form of qmcomm2 (G171); [MC-MQAC] 3.17.4.1.68 TransactionId (Opnum 74)."""
         number = self.attributes.transaction_identifier
         source = self.attributes.source_machine_identifier
         identifier = NULL_IDENTIFIER if number is None else MessageIdentifier(source, number)
         return octets_variant(identifier.encode())
 
-    # Who has sent it, and what only connectors choose
+    # The sender, and properties that only connectors choose
 
     get_SenderCertificate = get_octets("sender_certificate")
     get_SenderId = get_octets("sender_identifier")
@@ -306,7 +306,7 @@ class MSMQMessage(Owned):
         self.choose(call, "symmetric_key", octets(varDestSymmKey))
 
     def get_Signature(self, call: ComCall) -> Variant:
-        """That of a message to several queues is the one of all of them.
+        """For a message to several queues, the signature for all of them.
 
         Source: [MC-MQAC] 3.17.4.1.58 Signature (Opnum 64).
         """
@@ -331,7 +331,7 @@ class MSMQMessage(Owned):
         self.choose(call, "message_class", lMsgClass)
 
     def choose(self, call: ComCall, name: str, value: str | bytes | int) -> None:
-        """Set an attribute, and know that it was set here."""
+        """Set an attribute, and remember that the client has set it."""
         self.keep(call, name, sys.getsizeof(value))
         setattr(self.attributes, name, value)
         self.chosen.add(name)
@@ -351,7 +351,7 @@ class MSMQMessage(Owned):
         self.attributes.connector_type_identifier = identifier if identifier.int else None
 
     def AttachCurrentSecurityContext(self, call: ComCall) -> None:
-        """Remember who calls; the certificate of who has sent it before is nobody else's (G282).
+        """Remember the caller; drop the certificate of an earlier one (G282).
 
         Source: [MC-MQAC] 3.17.4.1.49 AttachCurrentSecurityContext (Opnum 55).
         """
@@ -423,7 +423,7 @@ class MSMQMessage(Owned):
         return None if name is None else self._machine.queue_info(call, (name,))
 
     def get_ResponseDestination(self, call: ComCall) -> ComObject:
-        """What was set last (G296); [MC-MQAC] 3.17.4.1.80 ResponseDestination (Opnum 86)."""
+        """The last one set (G296); [MC-MQAC] 3.17.4.1.80 ResponseDestination (Opnum 86)."""
         attributes = self.attributes
         return self._destination(
             call,
@@ -463,7 +463,7 @@ class MSMQMessage(Owned):
 
 
 def _named(pointer: object) -> tuple[FormatName, ...]:
-    """What an object names, nothing for NULL."""
+    """The queues that an object names, () for NULL."""
     named = instance(pointer, NamedQueues)
     return () if named is None else named.resolved_format_names()
 
@@ -473,7 +473,7 @@ def _one_or_several(
 ) -> tuple[FormatName | None, tuple[FormatName, ...]]:
     """The one queue that is named, or else several.
 
-    The queues of a distribution list are several, too: packets tell it where those stand.
+    The queues of a distribution list are several, too: a packet has another header for them.
     """
     is_one = len(names) == 1 and names[0].type is not FormatNameType.QUEUE_FORMAT_TYPE_DL
     return (names[0], ()) if is_one else (None, names)

@@ -1,4 +1,4 @@
-"""What the objects have in common that name queues, and those that messages can be sent to."""
+"""The interfaces of objects that name queues, and of those that messages can be sent to."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.codec.names.format_name import FormatName
@@ -9,7 +9,7 @@ class NamedQueues(Owned):
     """An object that names one or several queues: an MSMQQueueInfo, an MSMQDestination."""
 
     def resolved_format_names(self) -> tuple[FormatName, ...]:
-        """What it names, looked up if only a path name is known; () for nothing, or MQError."""
+        """The queues that it names; a path name is looked up; () for no name, or MQError."""
         raise NotImplementedError
 
 
@@ -18,5 +18,5 @@ class SendingTarget(Owned):
 
     @property
     def open_queue_descriptor(self) -> OpenQueueDescriptor | None:
-        """None while it is not open, and where the queue was opened at another queue manager."""
+        """The open queue; None while it is closed, and if it is open at another queue manager."""
         raise NotImplementedError

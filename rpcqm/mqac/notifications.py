@@ -1,4 +1,4 @@
-"""Events that tell of messages which wait to be read ([MC-MQAC] 3.11.4.1.9)."""
+"""Events for messages that wait to be read ([MC-MQAC] 3.11.4.1.9)."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,11 +38,11 @@ class EventTarget(ComObject):
     """An object that events are raised on."""
 
     def raise_event(self, member: int, *arguments: Variant) -> None:
-        """Tell whoever listens of an event of _DMSMQEventEvents."""
+        """Call an event of _DMSMQEventEvents at all connected clients."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Nothing comes any more of a notification that was asked for."""
+        """Forget a notification: its event will not come any more."""
 
     def arrived(self, queue: "MSMQQueue", cursor: int) -> None:
         """[MC-MQAC] 3.16.4.4.1 Arrived (Opnum 7)."""
@@ -55,13 +55,13 @@ class EventTarget(ComObject):
 
 
 class ClientEvent(EventTarget):
-    """An event of the client's own, told once, as its MSMQEvent or whatever takes events (G293)."""
+    """An event object of the client's own, called once: its MSMQEvent or another sink (G293)."""
 
     def __init__(self, outbound: OutboundCalls, call: ComCall, event: RemoteReference) -> None:
         self._sink = outbound.sink(event.objref, call.call, EVENTS, (_PRIVATE,))
 
     def connect(self) -> Completion[None]:
-        """CONNECT_E_CANNOTCONNECT for what cannot be reached, or takes no events."""
+        """Connect; CONNECT_E_CANNOTCONNECT if it is unreachable, or takes no events."""
         return self._sink.connect()
 
     def raise_event(self, member: int, *arguments: Variant) -> None:
@@ -73,7 +73,7 @@ class ClientEvent(EventTarget):
 
 
 class Notifications:
-    """Those that one open queue waits with."""
+    """The notifications of one open queue."""
 
     def __init__(self, queue: "MSMQQueue") -> None:
         self._queue = queue
@@ -81,7 +81,7 @@ class Notifications:
 
     @staticmethod
     def cursor_of(argument: Variant | None) -> int:
-        """A MQMSGCURSOR; E_INVALIDARG for anything else."""
+        """A MQMSGCURSOR; E_INVALIDARG for any other number."""
         try:
             cursor = integer(argument, MQMSGCURSOR.MQMSG_FIRST)
         except MQError as error:
@@ -98,7 +98,7 @@ class Notifications:
         return event
 
     def start(self, reading: Reading, target: EventTarget, cursor: int, timeout: int) -> None:
-        """Wait for a message; `target` hears of it, or why there is none."""
+        """Wait for a message; `target` gets the event, or the error."""
         if len(self._waiting) >= AT_MOST:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many notifications")
         tag = object()
@@ -135,11 +135,11 @@ class Notifications:
         target.arrived_error(self._queue, status, cursor)
 
     def _is_waiting(self, tag: object) -> bool:
-        """Whether the queue has not been closed meanwhile; a notification ends once."""
+        """Whether the queue is still open; a notification ends once."""
         return self._waiting.pop(tag, None) is not None
 
     def close(self) -> None:
-        """Forget them: who closes a queue is told nothing of it any more."""
+        """Forget all: a client that closes a queue gets no more events of it."""
         for target in self._waiting.values():
             target.forget()
         self._waiting.clear()

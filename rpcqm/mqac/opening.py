@@ -18,7 +18,7 @@ _SEVERAL = frozenset(
 
 
 def is_sent_only(names: tuple[FormatName, ...]) -> bool:
-    """Whether a format name is of several queues, or of HTTP: nobody reads what it names."""
+    """Whether a format name is of several queues, or of HTTP: such queues cannot be read."""
     return len(names) > 1 or names[0].type in _SEVERAL or names[0].is_http
 
 
@@ -30,7 +30,7 @@ async def open_queue(
     access: int,
     share_mode: int,
 ) -> MSMQQueue:
-    """Open what a format name means, here or, for reading, at another queue manager.
+    """Open the queues of a format name, here or, for reading, at another queue manager.
 
     Raises MQError: INVALID_PARAMETER, UNSUPPORTED_FORMATNAME_OPERATION, those of
     `Opening.open_queue`, and of the other queue manager.
@@ -49,7 +49,7 @@ async def open_queue(
     opened = OpenedQueue(access, share_mode, queue_info, reading)
     machine.openers[reading.handle] = call.identity.sid
     queue = MSMQQueue(machine, opened)
-    if call.call.abandoned:  # nobody will ever close it
+    if call.call.abandoned:  # nobody would ever close it
         queue.released()
     return queue
 
@@ -76,7 +76,7 @@ async def _open_elsewhere(
         raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, f"{path} at {computer}")
     receiving = access == QueueAccessType.RECEIVE_ACCESS
     exclusive = share_mode == QueueShareMode.DENY_RECEIVE
-    if receiving or exclusive:  # that queue manager knows our account only (G725)
+    if receiving or exclusive:  # that queue manager sees our account only (G725)
         refuse_read_only(call.identity)
     asker = call.identity.sid
     reader = await machine.open_elsewhere(computer, name, receiving, exclusive, asker)

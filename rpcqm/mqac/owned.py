@@ -1,4 +1,4 @@
-"""Objects that keep what their callers choose: texts within bounds, all of it counted (G412)."""
+"""Objects with values that callers choose: texts within bounds, all of it counted (G412)."""
 
 import sys
 
@@ -33,7 +33,7 @@ LONGEST_DIRECTORY_PATH = 4096
 LONGEST_COMPUTER_NAME = MAXIMUM_COMPUTER_NAME
 
 _OF_A_CHARACTER = 32
-"""Octets that a character of a list of names takes once the names have been read."""
+"""Octets that a character of a list of names takes after decoding."""
 
 
 def bounded(
@@ -41,7 +41,7 @@ def bounded(
     most: int,
     status: HResult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
 ) -> str:
-    """A BSTR as `text` reads it; raises MQError(status) for more characters than it can have."""
+    """A BSTR read by `text`; raises MQError(status) for too many characters."""
     given = text(argument)
     if wide_length(given) > most:
         raise MQError(status, f"more than {most} characters")
@@ -49,12 +49,12 @@ def bounded(
 
 
 class Owned(Automation):
-    """An object of a queue manager; what a caller puts into it counts for that caller."""
+    """An object of a queue manager; its contents count for the caller who has put them there."""
 
     _machine: Machine
 
     def keep(self, call: ComCall, part: str, octets: int) -> None:
-        """Count what a part takes; raises MQ_ERROR_INSUFFICIENT_RESOURCES for too much."""
+        """Count the octets of a part; raises MQ_ERROR_INSUFFICIENT_RESOURCES for too many."""
         self.hold(self._machine.held, call.identity.sid, part, octets)
 
     def keep_text(
@@ -76,11 +76,11 @@ class Owned(Automation):
         return self.keep_text(call, "path name", argument, LONGEST_PATH_NAME, status)
 
     def keep_format_name(self, call: ComCall, argument: str | bytes | None) -> str:
-        """A format name, with what its queues take when it is read."""
+        """A format name; the octets of its decoded queues count as well."""
         given = bounded(argument, LONGEST_FORMAT_NAME, HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
         self.keep(call, "format name", _OF_A_CHARACTER * len(given))
         return given
 
     def keep_names(self, call: ComCall, part: str, names: tuple[FormatName, ...]) -> None:
-        """Count names that have been read."""
+        """Count decoded names."""
         self.keep(call, part, _OF_A_CHARACTER * len(format_names(names)))

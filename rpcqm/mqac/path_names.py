@@ -11,10 +11,10 @@ from rpcqm.mqac.machine import Machine
 def format_name_of_path(machine: Machine, text: str) -> FormatName:
     """Get Queue Format Name from Pathname ([MC-MQAC] 3.1.6.2).
 
-    A private queue is named directly, also where the directory is there (G288), and so is a
-    subqueue of a public one, which has no PUBLIC= name (G290). Raises
-    MQ_ERROR_ILLEGAL_QUEUE_PATHNAME for what is no path name of a queue of applications,
-    MQ_ERROR_QUEUE_NOT_FOUND for a public queue that the directory does not know.
+    A private queue is named directly, also with a directory (G288), and so is a subqueue of a
+    public one, which has no PUBLIC= name (G290). Raises MQ_ERROR_ILLEGAL_QUEUE_PATHNAME for any
+    other text than the path name of an application's queue, MQ_ERROR_QUEUE_NOT_FOUND for a public
+    queue that is not in the directory.
     """
     path = PathName.parse(text)
     if path.kind is QueueKind.SYSTEM:

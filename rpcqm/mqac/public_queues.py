@@ -1,4 +1,4 @@
-"""Public queues, as the directory and the queue manager here know them ([MC-MQAC] 3.10.4.1.29)."""
+"""Public queues in the directory and in the local queue manager ([MC-MQAC] 3.10.4.1.29)."""
 
 from rpcqm.adm.directory import equals
 from rpcqm.adm.enums import DirectoryOperationResult
@@ -38,7 +38,7 @@ def _public_name(machine: Machine, name: FormatName) -> FormatName:
 
 
 def completed_queue(machine: Machine, listed: Queue) -> Queue:
-    """Add to a copy of a queue of the directory what only this queue manager knows of it (G291)."""
+    """Add properties that only this queue manager has to a copy of a directory's queue (G291)."""
     here = machine.registry.find_by_format_name(FormatName(PUBLIC, listed.identifier))
     if here is not None:
         for attribute in listed.unsaid:

@@ -1,4 +1,4 @@
-"""MSMQQuery and MSMQQueueInfos: public queues, found in the directory ([MC-MQAC] 3.13, 3.14)."""
+"""MSMQQuery and MSMQQueueInfos: queries for public queues ([MC-MQAC] 3.13, 3.14)."""
 
 from collections.abc import Callable, Sequence
 from math import isfinite
@@ -40,7 +40,7 @@ _OPERATORS = {
 
 
 class MSMQQuery(Automation):
-    """Makes queries; it keeps nothing itself."""
+    """Makes queries; it has no state of its own."""
 
     INTERFACES = ("IMSMQQuery4", "IMSMQQuery3", "IMSMQQuery2", "IMSMQQuery")
 
@@ -84,7 +84,7 @@ class MSMQQuery(Automation):
         MulticastAddress: Argument,
         RelMulticastAddress: Argument,
     ) -> "MSMQQueueInfos":
-        """As LookupQueue_v2, and by address of multicast; "" are those without one (G279).
+        """As LookupQueue_v2, and by multicast address; "" finds queues without one (G279).
 
         Source: [MC-MQAC] 3.13.4.1.3 LookupQueue (Opnum 9).
         """
@@ -96,7 +96,7 @@ class MSMQQuery(Automation):
 
 
 def _filters(values: Sequence[Argument], relations: Sequence[Argument]) -> list[AttributeFilter]:
-    """The filters that a client asks for, in the order of the parameters."""
+    """The requested filters, in the order of the parameters."""
     filters = []
     for (attribute, read), value, relation in zip(_ATTRIBUTES, values, relations, strict=False):
         filters += _filter(attribute, value, relation, read)
@@ -109,7 +109,7 @@ def _filter(
     relation: Argument,
     read: Callable[[Variant], object],
 ) -> list[AttributeFilter]:
-    """The filter for an attribute; none where the client does not ask for it."""
+    """The filter for an attribute, if the client asks for one."""
     given = plain(argument)
     if given is None:
         return []
@@ -159,7 +159,7 @@ _ATTRIBUTES: tuple[tuple[str, Callable[[Variant], object]], ...] = (
 
 
 class MSMQQueueInfos(Owned):
-    """The public queues that a query finds; without `filters`, what a client makes: not usable."""
+    """The public queues that a query finds; without `filters` a client's own, unusable one."""
 
     INTERFACES = ("IMSMQQueueInfos4", "IMSMQQueueInfos3", "IMSMQQueueInfos2", "IMSMQQueueInfos")
 
@@ -171,7 +171,7 @@ class MSMQQueueInfos(Owned):
 
     @classmethod
     def of_filters(cls, machine: Machine, call: ComCall, filters: list[AttributeFilter]) -> Self:
-        """What is found now."""
+        """The present result of a query."""
         made = cls(machine, filters)
         made._find(call, filters)
         return made
@@ -184,7 +184,7 @@ class MSMQQueueInfos(Owned):
     get_Properties = not_implemented
 
     def Reset(self, call: ComCall) -> None:
-        """Begin again, with what the directory has by now.
+        """Begin again, with the present contents of the directory.
 
         Source: [MC-MQAC] 3.14.4.1.1 Reset (Opnum 7).
         """
@@ -207,7 +207,7 @@ class MSMQQueueInfos(Owned):
         return self._filters
 
     def _query(self, filters: list[AttributeFilter]) -> list[UUID]:
-        """The identifiers of what is found ([MS-MQDMPR] 3.1.7.1.21 to .23)."""
+        """The identifiers of the queues found ([MS-MQDMPR] 3.1.7.1.21 to .23)."""
         directory = self._machine.directory
         found: list[UUID] = []
         attributes = ["identifier", *(each.attribute for each in filters)]
@@ -224,11 +224,11 @@ class MSMQQueueInfos(Owned):
         return found
 
     def _is_there(self, filters: list[AttributeFilter], identifier: UUID) -> bool:
-        """Whether the query finds a queue still: the directory may change meanwhile."""
+        """Whether the query still finds a queue: the directory may have changed meanwhile."""
         queue = self._machine.directory.read_directory(Queue, [equals("identifier", identifier)])[1]
         return queue is not None and self._satisfies(queue, filters)
 
     def _satisfies(self, queue: Queue, filters: list[AttributeFilter]) -> bool:
-        """Whether it is what is asked for; its own times may be known here only (G291)."""
+        """Whether a queue satisfies the filters; its own times may be here only (G291)."""
         queue = completed_queue(self._machine, queue)
         return all(each.matches(queue) for each in filters)

@@ -34,15 +34,15 @@ _NOT_FOUND = frozenset(
         HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION,
     }
 )
-"""What a lookup says of a message that is not there, or that somebody else holds."""
+"""Errors of a lookup whose message is not there, or is locked by another reader."""
 
 
 _EMPTY = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
-"""What a read says of a queue without a message."""
+"""Errors of a read from a queue without a message."""
 
 
 class Parts(NamedTuple):
-    """Which parts of a message a client gets to see."""
+    """The parts of a message that a client gets."""
 
     destination: bool
     body: bool
@@ -50,9 +50,9 @@ class Parts(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What lookups are asked for, in the order of the IDL.
+    """The arguments of lookups, in the order of the IDL.
 
-    `parts` is asked for before anything is read: who asks wrongly must not lose the message.
+    `parts` is checked before anything is read: a wrong argument must not lose the message.
     """
 
     destination: Argument
@@ -60,13 +60,13 @@ class Wanted(NamedTuple):
     connector: Argument = None
 
     def parts(self) -> Parts:
-        """Raises DISP_E_TYPEMISMATCH for what is neither true nor false."""
+        """Raises DISP_E_TYPEMISMATCH for an argument that is neither true nor false."""
         destination = boolean(self.destination, False)
         return Parts(destination, boolean(self.body, True), boolean(self.connector, False))
 
 
 class Timed(NamedTuple):
-    """What reads that can wait are asked for, in the order of the IDL; -1 is INFINITE."""
+    """The arguments of reads that can wait, in the order of the IDL; -1 is INFINITE."""
 
     destination: Argument
     body: Argument
@@ -82,7 +82,7 @@ class Timed(NamedTuple):
 
 
 class OpenedQueue(NamedTuple):
-    """How a queue was opened, and what reads it; `reading` has a descriptor where it is here."""
+    """The access and share mode of an open queue, and its reader; a local one has a descriptor."""
 
     access: int
     share_mode: int
@@ -91,7 +91,7 @@ class OpenedQueue(NamedTuple):
 
 
 class MSMQQueue(SendingTarget):
-    """An open queue; without `opened`, what a client gets that makes one itself: a blank one."""
+    """An open queue; without `opened`, a blank one that a client has created itself."""
 
     INTERFACES = ("IMSMQQueue4", "IMSMQQueue3", "IMSMQQueue2", "IMSMQQueue")
 
@@ -125,7 +125,7 @@ class MSMQQueue(SendingTarget):
         return self._opened
 
     def _open(self) -> OpenedQueue:
-        """How it is open; MQ_ERROR_INVALID_HANDLE once it is closed (G273)."""
+        """The open queue; MQ_ERROR_INVALID_HANDLE once it is closed (G273)."""
         opened = self._initialized()
         if self.is_closed:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue is closed")
@@ -193,7 +193,7 @@ class MSMQQueue(SendingTarget):
         self._notifications.close()
         self._opened.reading.close()
 
-    # Receiving: what each method takes is as in the IDL
+    # Receiving: the parameters of each method are those of the IDL
 
     async def Receive_v1(self, call: ComCall, Transaction: Argument, *others: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.7 Receive_v1 (Opnum 13)."""
@@ -228,7 +228,7 @@ class MSMQQueue(SendingTarget):
         return await self._answer(receiving, milliseconds, parts, at_cursor)
 
     def _transaction(self, call: ComCall, argument: Argument) -> Transaction | None:
-        """The transaction to receive in; a single message needs none."""
+        """The transaction to receive in; None for a single message."""
         given = plain(argument)
         single = given is not None and not isinstance(given.value, ComObject)
         if single and integer(given, 0) == MQTRANSACTION.MQ_SINGLE_MESSAGE:
@@ -238,7 +238,7 @@ class MSMQQueue(SendingTarget):
     async def _answer(
         self, reading: Awaitable[Message], timeout: int, parts: Parts, at_cursor: bool = False
     ) -> Answer:
-        """The message that was read; what it is when there was none is a switch (G270)."""
+        """The message that was read; the answer without one depends on a switch (G270)."""
         try:
             message = await reading
         except MQError as error:
@@ -397,12 +397,12 @@ class MSMQQueue(SendingTarget):
         try:
             message = await reading.look_up(call, seek, identifier)
         except MQError as error:
-            if error.status is HResult.MQ_ERROR_TRANSACTION_USAGE:  # somebody else holds it
+            if error.status is HResult.MQ_ERROR_TRANSACTION_USAGE:  # another reader has locked it
                 raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND) from error
             raise _lookup_error(error) from error
         return self._made(message, parts)
 
-    # The others
+    # Other methods
 
     async def Purge(self, call: ComCall) -> None:
         """Purge, if the queue was opened for receiving, which the orders check for every door.
@@ -414,10 +414,10 @@ class MSMQQueue(SendingTarget):
     def EnableNotification(
         self, call: ComCall, Event: object, Cursor: Argument, ReceiveTimeout: Argument
     ) -> Completion[None] | None:
-        """Raise Arrived, once, when there is a message, also for those who may receive (G275).
+        """Raise Arrived, once, when there is a message, also for callers who may receive (G275).
 
-        The event is one of ours, or the client's own (G293).
-        Source: [MC-MQAC] 3.11.4.1.9 EnableNotification (Opnum 15).
+        The event is one of ours, or the client's own (G293). Source: [MC-MQAC] 3.11.4.1.9
+        EnableNotification (Opnum 15).
         """
         cursor = Notifications.cursor_of(Cursor)
         self._open()
@@ -438,7 +438,7 @@ class MSMQQueue(SendingTarget):
         target = ClientEvent(outbound, call, event)
         await target.connect()
         try:
-            reading = self._open_for(_READING)  # it may have been closed meanwhile
+            reading = self._open_for(_READING)  # the queue may have been closed meanwhile
             self._notifications.start(reading, target, cursor, timeout)
         except MQError:
             target.forget()
@@ -453,7 +453,7 @@ _LAST = MessageSeekAction.SEEK_LAST
 
 
 def _is_in_use(error: MQError) -> bool:
-    """Whether another call waits with the cursor: this one, which may not, finds nothing."""
+    """Whether another call waits with the cursor; this one does not wait, and finds nothing."""
     return error.status is HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
 
 

@@ -49,16 +49,16 @@ _COPIED = (
     "base_priority",
     "queue_type",
 )
-"""What Refresh copies; the descriptor only for those who may read it."""
+"""The attributes that Refresh copies; the descriptor only for callers who may read it."""
 
 _LONGEST_PUBLIC_NAME = 63
 _BASE_PRIORITIES = range(-0x8000, 0x8000)
 
 
 class MSMQQueueInfo(NamedQueues):
-    """The referenced queue, and a copy of its properties: `queue` is the text's refQueue.
+    """The referenced queue, and a copy of its properties: `queue` is the specification's refQueue.
 
-    `queue_format_names` and `_format_name` are QueueFormatName, read and as it was set.
+    `queue_format_names` and `_format_name` are QueueFormatName, decoded and as it was set.
     """
 
     INTERFACES = ("IMSMQQueueInfo4", "IMSMQQueueInfo3", "IMSMQQueueInfo2", "IMSMQQueueInfo")
@@ -74,7 +74,7 @@ class MSMQQueueInfo(NamedQueues):
         self._name("", None)
 
     def _name(self, path_name: str, format_name: str | None) -> None:
-        """Reference another queue: what is known of one is not known of this one."""
+        """Reference another queue, and forget everything about the earlier one."""
         self.queue.pathname = path_name
         self._format_name = format_name
         self.queue_format_names: tuple[FormatName, ...] = ()
@@ -82,11 +82,11 @@ class MSMQQueueInfo(NamedQueues):
 
     @classmethod
     def of_names(cls, machine: Machine, call: ComCall, names: tuple[FormatName, ...]) -> Self:
-        """The object for a format name, refreshed if that can be done."""
+        """The object for a format name, refreshed if possible."""
         made = cls(machine)
         made.keep_names(call, "format name", names)
         made._set_names(names)
-        with suppress(MQError):  # its properties are asked for when somebody reads them
+        with suppress(MQError):  # its properties are looked up when a client reads them
             made.Refresh(call)
         return made
 
@@ -97,7 +97,7 @@ class MSMQQueueInfo(NamedQueues):
     # Names
 
     def get_PathName(self, call: ComCall) -> str:
-        """The path name, as it was set where there is no such queue (G271).
+        """The path name; the one that was set if there is no such queue (G271).
 
         Source: [MC-MQAC] 3.10.4.1.6 PathName (Opnum 12).
         """
@@ -118,7 +118,7 @@ class MSMQQueueInfo(NamedQueues):
         Source: [MC-MQAC] 3.10.4.1.8 FormatName (Opnum 14).
         """
         if self._format_name is None:
-            with suppress(MQError):  # there is no such queue yet: NULL
+            with suppress(MQError):  # without such a queue: NULL
                 self._update_format_name()
         return self._format_name
 
@@ -127,7 +127,7 @@ class MSMQQueueInfo(NamedQueues):
         self._name("", self.keep_format_name(call, bstrFormatName) or None)
 
     def _update_format_name(self) -> tuple[FormatName, ...]:
-        """Update QueueFormatName ([MC-MQAC] 3.10.6.1); raises MQError where nothing is named."""
+        """Update QueueFormatName ([MC-MQAC] 3.10.6.1); raises MQError without any name."""
         if self._format_name is not None:
             self.queue_format_names = parse_format_names(self._format_name)
         elif self.queue.pathname:
@@ -137,7 +137,7 @@ class MSMQQueueInfo(NamedQueues):
         return self.queue_format_names
 
     def _name_of_path(self) -> FormatName:
-        """The format name of the path name that was set; its computer is no `.` in it."""
+        """The format name of the path name that was set; `.` in it becomes this computer."""
         path, names = PathName.parse(self.queue.pathname), self._machine.names
         if path.kind is QueueKind.PUBLIC and not _fits_a_directory(path.queue):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "too long for a public queue")
@@ -146,12 +146,12 @@ class MSMQQueueInfo(NamedQueues):
         return format_name_of_path(self._machine, str(path))
 
     def resolved_format_names(self) -> tuple[FormatName, ...]:
-        """What it names, () while it names nothing, as an MSMQDestination; raises MQError."""
+        """The queues that it names, () without a name, as an MSMQDestination; raises MQError."""
         is_named = self._format_name is not None or bool(self.queue.pathname)
         return self._update_format_name() if is_named else ()
 
     def _single_name(self) -> FormatName:
-        """The name of one queue that has properties; MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION."""
+        """The name of one queue with properties; else MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION."""
         names = self._update_format_name()
         if is_sent_only(names):
             status = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
@@ -175,7 +175,7 @@ class MSMQQueueInfo(NamedQueues):
         return braced(self._refreshed(call).type)
 
     def put_ServiceTypeGuid(self, call: ComCall, bstrGuidServiceType: str | bytes | None) -> None:
-        """Take any text: Create and Update refuse one that is no GUID (G271).
+        """Take any text: Create and Update refuse a malformed GUID (G271).
 
         Source: [MC-MQAC] 3.10.4.1.3 ServiceTypeGuid (Opnum 9).
         """
@@ -284,7 +284,7 @@ class MSMQQueueInfo(NamedQueues):
         self._set("multicast_address", given or None)
 
     def _set(self, name: str, value: object) -> None:
-        """Change the copy, which Create and Update look at; they refuse what cannot be."""
+        """Change the copy, which Create and Update write; they refuse invalid values."""
         setattr(self.queue, name, value)
 
     def get_IsWorldReadable(self, call: ComCall) -> int:
@@ -302,12 +302,12 @@ class MSMQQueueInfo(NamedQueues):
         """The descriptor of the queue, which is looked up if the object was not refreshed.
 
         If there is no such queue, it is the object's own. Properties that were set and not yet
-        written by Update stay as they are.
+        written by Update stay.
         """
         if not self.is_refreshed and not self.is_queue_created:
             looked_up = type(self)(self._machine)
             looked_up._name(self.queue.pathname, self._format_name)
-            with suppress(MQError):  # the text lets this method succeed only
+            with suppress(MQError):  # by the specification this method always succeeds
                 return looked_up._refreshed(call).security
         return self.queue.security
 
@@ -320,7 +320,7 @@ class MSMQQueueInfo(NamedQueues):
         return self._public_property(call, lambda queue: queue.directory_path)
 
     def _public_property(self, call: ComCall, read: Callable[[Queue], str]) -> str:
-        """What public queues have; raises MQError for any other queue."""
+        """A property of public queues; raises MQError for any other queue."""
         queue = self._refreshed(call)
         name = self._single_name()
         if queue.queue_type is not QueueType.PUBLIC:
@@ -397,9 +397,9 @@ class MSMQQueueInfo(NamedQueues):
         self._copy(call, found, queue or found)
 
     def _copy(self, call: ComCall, found: Queue, protected: Queue) -> None:
-        """Take properties over, and the descriptor of `protected` if the caller may know it."""
+        """Copy the properties, and the descriptor of `protected` if the caller may read it."""
         access = self._machine.access
-        if found.security:  # the directory may say nothing of rights: then all may look
+        if found.security:  # a directory may contain no rights: then everybody may look
             rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
             access.check_queue(found, call.identity, rights)
         for attribute in _COPIED:
@@ -408,7 +408,7 @@ class MSMQQueueInfo(NamedQueues):
         self.is_application_queue = self.is_refreshed = True
 
     def _refresh_from_system_queue(self, name: FormatName) -> None:
-        """A queue of the system has no properties of an application's queue."""
+        """Reset the properties: a system queue has none of an application's queue."""
         queue = self._machine.registry.find_by_format_name(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
@@ -432,12 +432,12 @@ class MSMQQueueInfo(NamedQueues):
 
 
 def _is_of_the_system(name: FormatName) -> bool:
-    """Whether it is MACHINE=, or a direct name of a queue of the system."""
+    """Whether it is MACHINE=, or a direct name of a system queue."""
     if isinstance(name.value, str):
         return name.direct_name.kind is QueueKind.SYSTEM
     return name.type is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE
 
 
 def _fits_a_directory(name: str) -> bool:
-    """Slashes count twice there ([MC-MQAC] 3.10.6.1)."""
+    """Whether a path fits: slashes count twice there ([MC-MQAC] 3.10.6.1)."""
     return len(name) + name.count("/") <= _LONGEST_PUBLIC_NAME

@@ -1,4 +1,4 @@
-"""Reading an open queue for clients of COM: one here, or one of another queue manager."""
+"""Reading an open queue for clients of COM, a local one or one of another queue manager."""
 
 from contextlib import suppress
 from typing import Protocol
@@ -22,10 +22,9 @@ from rpcqm.qm.remote_reading import RemotelyRead, RemoteReader, read_and_end
 
 
 class Reading(Protocol):
-    """What MSMQQueue does with a queue that it has open; times are in milliseconds.
+    """The reads of MSMQQueue from its open queue; times are in milliseconds.
 
-    Messages are removed before they are returned, and given back if nobody waits for the answer
-    any more.
+    Messages are removed before they are returned, and given back if the caller has gone.
     """
 
     handle: int
@@ -65,7 +64,7 @@ class LocalReading:
         return self._own_cursor() if at_cursor else None
 
     def _own_cursor(self) -> Cursor:
-        """The cursor, which most who read do not need."""
+        """The cursor, which most readers do not need."""
         if self._cursor is None:
             self._cursor = self._readers.open_cursor(self.descriptor)
         if self._cursor is None:
@@ -75,7 +74,7 @@ class LocalReading:
     async def receive(
         self, call: ComCall, timeout: int, at_cursor: bool, transaction: Transaction | None
     ) -> Message:
-        """Lock a message, see whether the caller is still there, and only then remove it."""
+        """Lock a message, check that the caller is still there, and only then remove it."""
         cursor = self._at(at_cursor)
         before = None if cursor is None else (cursor.key, cursor.cursor_state)
         beginning = self._messages.dequeue_message_begin(
@@ -102,7 +101,7 @@ class LocalReading:
         return await self._waited_for(call, peeking)
 
     async def _waited_for(self, call: ComCall, reading: Completion[Message]) -> Message:
-        """The message, once it is there; the wait ends with the client, or at its wish."""
+        """The message, once it is there; the wait ends with the client, or by its cancel."""
         if not reading.done:
             self._end_with_caller(call)
         return await reading
@@ -138,7 +137,7 @@ class LocalReading:
         return message
 
     def watch(self, tag: object, cursor: int, timeout: int) -> Completion[Message]:
-        """Wait for a message (MQMSGCURSOR) in nobody's call; closing the queue ends the wait."""
+        """Wait for a message (MQMSGCURSOR) outside of any call; closing the queue ends the wait."""
         descriptor, under = self.descriptor, (self.handle, tag)
         if cursor == MQMSGCURSOR.MQMSG_NEXT:
             own = self._own_cursor()
@@ -230,7 +229,7 @@ class RemoteReading:
         return read[0]
 
     def watch(self, tag: object, cursor: int, timeout: int) -> Completion[Message]:
-        """Wait for a message (MQMSGCURSOR) in nobody's call; closing the queue ends the wait."""
+        """Wait for a message (MQMSGCURSOR) outside of any call; closing the queue ends the wait."""
         return start(self._watch(cursor, timeout))
 
     async def _watch(self, cursor: int, timeout: int) -> Message:
@@ -244,7 +243,7 @@ class RemoteReading:
     async def reset(self) -> None:
         cursor, self._cursor = self._cursor, 0
         if cursor:
-            with suppress(MQError):  # it is forgotten here in any case
+            with suppress(MQError):  # the cursor is forgotten here in any case
                 await self._reader.close_cursor(cursor)
 
     async def purge(self, call: ComCall) -> None:

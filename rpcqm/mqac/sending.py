@@ -32,7 +32,7 @@ _OF_CONNECTORS = frozenset(
         "authentication_provider_name",
     }
 )
-"""What an application may set only with a ConnectorTypeGuid."""
+"""Attributes that an application may set only with a ConnectorTypeGuid."""
 
 _NOT_YET = (
     ("destination_queue_format_name", None),
@@ -54,7 +54,7 @@ _NOT_YET = (
     ("soap_envelope", ""),
     ("soap_compound_message", b""),
 )
-"""What a message has before it is sent."""
+"""Attributes of a message before it is sent."""
 
 _SHOWN = (
     "identifier",
@@ -69,7 +69,7 @@ _SHOWN = (
     "authentication_level",
     "hash_algorithm",
 )
-"""What the object tells of itself after Send."""
+"""Attributes that the object shows after Send."""
 
 
 def send(
@@ -123,7 +123,7 @@ async def _enqueue(
 
 
 def _check(message: "MSMQMessage") -> None:
-    """Refuse what a connector alone may send, and half a provider."""
+    """Refuse attributes of connectors, and an incomplete provider."""
     attributes = message.attributes
     if attributes.connector_type_identifier is None and message.chosen & _OF_CONNECTORS:
         raise MQError(HResult.MQ_ERROR_MISSING_CONNECTOR_TYPE)
@@ -135,7 +135,7 @@ def _check(message: "MSMQMessage") -> None:
 def _completed(
     machine: "Machine", call: ComCall, message: "MSMQMessage", descriptor: OpenQueueDescriptor
 ) -> MessageAttributes:
-    """A copy of the represented message with what Send sets."""
+    """A copy of the represented message with the attributes that Send sets."""
     attributes = _as_given(message)
     if attributes.connector_type_identifier is None:
         attributes.message_class = MessageClass.MQMSG_CLASS_NORMAL
@@ -152,7 +152,7 @@ def _completed(
 
 
 def _elements(text: str) -> str:
-    """Elements for an envelope; raises MQ_ERROR_BAD_XML_FORMAT for what would spoil it."""
+    """Elements for an envelope; raises MQ_ERROR_BAD_XML_FORMAT if they would break it."""
     if text:
         try:
             parse_strictly(f"<se:Body {_NAMESPACE}>{text}</se:Body>".encode())
@@ -162,11 +162,11 @@ def _elements(text: str) -> str:
 
 
 _NAMESPACE = 'xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"'
-"""The prefix that elements may use, as our envelopes declare it."""
+"""The prefix that elements may use, with the declaration of our envelopes."""
 
 
 def _as_given(message: "MSMQMessage") -> MessageAttributes:
-    """The message without what an earlier Send, or its journey here, has put into it (G282)."""
+    """The message without the attributes from an earlier Send, or from its way here (G282)."""
     attributes, chosen = message.attributes, message.chosen
     given = attributes.copy()
     for name, value in _NOT_YET:
@@ -174,7 +174,7 @@ def _as_given(message: "MSMQMessage") -> MessageAttributes:
     for name in ("sender_identifier", "sender_certificate", "signature", "symmetric_key"):
         if name not in chosen:
             setattr(given, name, b"")
-    if not given.signature:  # a provider says who has signed
+    if not given.signature:  # a provider belongs to the signature
         given.authentication_provider_type, given.authentication_provider_name = 0, ""
     return given
 
@@ -182,9 +182,9 @@ def _as_given(message: "MSMQMessage") -> MessageAttributes:
 def _set_sender(
     machine: "Machine", call: ComCall, message: "MSMQMessage", attributes: MessageAttributes
 ) -> None:
-    """The sender is the caller; only administrators may name another one, for a connector (G280).
+    """Set the caller as sender; administrators may name another one, for a connector (G280).
 
-    What AttachCurrentSecurityContext has kept counts for the same caller.
+    The certificate from AttachCurrentSecurityContext counts for the same caller.
     """
     caller = sid_bytes(call.identity.sid)
     named = attributes.sender_identifier
@@ -204,7 +204,7 @@ def _set_sender(
 def _set_privacy(
     machine: "Machine", attributes: MessageAttributes, descriptor: OpenQueueDescriptor
 ) -> None:
-    """A body that the application has encrypted is decrypted for a queue here."""
+    """Decrypt a body that the application has encrypted for a local queue."""
     check_privacy(descriptor, bool(attributes.privacy_level or attributes.symmetric_key))
     key = attributes.symmetric_key
     if (
@@ -217,7 +217,7 @@ def _set_privacy(
 
 
 def _set_responses(attributes: MessageAttributes, descriptor: OpenQueueDescriptor) -> None:
-    """Several response or administration queues travel in a header of lists."""
+    """Put several response or administration queues into a header of lists."""
     several = (
         attributes.response_multi_queue_format_name
         or attributes.administration_multi_queue_format_name

@@ -18,14 +18,14 @@ _AUTHENTICATION_LEVELS = {
     int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG20): MessageAuthenticationLevel.SIG20,
     int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG30): MessageAuthenticationLevel.SIG30,
 }
-"""How MQMSGAUTHLEVEL has a message signed ([MC-MQAC] 2.2.2.16)."""
+"""The signature levels for MQMSGAUTHLEVEL ([MC-MQAC] 2.2.2.16)."""
 
 
 class Signer:
-    """Signs a message as its sender wants it, unless a connector has.
+    """Signs a message as its sender asks for, unless a connector has.
 
-    `xml_signature` is that of what travels by HTTP, whatever level is asked for (G297). What is
-    sent by RPC has none (G191).
+    `xml_signature` is that of messages for HTTP, whatever level is asked for (G297). A message sent
+    by RPC has none (G191).
     """
 
     def __init__(self, protection: Protection, level: MessageAuthenticationLevel) -> None:
@@ -35,7 +35,7 @@ class Signer:
 
     @classmethod
     def of(cls, protection: Protection, requested: int) -> Self | None:
-        """For a RequestedAuthenticationLevel; None where nothing is to be signed."""
+        """The signer for a RequestedAuthenticationLevel; None if no signature is wanted."""
         level = _AUTHENTICATION_LEVELS.get(requested)
         return None if level is None else cls(protection, level)
 
@@ -54,7 +54,7 @@ class Signer:
         if any(by_http):
             self.xml_signature = self._protection.xml_signature(message)
         if not all(by_http):
-            # That of level 1.0 stands where the copies by HTTP have theirs.
+            # A signature of level 1.0 takes the place of that for HTTP.
             level = MessageAuthenticationLevel.SIG30 if any(by_http) else self._level
             self._protection.sign_sent(message, level)
         else:
@@ -68,9 +68,9 @@ def mark_signed(
     composed: Message,
     signer: Signer | None,
 ) -> None:
-    """Have a message say how it is signed, where readers here or its way by HTTP need to know.
+    """Record in a message how it is signed, for local readers and for HTTP.
 
-    Who signs for a queue here is also the one who checks the signature.
+    Messages signed for a local queue are checked by this queue manager itself.
     """
     if signer is not None and signer.xml_signature:
         composed.xml_signature = signer.xml_signature
@@ -80,6 +80,6 @@ def mark_signed(
             set_authentication_level(packet, MessageAuthenticationLevel.XMLSIG)
             composed.packet = bytes(packet)
         return
-    leaves = isinstance(descriptor.queue_reference, OutgoingQueue)  # of several some may not
+    leaves = isinstance(descriptor.queue_reference, OutgoingQueue)  # some of several may not
     if protection.verify is not None and not leaves:
         protection.verify(composed)

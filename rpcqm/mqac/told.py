@@ -1,4 +1,4 @@
-"""Values that another queue manager has told, which may tell anything (G292)."""
+"""Values from another queue manager, which may send any value (G292)."""
 
 from collections.abc import Collection
 from typing import TypeVar
@@ -12,12 +12,12 @@ _MOST_TEXTS = 100_000
 
 
 def refuse(value: object) -> MQError:
-    """The error for what means nothing."""
+    """The error for a meaningless value."""
     return MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{value!r:.80}")
 
 
 def one_of(value: object, choices: Collection[T]) -> T:
-    """One of the values that the text knows; raises MQ_ERROR_INVALID_PARAMETER for others."""
+    """One of the specified values; raises MQ_ERROR_INVALID_PARAMETER for others."""
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
@@ -25,7 +25,7 @@ def one_of(value: object, choices: Collection[T]) -> T:
 
 
 def whole(value: object, bits: int = 64) -> int:
-    """A number without a sign, 0 for no value; raises MQ_ERROR_INVALID_PARAMETER for others."""
+    """An unsigned number, 0 for no value; raises MQ_ERROR_INVALID_PARAMETER for others."""
     if value is None:
         return 0
     if type(value) is not int or not -(1 << (bits - 1)) <= value < 1 << bits:

@@ -1,4 +1,4 @@
-"""Units of work as objects, and those that begin them ([MC-MQAC] 3.6 to 3.9)."""
+"""Units of work as objects, and the objects that begin them ([MC-MQAC] 3.6 to 3.9)."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
@@ -36,7 +36,7 @@ _OBJECTS = frozenset({VARENUM.VT_DISPATCH, VARENUM.VT_UNKNOWN})
 class TransactionImpl(ComObject):
     """An internal transaction ([MC-MQAC] 3.8), aborted when nobody can end it any more.
 
-    `users` counts the objects that hold it, `is_exported` tells whether a client may hold it.
+    `users` counts the objects that hold it, `is_exported` says whether a client may hold it.
     """
 
     INTERFACES = ("ITransaction",)
@@ -82,7 +82,7 @@ class TransactionImpl(ComObject):
         )
 
     def _check_open(self, call: ComCall) -> None:
-        """Raise MQ_ERROR_TRANSACTION_SEQUENCE for one that has ended, or is not the caller's."""
+        """Raise MQ_ERROR_TRANSACTION_SEQUENCE if it has ended, or belongs to another caller."""
         self._transactions.find(self.transaction_identifier, call.identity.sid)
 
     def released(self) -> None:
@@ -90,7 +90,7 @@ class TransactionImpl(ComObject):
         self.give_up()
 
     def give_up(self) -> None:
-        """Abort what nobody can end any more."""
+        """Abort a transaction that nobody can end any more."""
         if self.users or self.is_exported or self.is_committed_or_aborted:
             return
         self.is_committed_or_aborted = True
@@ -140,7 +140,7 @@ class MSMQTransaction(Automation):
         return self.transaction
 
     def InitNew(self, call: ComCall, varTransaction: Variant) -> None:
-        """Stand for a transaction that exists; [MC-MQAC] 3.9.4.2.1 InitNew (Opnum 10)."""
+        """Take over an existing transaction; [MC-MQAC] 3.9.4.2.1 InitNew (Opnum 10)."""
         if self.transaction is not None:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
         given = plain(varTransaction)
@@ -185,7 +185,7 @@ class MSMQTransactionDispenser(Automation):
 
 
 class MSMQCoordinatedTransactionDispenser(Automation):
-    """Would begin transactions of a coordinator, which this queue manager has not ([MC-MQAC] 3.7).
+    """The dispenser of a coordinator's transactions, which this queue manager does not have.
 
     [MC-MQAC] 3.7.
     """
@@ -206,8 +206,8 @@ class MSMQCoordinatedTransactionDispenser(Automation):
 class TransactionScope:
     """The transaction that one call is part of.
 
-    `transaction` is None where there is none. That of a single message ends with the call: by
-    `finish` or by `undo`.
+    `transaction` is None without one. That of a single message ends with the call: by `finish` or
+    by `undo`.
     """
 
     __slots__ = ("_transactions", "is_single", "transaction")
@@ -228,13 +228,13 @@ class TransactionScope:
         return self.transaction.identifier
 
     def finish(self) -> Completion[None]:
-        """What has to be waited for before the caller is told."""
+        """Complete when the caller may be answered."""
         if not self.is_single:
             return completed(None)
         return self._transactions.transaction_commit(self._identifier)
 
     def undo(self) -> None:
-        """Nothing has happened."""
+        """Abort the transaction of a single message."""
         if self.is_single:
             self._transactions.transaction_abort(self._identifier)
 
@@ -242,11 +242,11 @@ class TransactionScope:
 def transaction_scope(
     transactions: Transactions, identity: Identity, argument: Variant | None
 ) -> TransactionScope:
-    """What the Transaction argument of Send and Receive says ([MC-MQAC] 2.2.2.1, 3.17.4.1.48).
+    """The transaction for the argument of Send and Receive ([MC-MQAC] 2.2.2.1, 3.17.4.1.48).
 
-    Not given, or MQ_MTS_TRANSACTION, is no transaction here: no call has a context of COM+.
-    Raises MQ_ERROR_TRANSACTION_SEQUENCE for one that has ended (G414), or is another caller's;
-    MQ_ERROR_DTC_CONNECT for one of XA, and E_INVALIDARG for anything else (G284).
+    An absent argument and MQ_MTS_TRANSACTION mean no transaction here: no call has a context of
+    COM+. Raises MQ_ERROR_TRANSACTION_SEQUENCE for one that has ended (G414), or is another
+    caller's; MQ_ERROR_DTC_CONNECT for one of XA, and E_INVALIDARG for anything else (G284).
     """
     given = plain(argument)
     if given is not None and given.vt in _OBJECTS:
@@ -265,7 +265,7 @@ def transaction_scope(
 def _transaction_of(
     transactions: Transactions, identity: Identity, given: Variant
 ) -> Transaction | None:
-    """The transaction of an MSMQTransaction, or of its ITransaction; NULL is none."""
+    """The transaction of an MSMQTransaction, or of its ITransaction; None for NULL."""
     pointer = given.value
     if pointer is None:
         return None

@@ -284,3 +284,24 @@ def test_an_observer_sees_what_administrators_see_and_is_none(
 def test_an_observer_is_in_no_other_group(world: World, other: str) -> None:
     with pytest.raises(MQError, match="only group"):
         world.add("auditor", "observers", other)
+
+
+def test_another_password_is_another_standing(world: World) -> None:
+    world.add("alice")
+    logged_on = identity(world, "alice")
+    before = world.accounts.standing(logged_on)
+    assert before is not None
+    assert before == world.accounts.standing(logged_on)
+    world.clock.advance(1)
+    world.accounts.set_password("alice", OTHER_HASH).result()
+    after = world.accounts.standing(logged_on)
+    assert after is not None
+    assert after[1] != before[1]
+
+
+def test_an_account_that_was_removed_has_no_standing(world: World) -> None:
+    world.add("alice")
+    logged_on = identity(world, "alice")
+    world.accounts.remove("alice")
+    world.settle()
+    assert world.accounts.standing(logged_on) is None

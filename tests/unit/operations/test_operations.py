@@ -15,6 +15,7 @@ from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.operations.drafts import Draft
 from rpcqm.operations.operations import Operations
+from rpcqm.operations.trail import EventKind
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.rpc.callers import ADMINISTRATOR, ALICE, NOBODY
 
@@ -205,3 +206,11 @@ def test_a_change_is_told_with_who_what_and_from_where(
     assert [(a["who"], a["action"], a["object"], a["origin"]) for a in acts] == [
         ("root", "set properties", qm.find().pathname, "local")
     ]
+
+
+def test_an_order_that_is_not_counted_changes_the_pulse(
+    qm: RunningQueueManager, operations: Operations
+) -> None:
+    before = operations.pulse()
+    operations.events.trail.keep(qm.clock.now(), EventKind.OPERATOR_ACTS, "orders", {}, None)
+    assert operations.pulse() != before

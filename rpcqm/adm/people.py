@@ -19,6 +19,10 @@ class People(Protocol):
         r"""Names of accounts and groups as people write them, `CORP\alice`; others are left out."""
         ...
 
+    async def identifiers(self, names: Collection[str]) -> Mapping[str, str]:
+        r"""SIDs of accounts and groups by names as `names` has them; others are left out."""
+        ...
+
     async def groups(self, sid: str) -> frozenset[str]:
         """The groups of an account, groups in groups included; none if it is not there."""
         ...

@@ -1,5 +1,6 @@
 """Names of accounts and groups by their SIDs, and which SIDs are those of a machine's own."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
@@ -29,11 +30,24 @@ def administrator_beside(account: Sid) -> Sid:
     return Sid(account.authority, (*account.sub_authorities[:-1], _ADMINISTRATOR))
 
 
-async def names_of_accounts(client: "QueueManagerClient") -> dict[Sid, str]:
-    """Names of the well-known identifiers, and of accounts if the caller may list them."""
+async def names_of_accounts(client: "QueueManagerClient", *others: Sid | str) -> dict[Sid, str]:
+    """Names of the well-known identifiers, and of accounts if the caller may list them.
+
+    `others` are accounts and groups that may be those of a domain: they are asked for.
+    """
     names = {sid: word for word, sid in WELL_KNOWN.items()}
     try:
         accounts = await client.accounts.list()
     except (MQError, RpcFault, DecodeError):  # elsewhere, and to others, accounts have no names
         accounts = ()
-    return names | {Sid.parse(account.sid): account.name for account in accounts}
+    names |= {Sid.parse(account.sid): account.name for account in accounts}
+    wanted = [str(each) for each in others if isinstance(each, str) or _is_asked_for(each, names)]
+    if wanted:
+        with suppress(MQError, RpcFault, DecodeError):  # an older server knows no domain
+            found = await client.accounts.look_up(wanted)
+            names |= {Sid.parse(sid): name for sid, name in found.items()}
+    return names
+
+
+def _is_asked_for(sid: Sid, names: dict[Sid, str]) -> bool:
+    return is_of_a_machine(sid) and sid not in names

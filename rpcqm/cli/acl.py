@@ -238,7 +238,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         descriptor = await subject.read(client)
-        names = await names_of_accounts(client)
+        names = await names_of_accounts(client, *_named_in(descriptor))
         if arguments.json:
             print_json(_for_programs(descriptor, names, subject.vocabulary))
         else:
@@ -324,7 +324,11 @@ def _removed(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> list[Sid]
 
     Accounts of one machine differ in the last number only, which is never given again.
     """
-    machines = {sid.sub_authorities[:-1] for sid in names if is_of_a_machine(sid)}
+    machines = {
+        sid.sub_authorities[:-1]
+        for sid, name in names.items()
+        if is_of_a_machine(sid) and "\\" not in name  # which those of a domain have
+    }
     return [
         entry.sid
         for entry in permissions(descriptor)
@@ -332,6 +336,12 @@ def _removed(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> list[Sid]
         and entry.sid.sub_authorities[:-1] in machines
         and not is_administrator(entry.sid)
     ]
+
+
+def _named_in(descriptor: SecurityDescriptor) -> set[Sid]:
+    """Whose identifiers are in a descriptor."""
+    owner = [descriptor.owner] if descriptor.owner is not None else []
+    return {*owner, *(entry.sid for entry in permissions(descriptor))}
 
 
 async def _sid(client: "QueueManagerClient", who: str) -> Sid:
@@ -342,7 +352,8 @@ async def _sid(client: "QueueManagerClient", who: str) -> Sid:
             return Sid.parse(who.upper())
         except (MQError, ValueError):
             raise CommandError(f"`{who}` is not a valid SID.") from None
-    for sid, name in (await names_of_accounts(client)).items():
+    elsewhere = (who,) if "\\" in who else ()
+    for sid, name in (await names_of_accounts(client, *elsewhere)).items():
         if name.casefold() == who.casefold():
             return sid
     raise CommandError(f"There is no account `{who}` here; give {WHO_HELP}.")

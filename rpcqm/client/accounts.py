@@ -57,6 +57,17 @@ class AccountsClient:
             for account in response.ppAccounts or ()
         )
 
+    async def look_up(self, who: Sequence[str]) -> dict[str, str]:
+        r"""Names of accounts and groups of the domain by their SIDs.
+
+        `who` are SIDs, and names such as `CORP\\alice`; those that are not there are left out.
+        """
+        request = rpcqm_admin.R_LookUpAccountsRequest(
+            pWho=CALPWSTR(cElems=len(who), pElems=list(who))
+        )
+        response = await self._connections.call(request)
+        return {each.pwszSid or "": each.pwszName or "" for each in response.ppAccounts or ()}
+
     async def create_logon(self) -> tuple[str, str]:
         """A token with which a browser logs on once as the caller, and the page that takes it.
 

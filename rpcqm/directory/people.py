@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from typing import Protocol
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.text import folded
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.directory.values import Entry, read_integer
 
@@ -59,6 +60,21 @@ class DirectoryPeople:
                 found[sid] = name
         return found
 
+    async def identifiers(self, names: Collection[str]) -> Mapping[str, str]:
+        """SIDs of accounts and groups by their names with that of the domain."""
+        found: dict[str, str] = {}
+        for name in names:
+            account = name.rpartition("\\")[2]
+            what = f"(sAMAccountName={filter_value(account)})"
+            async for entries in self._directory.search(
+                self._directory.domain_base, (_SID, _NAME), what, "all"
+            ):
+                for entry in entries:
+                    shown = (entry.first(_NAME) or b"").decode("utf-8", "replace")
+                    if shown.isprintable() and folded(shown) == folded(name):
+                        found[shown] = _sid_of(entry)
+        return found
+
     async def groups(self, sid: str) -> frozenset[str]:
         """Global and universal groups, which are those that a ticket has."""
         found: set[str] = set()
@@ -85,6 +101,12 @@ class DirectoryPeople:
 
 
 _ANYTHING = "(objectClass=*)"
+_SPECIAL = str.maketrans({each: f"\\{ord(each):02x}" for each in "\\*()\0"})
+
+
+def filter_value(text: str) -> str:
+    """A text as a value in a filter (RFC 4515, 3)."""
+    return text.translate(_SPECIAL)
 
 
 def _sid_of(entry: Entry) -> str:

@@ -77,6 +77,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ListTokensResponse,
     R_ListTriggersRequest,
     R_ListTriggersResponse,
+    R_LookUpAccountsRequest,
+    R_LookUpAccountsResponse,
     R_MakeBackupRequest,
     R_MakeBackupResponse,
     R_MakeBackupWithSecretsRequest,
@@ -111,6 +113,7 @@ from rpcqm.interfaces._admin_records import (
 )
 from rpcqm.interfaces._queue_properties import attributes_of, security_in
 from rpcqm.interfaces._searching import answer_search
+from rpcqm.operations.accounts import AccountOfDomain
 from rpcqm.operations.audit import refusals
 from rpcqm.operations.dead_letters import Range
 from rpcqm.operations.flight import in_flight
@@ -175,6 +178,14 @@ class Admin:
         """All accounts, by name (Opnum 3)."""
         accounts = [account_record(account) for account in self._accounts.list(call.identity)]
         return R_ListAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
+
+    async def R_LookUpAccounts(
+        self, call: Call, request: R_LookUpAccountsRequest
+    ) -> R_LookUpAccountsResponse:
+        """Accounts and groups of the domain, by their SIDs and names (Opnum 51)."""
+        found = await self._accounts.look_up(call.identity, _texts(request.pWho))
+        accounts = [account_record(AccountOfDomain(name, sid)) for sid, name in found.items()]
+        return R_LookUpAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
 
     async def R_MakeBackup(self, call: Call, request: R_MakeBackupRequest) -> R_MakeBackupResponse:
         """Copy everything that is durable to a directory of this machine (Opnum 4)."""

@@ -1,6 +1,6 @@
 """Names of accounts and groups, in place of the security identifiers that are kept."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.security.permissions import WELL_KNOWN
@@ -15,12 +15,18 @@ class AccountNames:
     """The names that somebody may know: `accounts` are their SIDs with their names.
 
     `machine` is the SID that all accounts of this queue manager begin with, "" for those who may
-    not know which of them are there. A number of an account is never given again.
+    not know which of them are there. A number of an account is never given again. `elsewhere` gives
+    the names of other SIDs, "" for those that it does not know.
     """
 
     def __init__(
-        self, accounts: Mapping[str, str], machine: str = "", administrator: str = ADMINISTRATOR
+        self,
+        accounts: Mapping[str, str],
+        machine: str = "",
+        administrator: str = ADMINISTRATOR,
+        elsewhere: Callable[[str], str] = lambda _: "",
     ) -> None:
+        self._elsewhere = elsewhere
         self._known = {**_WORDS, **accounts}
         self._machine = machine
         if machine:
@@ -31,7 +37,7 @@ class AccountNames:
         known = self._known.get(sid)
         if known is not None:
             return known
-        return f"removed account {sid}" if self.is_removed(sid) else sid
+        return f"removed account {sid}" if self.is_removed(sid) else self._elsewhere(sid) or sid
 
     def is_removed(self, sid: str) -> bool:
         """Whether an account of this queue manager had that SID, which is there no more."""

@@ -1,9 +1,12 @@
 """Accounts that callers log on with, for administrators."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from rpcqm.adm.directory import DirectoryUnavailableError
 from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.operations.account_names import ADMINISTRATOR, AccountNames
 from rpcqm.operations.audit import ordered
@@ -33,11 +36,30 @@ class AccountKeeper(Protocol):
     def machine_sid(self) -> str: ...
 
 
+class NamesElsewhere(Protocol):
+    """Knows the accounts and groups of a domain."""
+
+    def name_of(self, sid: str) -> str: ...
+    def sid_of(self, name: str) -> str: ...
+    async def look_up(self, who: Collection[str]) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AccountOfDomain:
+    """An account or a group of a domain."""
+
+    name: str
+    sid: str
+    groups: tuple[str, ...] = ()
+
+
 class AccountOperations:
     """Raises MQ_ERROR_ACCESS_DENIED for others than administrators."""
 
     def __init__(self, accounts: AccountKeeper) -> None:
         self._accounts = accounts
+        self.elsewhere: NamesElsewhere | None = None
+        """The accounts of a domain, if there is one."""
 
     def add(
         self, identity: Identity, name: str, nt_hash: bytes, groups: Sequence[str] = ()
@@ -82,4 +104,23 @@ class AccountOperations:
         if not identity.may_look:
             return AccountNames({identity.sid: identity.name})
         accounts = {each.sid: each.name for each in self._accounts.list()}
-        return AccountNames(accounts, self._accounts.machine_sid, administrator)
+        machine, elsewhere = self._accounts.machine_sid, self.elsewhere
+        if elsewhere is None:
+            return AccountNames(accounts, machine, administrator)
+        return AccountNames(accounts, machine, administrator, elsewhere.name_of)
+
+    def sid_of_domain(self, identity: Identity, name: str) -> str:
+        """The SID of an account or group of the domain by a name that was shown; "" for others."""
+        if self.elsewhere is None or not identity.may_look:
+            return ""
+        return self.elsewhere.sid_of(name)
+
+    async def look_up(self, identity: Identity, who: Collection[str]) -> Mapping[str, str]:
+        """Names of accounts and groups of the domain by their SIDs; MQ_ERROR_NO_DS offline."""
+        require_observer(identity)
+        if self.elsewhere is None:
+            return {}
+        try:
+            return await self.elsewhere.look_up(who)
+        except DirectoryUnavailableError as error:
+            raise MQError(HResult.MQ_ERROR_NO_DS, str(error)) from error

@@ -249,6 +249,8 @@ class PermissionOperations:
                     return Sid.parse(account.sid)
             if word in (ADMINISTRATOR, ROOT):
                 return Sid.parse(f"{self._accounts.machine_sid}-{ADMINISTRATOR_IDENTIFIER}")
+        if sid := self._accounts.sid_of_domain(identity, who):
+            return Sid.parse(sid)
         try:
             return Sid.parse(who.upper())
         except ValueError:

@@ -88,6 +88,15 @@ class DomainAccounts:
         known = self._known.get(sid)
         return authenticated(sid, sid, validity=self._validity(sid)) if known is None else known
 
+    def name_of(self, sid: str) -> str:
+        """The name with which an account has logged on, "" of any other."""
+        known = self._known.get(sid)
+        return known.name if known is not None else ""
+
+    def names(self) -> list[tuple[str, str]]:
+        """SIDs and names of the accounts that have logged on."""
+        return [(sid, each.name) for sid, each in self._known.items()]
+
     def is_of(self, sid: str) -> bool:
         """Whether a SID is one that a domain gives to its accounts."""
         return sid.startswith(_ACCOUNTS) and not self._is_local(sid)

@@ -65,6 +65,7 @@ from rpcqm.service.console import (
 from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.data_directory import open_store, open_store_in_cluster
 from rpcqm.service.domain_accounts import domain_accounts
+from rpcqm.service.domain_people import follow_domain
 from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.named_files import versions
@@ -257,9 +258,9 @@ class QueueManagerService:
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
         tokens = tokens_of(engine, accounts)
         accounts.ended_hooks.append(engine.ended.tell)
-        if accounts.domain is not None:
-            accounts.domain.ended_hooks.append(engine.ended.tell)
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
+        if accounts.domain is not None:
+            follow_domain(engine, self._operations, accounts.domain, None, 60, self._undo)
         self._operations.overview.certificates = certificate_ends(self._configuration)
         self._operations.machine.backup_directory = lambda: (
             self._configuration.storage.backup_directory

@@ -397,3 +397,11 @@ class R_GetJournalBoundsResponse(Value):
     pMaxAge: int
     pMaxMessages: int
     result: int
+
+class R_LookUpAccountsRequest(OperationRequest[R_LookUpAccountsResponse]):
+    pWho: CALPWSTR
+
+class R_LookUpAccountsResponse(Value):
+    pcAccounts: int
+    ppAccounts: list[ACCOUNT] | None = ...
+    result: int

@@ -270,3 +270,24 @@ def test_tokens_are_for_accounts_of_this_machine(machine: PrivateQueueManager) -
         told = machine.run("token", "create", "t", "--account", account, check=False)
         assert told.returncode == 1
         assert "STATUS_NO_SUCH_USER" in told.stderr
+
+
+# Names.
+
+
+def test_who_has_logged_on_has_a_name_in_commands_and_in_the_interface(
+    machine: PrivateQueueManager, tickets: DomainTickets
+) -> None:
+    erin = Person("erin", 1130)
+    assert by_http(machine, tickets.of(erin)) is False
+    machine.run("queue", "create", "named")
+    machine.run("queue", "acl", "grant", "named", "CORP\\erin", "full")
+    shown = json.loads(machine.run("queue", "acl", "show", "named", "--json").stdout)
+    (entry,) = [each for each in shown["entries"] if each["sid"] == f"{DOMAIN}-1130"]
+    assert entry["name"] == "CORP\\erin"
+    assert "removed account" not in machine.run("queue", "acl", "show", ORDERS).stdout
+    machine.run("queue", "acl", "revoke", "named", "everyone", "full", check=False)
+    assert ask(machine, tickets.of(erin), "/queues/named/messages") == 200
+    assert ask(machine, tickets.of(BOB), "/queues/named/messages") == 403
+    told = machine.run("queue", "acl", "grant", "named", "CORP\\nobody", "full", check=False)
+    assert (told.returncode, "CORP\\nobody" in told.stderr) == (1, True)

@@ -22,6 +22,7 @@ REPEATABLE = """
     R_BulkCount R_BulkList R_BulkRead R_BulkSearch R_BulkSizes R_ExplainAccess R_GetInFlight
     R_GetJournalBounds R_GetMaxDeliveries
     R_GetOverview R_GetQuotaUses R_GetRenamedQueue R_GetServerPort R_GetWay R_ListAccounts
+    R_LookUpAccounts
     R_ListConnections R_ListOpened R_ListScheduledMessages R_ListTokens R_ListTriggers R_OpenQueue
     R_OpenQueueForMove
     R_QMGetObjectProperties

@@ -99,3 +99,19 @@ def test_what_is_no_sid_is_in_no_filter(sid: str) -> None:
         with pytest.raises(ValueError, match="is no SID"):
             asyncio.run(ask)
     assert directory.asked == []
+
+
+def test_identifiers_are_those_of_exactly_these_names() -> None:
+    directory = Directory(
+        entry(ALICE, msDS_PrincipalName=b"CORP\\alice"),
+        entry(BOB, msDS_PrincipalName=b"OTHER\\alice"),
+    )
+    people = DirectoryPeople(directory)
+    assert asyncio.run(people.identifiers(["corp\\Alice"])) == {"CORP\\alice": ALICE}
+    assert directory.asked == [(BASE, "(sAMAccountName=Alice)", "all")]
+
+
+def test_names_are_values_in_filters_and_nothing_else() -> None:
+    directory = Directory()
+    asyncio.run(DirectoryPeople(directory).identifiers(["CORP\\a*)(cn=\0"]))
+    assert directory.asked[0][1] == "(sAMAccountName=a\\2a\\29\\28cn=\\00)"

@@ -133,6 +133,7 @@ def test_what_accounts_refuse_is_told(
         ("R_SetAccountPassword", {"pwszName": "bob", "NtHash": HASH}),
         ("R_RemoveAccount", {"pwszName": "bob"}),
         ("R_ListAccounts", {}),
+        ("R_LookUpAccounts", {"pWho": CALPWSTR(cElems=0, pElems=[])}),
         ("R_CreateToken", {"pwszName": "t", "pwszAccount": "alice", "Rights": 1, "Life": 0}),
         ("R_ListTokens", {}),
         ("R_DeleteToken", {"pwszName": "t"}),

@@ -37,6 +37,8 @@ class SenderRights:
     def __post_init__(self) -> None:
         self.account_of: Callable[[str], Identity] = identity_of
         """Who has a SID now; whoever keeps accounts sets it."""
+        self.signer_of: Callable[[str], Identity] = identity_of
+        """Who signs with a certificate that the directory knows; Anonymous once it has ended."""
 
     def check(self, attributes: MessageAttributes, identity: Identity) -> None:
         """Raise MQ_ERROR_ACCESS_DENIED if a message names what its sender may not send to."""

@@ -300,6 +300,12 @@ class Accounts:
         record = self._by_number.get(int(number))
         return ANONYMOUS if record is None else self._identity_of(record)
 
+    def signer_of(self, sid: str) -> Identity:
+        """Who has signed with a certificate of a SID; Anonymous if its account has ended."""
+        if self.domain is None or not self.domain.is_of(sid):
+            return identity_of(sid)
+        return self.domain.signer_of(sid)
+
     def standing(self, identity: Identity) -> tuple[Identity, bytes] | None:
         """Who somebody is now that has logged on, None if the account is there no more.
 

@@ -57,6 +57,8 @@ class DomainAccounts:
         self._ended: OrderedDict[str, None] = OrderedDict()
         self.ended_hooks: list[Callable[[str], None]] = []
         """Told of the SID of an account that the directory has ended: what is open of it ends."""
+        self.groups_of: Callable[[str], frozenset[str]] = lambda _: frozenset()
+        """The groups that the directory has of an account with certificates."""
         self.logon_hooks: list[Callable[[str], None]] = []
         """Told of the SID of an account that logs on."""
 
@@ -75,10 +77,14 @@ class DomainAccounts:
         return identity
 
     def _made(self, sid: str, information: LogonInformation) -> Identity:
-        groups = {text for each in information.groups if not self._is_local(text := str(each))}
+        name = f"{information.domain}\\{information.account}"
+        return self._authenticated(name, sid, frozenset(map(str, information.groups)))
+
+    def _authenticated(self, name: str, sid: str, told: frozenset[str]) -> Identity:
+        """An account with those of its groups that a domain gives."""
+        groups = {each for each in told if not self._is_local(each)}
         if not self._administrators.isdisjoint(groups | {sid}):
             groups.add(BUILTIN_ADMINISTRATORS)
-        name = f"{information.domain}\\{information.account}"
         return authenticated(name, sid, *groups, validity=self._validity(sid))
 
     def identity_of_sid(self, sid: str) -> Identity:
@@ -86,7 +92,7 @@ class DomainAccounts:
         if sid in self._ended:
             return ANONYMOUS
         known = self._known.get(sid)
-        return authenticated(sid, sid, validity=self._validity(sid)) if known is None else known
+        return self.signer_of(sid) if known is None else known
 
     def name_of(self, sid: str) -> str:
         """The name with which an account has logged on, "" of any other."""
@@ -104,6 +110,16 @@ class DomainAccounts:
     def add_name(self, domain: str) -> None:
         """Let the domain have another name, as `is_named` counts them."""
         self._names |= {folded_name(each) for each in (domain, domain.partition(".")[0]) if each}
+
+    def signer_of(self, sid: str) -> Identity:
+        """Who has signed with a certificate of an account, with the groups that the directory has.
+
+        Anonymous once it has ended (G776).
+        """
+        if sid in self._ended:
+            return ANONYMOUS
+        name = self.name_of(sid) or sid
+        return self._authenticated(name, sid, self.groups_of(sid))
 
     def is_named(self, domain: str) -> bool:
         """Whether that is a name of this domain."""

@@ -1,11 +1,17 @@
 """What a queue manager does with the people of a domain, put together."""
 
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
+from rpcqm.adm.directory import DirectoryUnavailableError
+from rpcqm.adm.directory_object import User
 from rpcqm.adm.people import People
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.security.identifier import Sid
 from rpcqm.operations.operations import Operations
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.service.domain_accounts import DomainAccounts
+from rpcqm.service.domain_groups import DomainGroups
 from rpcqm.service.domain_names import DomainNames
 from rpcqm.service.domain_watch import DomainWatch
 
@@ -30,3 +36,26 @@ def follow_domain(
         watch = DomainWatch(accounts, people, engine.timers, int(round_seconds * 1000))
         watch.start()
         undo.push_async_callback(watch.stop)
+        groups = DomainGroups(people, engine.timers, lambda: _signers(engine, accounts))
+        accounts.groups_of = groups.of
+        groups.start()
+        engine.directory.online_hooks.append(groups.directory_changed)
+        undo.push_async_callback(groups.stop)
+
+
+def _signers(engine: QueueManagerEngine, accounts: DomainAccounts) -> Iterator[str]:
+    """The SIDs of accounts of the domain that have certificates in the directory."""
+    source = engine.settings.directory
+    if source is None:
+        return
+    try:
+        users = list(source().of(User))
+    except DirectoryUnavailableError:
+        return
+    for user in users:
+        try:
+            sid = str(Sid.decode(user.security_identifier))
+        except DecodeError:
+            continue
+        if user.certificates and accounts.is_of(sid):
+            yield sid

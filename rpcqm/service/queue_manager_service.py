@@ -443,6 +443,7 @@ class QueueManagerService:
         if self._speed is not None:
             self._speed.switch(configuration.limits.request_templates)
         engine.sender_rights.account_of = accounts.identity_of_sid
+        engine.sender_rights.signer_of = accounts.signer_of
         engine.loaded_hooks.append(partial(self._make_binary_listener, engine))
         if serves_http:
             engine.loaded_hooks.append(partial(self._make_srmp_door, engine))

@@ -3,6 +3,7 @@
 A sender signs before it encrypts; so a body is decrypted here before the signature is checked.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
@@ -17,7 +18,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.base.identity import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Identity
+from rpcqm.base.identity import ANONYMOUS, EVERYONE, Identity
 from rpcqm.binary import ciphers
 from rpcqm.binary.blobs import decode_public_keys
 from rpcqm.binary.caches import (
@@ -51,6 +52,7 @@ from rpcqm.codec.security.identifier import Sid, is_account
 from rpcqm.codec.security.user_certificates import unpack_certificates
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.protection import RejectedError
+from rpcqm.qm.sender_rights import identity_of
 
 _BAD_SIGNATURE = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
 _ACCESS_DENIED = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
@@ -88,7 +90,9 @@ class MessageSecurity:
         queue_manager: QueueManager,
         directory: Directory,
         keys: OwnKeys,
+        signer_of: Callable[[str], Identity] = identity_of,
     ) -> None:
+        self._signer_of = signer_of
         self._queue_manager = queue_manager
         self._directory = directory
         self._keys = keys
@@ -166,8 +170,12 @@ class MessageSecurity:
             return Identity("", EVERYONE, frozenset((EVERYONE,)))
         if not is_account(sid):
             raise RejectedError(_ACCESS_DENIED)
-        groups = {EVERYONE, AUTHENTICATED_USERS} if authenticated else {EVERYONE}
-        return Identity(str(sid), str(sid), frozenset(groups))
+        if not authenticated:
+            return Identity(str(sid), str(sid), frozenset({EVERYONE}))
+        signer = self._signer_of(str(sid))
+        if signer.is_anonymous:
+            raise RejectedError(_ACCESS_DENIED)
+        return signer
 
     @property
     def _believes_claims(self) -> bool:

@@ -82,7 +82,12 @@ class BinaryProtocol:
             peers or {},
         )
         self.security = MessageSecurity(
-            engine.clock, engine.timers, engine.queue_manager, engine.directory, keys or OwnKeys()
+            engine.clock,
+            engine.timers,
+            engine.queue_manager,
+            engine.directory,
+            keys or OwnKeys(),
+            lambda sid: engine.sender_rights.signer_of(sid),
         )
         self._reports = TraceReports(
             engine.store,

@@ -142,6 +142,7 @@ class SrmpProtocol:
             self.transfers,
             forwarded,
         )
+        self.receiver.signer_of = lambda sid: engine.sender_rights.signer_of(sid)
 
     def start(self) -> None:
         """[MC-MQSRM] 3.1.3.1, 3.1.4.1: send what waits."""

@@ -15,6 +15,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
@@ -26,6 +27,7 @@ from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.outgoing_bounds import TooManyOutgoingQueuesError
 from rpcqm.qm.protection import Protection, RejectedError
 from rpcqm.qm.protocol_records import ProtocolRecords
+from rpcqm.qm.sender_rights import identity_of
 from rpcqm.qm.standing_orders import MaintenanceError
 from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
@@ -79,6 +81,8 @@ class Receiver:
         self._transfers, self._forwarded = transfers, forwarded
         self.read_envelope: Callable[[bytes], ReadEnvelope] = parse_envelope
         self.packet_of: Callable[[SrmpRequest, Destination, Signed], bytes] = self.build_packet
+        self.signer_of: Callable[[str], Identity] = identity_of
+        """Who signs with a certificate that the directory knows (G776)."""
 
     def stop(self) -> None:
         """Stop the timers."""
@@ -157,7 +161,9 @@ class Receiver:
 
     def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
         """[MC-MQSRM] 3.1.5.1.1; a forwarded message has the URL of the inbound map (G215)."""
-        sender = signed(request, self._directory) if destination.is_here else NOBODY
+        sender = NOBODY
+        if destination.is_here:
+            sender = signed(request, self._directory, self.signer_of)
         message = Message(self.packet_of(request, destination, sender))
         message.source_address = peer
         return Arrived(request, message, peer, sender, destination.listener)

@@ -4,15 +4,17 @@ A signature proves possession of a key, and the directory names the key's owner:
 without an entry there proves nothing (G165).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
+from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.patch import set_authentication_level
 from rpcqm.codec.security.identifier import Sid, is_account
 from rpcqm.qm.directory import Directory
+from rpcqm.qm.sender_rights import identity_of
 from rpcqm.srmp.elements import SrmpRequest
 from rpcqm.srmp.signature import SignatureResult, check
 
@@ -29,7 +31,11 @@ class Signed(NamedTuple):
 NOBODY = Signed()
 
 
-def signed(request: SrmpRequest, directory: Directory) -> Signed:
+def signed(
+    request: SrmpRequest,
+    directory: Directory,
+    signer_of: Callable[[str], Identity] = identity_of,
+) -> Signed:
     """The proof that the signature of a request gives of its sender."""
     signature = request.envelope.signature
     if signature is None:
@@ -42,7 +48,10 @@ def signed(request: SrmpRequest, directory: Directory) -> Signed:
     sid = _owner(signature.certificate, directory)
     if sid is None:
         return NOBODY
-    return Signed(False, authenticated(str(sid), str(sid)), sid.encode(), signature.certificate)
+    signer = signer_of(str(sid))
+    if signer.is_anonymous:
+        return NOBODY
+    return Signed(False, signer, sid.encode(), signature.certificate)
 
 
 def _owner(certificate: bytes, directory: Directory) -> Sid | None:

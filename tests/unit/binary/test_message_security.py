@@ -32,6 +32,7 @@ from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType, QueuePrivacyLevel
+from rpcqm.service.domain_accounts import DomainAccounts
 from tests.support.binary.binary_network import Node, Simulation
 from tests.support.certificates import certificate_of
 from tests.support.queue_manager import MEMORY
@@ -211,6 +212,22 @@ def test_a_certificate_that_nobody_has_registered_is_refused(simulation: Simulat
     pair.sign()
     pair.send(sid=SID)
     assert pair.arrived == []
+
+
+def test_who_signs_has_the_groups_of_its_account_until_that_ends(pair: Pair) -> None:
+    """A directory says which groups an account of its domain is in (G776)."""
+    clerks, accounts = "S-1-5-21-1-2-3-1200", DomainAccounts("S-1-5-21-9-9-9")
+    pair.bob.engine.sender_rights.signer_of = accounts.signer_of
+    pair.restrict(f"O:BAD:(A;;0x4;;;{clerks})")
+    pair.sign()
+    pair.send(sid=SID)
+    assert pair.arrived == []
+    accounts.groups_of = lambda sid: frozenset({clerks} if sid == SID else ())
+    pair.send(sid=SID)
+    assert pair.arrived == [b"content"]
+    accounts.end(SID)
+    pair.send(sid=SID)
+    assert pair.arrived == [b"content"]
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3", "MQQB-event-send_administration_acknowledgment")

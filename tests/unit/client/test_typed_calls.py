@@ -19,7 +19,8 @@ from rpcqm.codec.types import qmcomm, remoteread
 from tests.support.rpc.scripted import Scripted
 
 REPEATABLE = """
-    R_BulkCount R_BulkList R_BulkRead R_BulkSearch R_BulkSizes R_ExplainAccess R_GetInFlight
+    R_BulkCount R_BulkList R_BulkRead R_BulkSearch R_BulkSizes R_ExplainAccess R_GetClusterStatus
+    R_GetInFlight
     R_GetJournalBounds R_GetMaxDeliveries
     R_GetOverview R_GetQuotaUses R_GetRenamedQueue R_GetServerPort R_GetWay R_ListAccounts
     R_LookUpAccounts

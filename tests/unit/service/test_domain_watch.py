@@ -35,6 +35,9 @@ class People:
     async def names(self, sids: Collection[str]) -> Mapping[str, str]:
         raise NotImplementedError
 
+    async def identifiers(self, names: Collection[str]) -> Mapping[str, str]:
+        raise NotImplementedError
+
     async def groups(self, sid: str) -> frozenset[str]:
         raise NotImplementedError
 

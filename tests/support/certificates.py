@@ -1,5 +1,6 @@
 """Self-signed certificates for tests."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -51,8 +52,9 @@ def write_tls_files(
     name: str = "tls",
     start: datetime = _START,
     end: datetime = _START + timedelta(days=36_500),
+    names: Sequence[x509.GeneralName] = (x509.DNSName("localhost"),),
 ) -> tuple[Path, Path]:
-    """A new certificate for localhost, and its key, as PEM files."""
+    """A new certificate for localhost, or other names, and its key, as PEM files."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     certificate = (
@@ -63,7 +65,7 @@ def write_tls_files(
         .serial_number(x509.random_serial_number())
         .not_valid_before(start)
         .not_valid_after(end)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -20,10 +20,15 @@ def problems(history: History, prompt: float = PROMPT) -> list[str]:
     return found + list(late_service(history, prompt))
 
 
+def lost_names(history: History) -> set[Name]:
+    """What was acknowledged and is not there, though nobody has removed it, nor may have."""
+    there = _held(history) | {each.name for each in history.taken if _may_be_gone(each)}
+    return history.acknowledged - there
+
+
 def lost(history: History) -> Iterator[str]:
     """What was acknowledged is there, unless somebody has removed it, or may have."""
-    there = _held(history) | {each.name for each in history.taken if _may_be_gone(each)}
-    if missing := history.acknowledged - there:
+    if missing := lost_names(history):
         yield f"{len(missing)} are lost: {_some(missing)}"
 
 
@@ -39,12 +44,17 @@ def strange(history: History) -> Iterator[str]:
         yield f"{len(refused)} were refused, and are there: {_some(refused)}"
 
 
+def doubled_names(history: History) -> set[Name]:
+    """What is there more than once, or came again after its removal."""
+    came = Counter(name for names in history.held.values() for name in names)
+    came.update(each.name for each in history.taken if each.outcome is Outcome.DONE)
+    return {name for name, times in came.items() if times > 1} | set(_given_again(history))
+
+
 def twice(history: History) -> Iterator[str]:
     """Each message comes once, one with a key too; what was removed does not come again."""
     keyed = {each.name for each in history.sent if each.key}
-    came = Counter(name for names in history.held.values() for name in names)
-    came.update(each.name for each in history.taken if each.outcome is Outcome.DONE)
-    again = {name for name, times in came.items() if times > 1} | set(_given_again(history))
+    again = doubled_names(history)
     if doubled := again - keyed:
         yield f"{len(doubled)} have come twice: {_some(doubled)}"
     if doubled := again & keyed:

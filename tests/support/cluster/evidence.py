@@ -11,13 +11,14 @@ from rpcqm.replica.following import Writer
 from rpcqm.replica.nats import NatsLog
 from rpcqm.store.database import Database
 from rpcqm.store.errors import ReplicationError
-from rpcqm.store.replay import Replay
-from rpcqm.store.replication import LogRecord, RecordKind
+from rpcqm.store.migration import enter_cluster
+from rpcqm.store.replication import LogRecord, Place, RecordKind
 from rpcqm.store.settings import StoreSettings
 from tests.support.cluster.history import Name, Written
-from tests.support.store.kept_log import rows_of
+from tests.support.store.kept_log import replay, rows_of
 from tests.support.waiting import PATIENCE
 
+Rows = Mapping[tuple[str, bytes], bytes]
 _NAME = re.compile(rb"<([a-z][a-z0-9-]*):([0-9]+)>")
 
 
@@ -63,17 +64,27 @@ def written(records: list[bytes]) -> list[Written]:
     return found
 
 
-def brought_up_to_date(data: Path, records: list[bytes]) -> Mapping[tuple[str, bytes], bytes]:
+def brought_up_to_date(data: Path, records: list[bytes]) -> Rows:
     """The rows of a copy of a database once the records that it has not had are in it."""
     with tempfile.TemporaryDirectory(dir=data.parent.parent) as name:
         copy = Path(name) / "data"
         shutil.copytree(data, copy, ignore=shutil.ignore_patterns("*.sock", "LOCK"))
-        database = Database(copy, StoreSettings())
-        try:
-            follower = Replay(database)
-            first = LogRecord.decode(records[0]).number if records else 1
-            for record in records[max(0, follower.end.number + 1 - first) :]:
-                follower.feed(record)
-        finally:
-            database.close()
-        return {(str(family), key): value for (family, key), value in rows_of(copy).items()}
+        return _rows_after(copy, records)
+
+
+def from_nothing(place: Path, records: list[bytes]) -> Rows:
+    """The rows that the records make in an empty database."""
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        data = Path(name) / "data"
+        database = Database(data, StoreSettings())
+        first = LogRecord.decode(records[0])
+        enter_cluster(database, Place.beginning(first.incarnation))
+        database.close()
+        return _rows_after(data, records)
+
+
+def _rows_after(data: Path, records: list[bytes]) -> Rows:
+    place = replay(data, [])
+    first = LogRecord.decode(records[0]).number
+    replay(data, records[place.number + 1 - first :])
+    return {(str(family), key): value for (family, key), value in rows_of(data).items()}

@@ -4,10 +4,10 @@ All are chosen by a seed. What they hit is named by its role, as it is at that m
 """
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 
 from tests.support.cluster.cluster import Cluster
@@ -235,18 +235,16 @@ PAIRED = 0.25
 
 
 def chosen(seed: int, faults: int) -> list[tuple[Kind, ...]]:
-    """The faults of a seed, in their order: all kinds come before any comes again.
+    """The first faults of a seed, of which a pair is one."""
+    return [*islice(_endless(Random(seed)), faults)]
 
-    A pair is one fault.
-    """
-    random = Random(seed)
-    kinds: list[Kind] = []
-    for _ in range(math.ceil(faults / len(KINDS))):
-        kinds += random.sample(KINDS, len(KINDS))
-    return [
-        (kind, random.choice(KINDS)) if random.random() < PAIRED else (kind,)
-        for kind in kinds[:faults]
-    ]
+
+def _endless(random: Random) -> Iterator[tuple[Kind, ...]]:
+    """All kinds come before any comes again."""
+    while True:
+        for kind in random.sample(KINDS, len(KINDS)):
+            paired = random.random() < PAIRED
+            yield (kind, random.choice(KINDS)) if paired else (kind,)
 
 
 def name_of(kinds: Sequence[Kind]) -> str:

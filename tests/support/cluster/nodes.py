@@ -220,6 +220,8 @@ class Gate:
         self._lines |= {writer, there[1]}
         try:
             await asyncio.gather(_copy(reader, there[1]), _copy(there[0], writer))
+        except asyncio.CancelledError:
+            pass  # the loop ends, and asks such a task for its error
         finally:
             self._lines -= {writer, there[1]}
 

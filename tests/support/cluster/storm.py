@@ -36,7 +36,7 @@ from tests.support.cluster.clients import (
     of_bank,
 )
 from tests.support.cluster.cluster import QUEUES, SERVERS, Cluster, running_cluster, tail
-from tests.support.cluster.evidence import brought_up_to_date, records_of, written
+from tests.support.cluster.evidence import brought_up_to_date, from_nothing, records_of, written
 from tests.support.cluster.faults import Kind, chosen, happen, name_of
 from tests.support.cluster.history import Fault, Name, Outcome
 from tests.support.cluster.log_servers import CLIENTS
@@ -54,6 +54,8 @@ class Came:
     faults: int = 0
     acknowledged: int = 0
     taken: int = 0
+    lost: int = 0
+    twice: int = 0
     epochs: int = 0
     problems: list[str] = field(default_factory=list)
     silences: dict[str, float] = field(default_factory=dict)
@@ -152,6 +154,7 @@ class Storm:
         await opened.close()
         history.records = written(records)
         self.came.epochs = max((each.epoch for each in history.records), default=0)
+        history.copies["the log"] = from_nothing(self.cluster.lan.place, records)
         for node in self.cluster.nodes:
             history.copies[node.name] = brought_up_to_date(node.data, records)
 
@@ -183,6 +186,8 @@ class Storm:
         history = self.shared.history
         self.came.acknowledged = len(history.acknowledged)
         self.came.taken = sum(each.outcome is Outcome.DONE for each in history.taken)
+        self.came.lost = len(checker.lost_names(history))
+        self.came.twice = len(checker.doubled_names(history))
         self.came.problems += checker.problems(history)
         self.came.ends = dict(self.cluster.ends)
         doubts = Counter(s.outcome.value for s in history.sent if s.outcome is not Outcome.DONE)

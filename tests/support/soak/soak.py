@@ -35,6 +35,10 @@ RUNS = {
         "tests.support.soak.property_soak:main",
         "repeat every property test with seeds that are new in each round",
     ),
+    "replica": (
+        "tests.support.soak.replica_soak:main",
+        "kill, pause and cut off nodes of a cluster and servers of its log, under load",
+    ),
     "slow": (
         "tests.support.soak.pytest_soak:slow",
         "run the tests that take too long for each change",

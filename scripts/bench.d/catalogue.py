@@ -1,11 +1,12 @@
 """All rows that there are: which bench measures each, and what is wanted of it."""
 
-from subjects import brokers, calls, objects, over_http, programs, records, storing
+from subjects import brokers, calls, objects, over_http, programs, records, replicas, storing
 from subjects.row import Row, Table
 
 TABLES: tuple[Table, ...] = (
     *storing.TABLES,
     *brokers.TABLES,
+    *replicas.TABLES,
     *calls.TABLES,
     *programs.TABLES,
     *over_http.TABLES,

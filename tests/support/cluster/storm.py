@@ -1,9 +1,10 @@
 """One storm: a cluster, everybody who uses it, and faults one after the other; then the judgement.
 
-Usage: python -m tests.support.cluster.storm SEED FIRST COUNT OUTCOME
+Usage: python -m tests.support.cluster.storm SEED FIRST COUNT OUTCOME [--prompt SECONDS]
 
 In a network of its own (see `machines.alone`). The faults are those of the seed from number FIRST
-on. OUTCOME is a file that gets what came of it, as JSON.
+on. OUTCOME is a file that gets what came of it, as JSON. So many seconds
+after a fault something must be answered again.
 """
 
 import argparse
@@ -86,8 +87,9 @@ def everybody(cluster: Cluster, shared: Lately) -> list[Client]:
 class Storm:
     """A cluster under load."""
 
-    def __init__(self, cluster: Cluster, seed: int) -> None:
+    def __init__(self, cluster: Cluster, seed: int, prompt: float) -> None:
         self.cluster = cluster
+        self._prompt = prompt
         self.shared = Lately(list(cluster.nodes), seed)
         self.random = Random(f"storm {seed}")
         self.came = Came()
@@ -188,7 +190,7 @@ class Storm:
         self.came.taken = sum(each.outcome is Outcome.DONE for each in history.taken)
         self.came.lost = len(checker.lost_names(history))
         self.came.twice = len(checker.doubled_names(history))
-        self.came.problems += checker.problems(history)
+        self.came.problems += checker.problems(history, self._prompt)
         self.came.ends = dict(self.cluster.ends)
         doubts = Counter(s.outcome.value for s in history.sent if s.outcome is not Outcome.DONE)
         self.came.unanswered = dict(doubts)
@@ -204,13 +206,13 @@ def log_settings(cluster: Cluster) -> NatsSettings:
     return NatsSettings(servers, "rpcqm", 3, 67108864, options)
 
 
-def play(seed: int, faults: Sequence[Sequence[Kind]], kept: Path | None = None) -> Came:
-    """A storm in a cluster of its own; its files are kept where something went wrong."""
+def play(seed: int, faults: Sequence[Sequence[Kind]], prompt: float, kept: Path) -> Came:
+    """A storm in a cluster of its own; what was said is kept there if something went wrong."""
     place = Path(tempfile.mkdtemp(prefix="rpcqm-storm-", dir=MEMORY))
     try:
         with running_cluster(place) as cluster:
-            came = asyncio.run(Storm(cluster, seed).run(faults))
-            if came.problems and kept is not None:
+            came = asyncio.run(Storm(cluster, seed, prompt).run(faults))
+            if came.problems:
                 for program in cluster.programs:
                     (kept / f"{program.name}.log").write_text(tail(program.output, 1 << 20))
         return came
@@ -224,10 +226,12 @@ def main() -> None:
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument("outcome", type=Path)
+    parser.add_argument("--prompt", type=float, default=checker.PROMPT)
     given = parser.parse_args()
     log.configure("critical")
     faults = chosen(given.seed, given.first + given.count)[given.first :]
-    came = play(given.seed * 1_000_003 + given.first, faults, given.outcome.parent)
+    seed = given.seed * 1_000_003 + given.first
+    came = play(seed, faults, given.prompt, given.outcome.parent)
     given.outcome.write_text(json.dumps(asdict(came), indent=1), "utf-8")
 
 

@@ -9,6 +9,7 @@ has a cluster of its own, and some of the faults of the seed. It takes root.
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.cluster.checker import PROMPT
 from tests.support.cluster.log_servers import SERVER
 from tests.support.cluster.machines import alone, why_not
 from tests.support.soak.soak_record import ROOT, Goal, Part, Record, options, run_parts
@@ -35,17 +37,21 @@ def parser() -> argparse.ArgumentParser:
     return options(made)
 
 
-def storm(seed: int, first: int, count: int) -> dict[str, Any]:
-    """What came of so many faults of a seed, from one on."""
+def storm(
+    seed: int, first: int, count: int, kept: Path | None = None, prompt: float = PROMPT
+) -> dict[str, Any]:
+    """What came of so many faults of a seed, from one on; what programs said is kept if need be."""
     with tempfile.TemporaryDirectory(prefix="rpcqm-soak-") as name:
         outcome = Path(name) / "outcome.json"
         program = [sys.executable, "-m", "tests.support.cluster.storm"]
-        command = alone([*program, seed, first, count, outcome])
+        command = alone([*program, seed, first, count, outcome, "--prompt", prompt])
         limit = _BEFORE_AND_AFTER + _FAULT * count
         ended = subprocess.run(command, cwd=ROOT, check=False, timeout=limit)
         if not outcome.exists():
             return {"problems": [f"the storm ended with {ended.returncode}"]}
         told: dict[str, Any] = json.loads(outcome.read_text("utf-8"))
+        if told["problems"] and kept is not None:
+            shutil.copytree(name, kept, dirs_exist_ok=True)
         return told
 
 
@@ -82,7 +88,9 @@ def main(words: Sequence[str] | None = None) -> int:
     def work(name: str) -> Part:
         first = int(name)
         count = min(given.together, given.faults - first)
-        part = part_of(storm(given.seed, first, count))
+        part = part_of(
+            storm(given.seed, first, count, given.state / f"replica-{given.seed}-{first}")
+        )
         part.failures = [f"from fault {first}: {problem}" for problem in part.failures]
         return part
 

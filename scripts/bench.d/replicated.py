@@ -23,7 +23,7 @@ def settings(node: str, log: Sequence[NatsServer], name: str) -> str:
     """Of a node of the cluster whose log has the name."""
     servers = ", ".join(f'"{each.url}"' for each in log)
     return (
-        f"{CONFIGURATION}reserve = 1\n"
+        f'name = "bank"\n{CONFIGURATION}reserve = 1\n'
         f'[replica]\nlog = [{servers}]\nname = "{name}"\nnode = "{node}"\n'
     )
 

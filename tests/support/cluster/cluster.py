@@ -13,6 +13,7 @@ from tests.support.certificates import write_tls_files
 from tests.support.cluster.log_servers import Access, LogServer
 from tests.support.cluster.machines import LAN, Lan, Program
 from tests.support.cluster.nodes import (
+    ACCOUNT,
     BANK,
     CAROL,
     EVERYONE,
@@ -93,7 +94,7 @@ class Cluster:
             words = ["--transactional"] if transactional else []
             primary.run("queue", "create", queue, "--sddl", EVERYONE, *words)
         words = ["--group", "administrators", "--password-stdin"]
-        primary.run("user", "add", "teller", *words, given=f"{PASSWORD}\n")
+        primary.run("user", "add", ACCOUNT, *words, given=f"{PASSWORD}\n")
         self.nodes[1].start()
         until(lambda: self.carol.ready_path.exists())
 

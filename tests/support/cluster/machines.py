@@ -116,6 +116,9 @@ class RemoteMachine(Machine):
         (self.disk / "filling").unlink(missing_ok=True)
 
     def end(self) -> None:
+        """Take the machine away; nothing runs there any more."""
+        Machine("switch", 1).do("umount", "--lazy", str(self.disk))
+        self.disk.rmdir()
         self._holder.communicate(timeout=30)
 
 

@@ -5,6 +5,7 @@ import os
 import ssl
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ LEASE = 2_000
 ENDPOINT_MAPPER, RPC, BINARY, HTTP, CONSOLE = 135, 2103, 1801, 80, 15680
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 PASSWORD = "a secret of the bank"
+ACCOUNT = "teller"
+LOGON = {"Authorization": "Basic " + b64encode(f"{ACCOUNT}:{PASSWORD}".encode()).decode()}
 SETTINGS = f"""\
 host = "0.0.0.0"
 epm_port = {ENDPOINT_MAPPER}

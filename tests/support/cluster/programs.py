@@ -13,11 +13,10 @@ import aiohttp
 
 from tests.support.cluster.clients import ANSWER, OPENING, Client, Lately, name_in
 from tests.support.cluster.history import Missed, Outcome, Seen, Taken
-from tests.support.cluster.nodes import BANK, CONSOLE, HTTP, PASSWORD, QueueManager
+from tests.support.cluster.nodes import BANK, CONSOLE, HTTP, LOGON, QueueManager
 from tests.support.srmp.srmp_text import Elements, durable
 from tests.support.srmp.srmp_text import message as srmp_message
 
-ACCOUNT = "teller"
 WRONG = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 _TIMES = aiohttp.ClientTimeout(total=ANSWER, connect=OPENING)
 
@@ -33,9 +32,10 @@ class Program(Client):
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[aiohttp.ClientSession]:
-        account = aiohttp.BasicAuth(ACCOUNT, PASSWORD)
         connector = aiohttp.TCPConnector(ssl=self._context)
-        async with aiohttp.ClientSession(auth=account, timeout=_TIMES, connector=connector) as made:
+        async with aiohttp.ClientSession(
+            headers=LOGON, timeout=_TIMES, connector=connector
+        ) as made:
             yield made
 
     async def use(self, node: QueueManager) -> None:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
 import aiohttp
@@ -39,8 +40,9 @@ POLL = 0.1
 class Saw:
     """One case.
 
-    `sends` are the statuses of requests that send, one after the other, while it lasts: 0 is no
-    answer. `looks` and `ready` are those of the last ones that look, and ask whether it is ready.
+    `sends` are the best statuses of requests that send, in their order and without repetitions,
+    while it lasts: 0 is no answer. `looks` and `ready` are those of the last ones that look, and
+    ask whether it is ready.
     """
 
     sends: list[int]
@@ -106,7 +108,7 @@ class Observer:
             await asyncio.sleep(POLL)
         looks = max([await self._look(node) for node in nodes])
         ready = [await self._ready(node) for node in nodes]
-        return Saw(sends, looks, ready, self._retry_after)
+        return Saw([status for status, _ in groupby(sends)], looks, ready, self._retry_after)
 
     async def send(self, node: QueueManager) -> int:
         """The status with which a message of its own is answered."""

@@ -167,6 +167,8 @@ class Gate:
         self._nodes = nodes
         self._context = keys.context()
         self.active: QueueManager | None = None
+        self.pace = 0.0
+        """Seconds that each 4 KiB take in either direction."""
         self._lines: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -222,19 +224,23 @@ class Gate:
             return
         self._lines |= {writer, there[1]}
         try:
-            await asyncio.gather(_copy(reader, there[1]), _copy(there[0], writer))
+            await asyncio.gather(
+                _copy(reader, there[1], self.pace), _copy(there[0], writer, self.pace)
+            )
         except asyncio.CancelledError:
             pass  # the loop ends, and asks such a task for its error
         finally:
             self._lines -= {writer, there[1]}
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pace: float) -> None:
     """Pass on what comes, until either end goes away; then end both."""
     try:
-        while data := await reader.read(1 << 16):
+        while data := await reader.read(1 << 12):
             writer.write(data)
             await writer.drain()
+            if pace:
+                await asyncio.sleep(pace)
     except OSError:
         pass
     finally:

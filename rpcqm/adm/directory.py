@@ -4,7 +4,7 @@ import enum
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from rpcqm.adm.directory_object import (
     DirectoryObject,
@@ -106,6 +106,21 @@ class DirectoryContents:
     users: list[User] = field(default_factory=list)
     distribution_lists: list[DistributionList] = field(default_factory=list)
     queue_aliases: list[QueueAlias] = field(default_factory=list)
+    _indexes: dict[tuple[type[DirectoryObject], str], dict[object, list[DirectoryObject]]] = field(
+        default_factory=dict, repr=False
+    )
+
+    def having(self, kind: type[T], attribute: str, value: object) -> list[T]:
+        """The objects of a kind with a value of an attribute, by an index that is made once.
+
+        Texts are the same without regard to case.
+        """
+        index = self._indexes.get((kind, attribute))
+        if index is None:
+            index = self._indexes[kind, attribute] = {}
+            for each in self.of(kind):
+                index.setdefault(_comparable(getattr(each, attribute)), []).append(each)
+        return cast("list[T]", index.get(_comparable(value), []))
 
     def of(self, kind: type[T]) -> Iterator[T]:
         """The objects of one kind, in the order of the directory."""
@@ -123,6 +138,10 @@ class DirectoryContents:
             for element in elements:
                 if type(element) is kind:
                     yield element
+
+
+def _comparable(value: object) -> object:
+    return folded(value) if isinstance(value, str) else value
 
 
 DirectorySource = Callable[[], DirectoryContents]

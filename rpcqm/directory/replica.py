@@ -30,18 +30,17 @@ _log = get_logger("directory")
 
 
 class LdapReplica:
-    """The directory of a domain; `changed` is called when a round has brought something."""
+    """The directory of a domain."""
 
     def __init__(
         self,
         settings: Settings,
         data_dir: Path,
-        changed: Callable[[], None] = lambda: None,
         command: Sequence[str] = WORKER,
     ) -> None:
         self._settings = settings
         self._path = data_dir / NAME
-        self._changed = changed
+        self._changed: Callable[[], None] = lambda: None
         self._process = DirectoryProcess(settings.timeout, command)
         self._reader = DirectoryReader(settings, self._process)
         self._contents: DirectoryContents | None = None
@@ -121,8 +120,9 @@ class LdapReplica:
         if kept is not None:
             self._contents, self.read_at = kept.contents, kept.read_at
 
-    def start(self) -> None:
-        """Read the directory from now on."""
+    def start(self, changed: Callable[[], None]) -> None:
+        """Read the directory from now on; `changed` is called when a round brings something."""
+        self._changed = changed
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:

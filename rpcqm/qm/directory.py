@@ -24,7 +24,7 @@ from rpcqm.codec.names.format_name import DistributionListName, FormatName, Priv
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.access import AccessControl
-from rpcqm.qm.directory_access import DirectoryAccess
+from rpcqm.qm.directory_access import DirectoryAccess, copied
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.publications import PUBLISHED, Publications
@@ -244,16 +244,11 @@ class Directory(DirectoryAccess):
 
     def _create_own_queues(self) -> None:
         """Public queues are created by listing them in the directory file."""
-        status, handle = self.read_directory_begin(Queue)
-        if status is not DirectoryOperationResult.SUCCESS:
-            return
-        while True:
-            queue = self.read_directory_next(handle)[1]
-            if not isinstance(queue, Queue):
-                break
-            if queue.queue_manager is not None:
-                self._create_own_queue(queue, queue.queue_manager)
-        self.read_directory_end(handle)
+        contents, own = self._contents(), self._queue_manager.identifier
+        for queue in [] if contents is None else list(self._all(contents, Queue)):
+            machine = queue.queue_manager
+            if machine is not None and machine.identifier == own:
+                self._create_own_queue(copied(queue), machine)
 
     def _create_own_queue(self, queue: Queue, machine: QueueManager) -> None:
         if machine.identifier != self._queue_manager.identifier:

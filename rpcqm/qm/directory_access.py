@@ -18,6 +18,7 @@ from rpcqm.adm.directory import (
     DirectoryContents,
     DirectorySource,
     DirectoryUnavailableError,
+    FilterOperator,
     equals,
 )
 from rpcqm.adm.directory_object import DirectoryObject, Site, User
@@ -244,10 +245,29 @@ class DirectoryAccess:
             return _NOT_CONNECTED, None
         if not _are_attributes(kind, filters):
             return DirectoryOperationResult.ATTRIBUTE_NOT_FOUND, None
-        for element in self._all(contents, kind):
+        for element in self._candidates(contents, kind, filters):
             if all(each.matches(element) for each in filters):
                 return _SUCCESS, _copy(element, attributes)
+        if self._settings.directory_missed is not None:
+            self._settings.directory_missed()
         return DirectoryOperationResult.OBJECT_NOT_FOUND, None
+
+    def _candidates(
+        self, contents: DirectoryContents, kind: type[T], filters: Sequence[AttributeFilter]
+    ) -> Iterator[T]:
+        """All that may satisfy the filters; a directory of many objects is not looked through."""
+        indexed = next((each for each in filters if _is_indexed(each)), None)
+        if indexed is None:
+            yield from self._all(contents, kind)
+            return
+        changed = self._made_here[kind]
+        for element in contents.having(kind, indexed.attribute, indexed.value):
+            if element.identifier not in changed:
+                yield element
+        for identifier, values in changed.items():
+            if _WITHDRAWN not in values:
+                there = contents.having(kind, "identifier", identifier)
+                yield _changed(_copy(there[0], None) if there else kind(), values)
 
     def _read_offline(
         self, kind: type[T], filters: Sequence[AttributeFilter]
@@ -419,12 +439,12 @@ class DirectoryAccess:
                 identifier=str(queue_manager.identifier),
             )
             self._look_later()
-            if queue_manager.directory_offline:
+            if queue_manager.directory_offline and self._settings.directory_needs_us:
                 return
         else:
             _update(queue_manager, element, _KEPT_LOCALLY)
             queue_manager.addresses = list(element.addresses)
-            queue_manager.directory_offline = False
+        queue_manager.directory_offline = False
         for queue in self._own_public_queues():
             self._update_queue(queue)
         self.online()
@@ -516,12 +536,25 @@ def _are_attributes(kind: type[DirectoryObject], filters: Iterable[AttributeFilt
     return all(each.attribute in DIRECTORY_ATTRIBUTES[KINDS[kind.__name__]] for each in filters)
 
 
+_INDEXED = frozenset({"identifier", "pathname", "qualified_pathname", "computer_name"})
+
+
+def _is_indexed(each: AttributeFilter) -> bool:
+    """Whether one value of an attribute is asked for that is looked up all the time."""
+    return each.operator is FilterOperator.EQUALS and each.attribute in _INDEXED
+
+
 def _by_digest(users: Iterable[User]) -> dict[bytes, list[User]]:
     found: dict[bytes, list[User]] = {}
     for user in users:
         for digest in user.certificate_digest_list:
             found.setdefault(digest, []).append(user)
     return found
+
+
+def copied(element: T) -> T:
+    """A copy that may be changed."""
+    return _copy(element, None)
 
 
 def _copy(element: T, attributes: Iterable[str] | None) -> T:

@@ -1,5 +1,6 @@
 """The settings of a queue manager."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rpcqm.adm.directory import DirectorySource
@@ -17,7 +18,9 @@ class QueueManagerSettings:
     `srmp_http_support` is whether there are any. `addresses` are the machine's own IP
     addresses, by which direct names may call it (G10), `aliases` further names of it (G500).
     `directory` reads the directory, None in a workgroup; `directory_writer` writes into a real
-    one, None where nothing is published.
+    one, None where nothing is published. `directory_missed` is called with each object that was
+    looked for and is not there. `directory_needs_us` is whether a directory that does not have this
+    queue manager stays offline, once it was (G760).
     `identity_order` names an order to become another queue manager, "" if there is none (G491).
     """
 
@@ -40,6 +43,8 @@ class QueueManagerSettings:
     operating_system_version: str = ""
     directory: DirectorySource | None = None
     directory_writer: DirectoryWriter | None = None
+    directory_missed: Callable[[], None] | None = None
+    directory_needs_us: bool = True
     identity_order: str = ""
     outgoing_queues: int = 8192
     outgoing_queues_per_account: int = 256

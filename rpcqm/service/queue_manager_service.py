@@ -64,6 +64,7 @@ from rpcqm.service.console import (
 )
 from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.data_directory import open_store, open_store_in_cluster
+from rpcqm.service.directory_source import replica_of, source_of
 from rpcqm.service.domain_accounts import domain_accounts
 from rpcqm.service.domain_people import follow_domain
 from rpcqm.service.listeners import Listen, open_listener
@@ -82,6 +83,7 @@ from rpcqm.store.settings import MIB
 from rpcqm.store.store import Store
 
 if TYPE_CHECKING:
+    from rpcqm.directory.replica import LdapReplica
     from rpcqm.rpc.security.context import Credentials
     from rpcqm.service.cluster.node import ClusterNode
     from rpcqm.service.dcom import DcomDoor
@@ -131,6 +133,8 @@ class QueueManagerService:
         self._files = versions(configuration)
         self._srmp: SrmpDoor | None = None
         self._dcom: DcomDoor | None = None
+        self._directory_file: DirectoryFile | None = None
+        self._replica: LdapReplica | None = None
         self._started = False
 
     async def start(self) -> None:
@@ -227,14 +231,15 @@ class QueueManagerService:
 
     def _take_directory(self, directory: DirectoryFile | None) -> bool:
         """Do what a directory says now, and tell whether it is another one or has changed."""
-        engine, old = self._engine, self._engine.settings.directory
+        engine, old = self._engine, self._directory_file
         if directory is None:
             if engine.directory.is_there:
                 engine.directory.check_directory_online()
             return False
-        engine.settings.directory = directory
-        engine.directory.use(directory)
-        return not isinstance(old, DirectoryFile) or old.version != directory.version
+        source = source_of(directory, self._replica) or directory
+        self._directory_file, engine.settings.directory = directory, source
+        engine.directory.use(source)
+        return old is None or old.version != directory.version
 
     def _read_accounts_again(self) -> None:
         try:
@@ -253,6 +258,9 @@ class QueueManagerService:
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         accounts.domain = domain_accounts(self._configuration.directory, accounts.machine_sid)
         engine = self._engine = self._start_engine(store, accounts, order)
+        if self._replica is not None:
+            self._replica.start(engine.directory.check_directory_online)
+            self._undo.push_async_callback(self._replica.stop)
         if self._configuration.otel.endpoint:
             self._start_traces(engine)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
@@ -415,6 +423,8 @@ class QueueManagerService:
         """What the start removes is acknowledged by the rights that its senders have now."""
         configuration = self._configuration
         serves_http = max(configuration.http_port, configuration.https_port) >= 0
+        self._directory_file = reload.directory_file(configuration)
+        self._replica = replica_of(configuration)
         settings = QueueManagerSettings(
             computer_name=configuration.name,
             qualified_computer_name=_qualified(configuration.name),
@@ -429,7 +439,9 @@ class QueueManagerService:
             workgroup_default_security=configuration.security.workgroup_default_security,
             queue_manager_version=version("rpcqm"),
             operating_system_version=" ".join(os.uname()[:3:2]),
-            directory=reload.directory_file(configuration),
+            directory=source_of(self._directory_file, self._replica),
+            directory_needs_us=self._replica is None,
+            directory_missed=None if self._replica is None else self._replica.missed,
             identity_order=identity_order,
         )
         _take_outgoing_limits(settings, configuration.limits)

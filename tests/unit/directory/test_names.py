@@ -66,6 +66,7 @@ def test_writings_of_one_name_are_the_same() -> None:
     one = names.comparable("CN=a\\2cb, OU=X,DC=corp")
     assert one == names.comparable("cn=A\\,B,ou=x,dc=CORP")
     assert one != names.comparable("cn=A,B,ou=x,dc=CORP")
+    assert names.child_of("DC=x", "a+b") == "CN=a\\+b,DC=x"
     assert names.comparable("CN=offers,DC=x") == folded("CN=offers,DC=x")
 
 

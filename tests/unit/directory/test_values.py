@@ -85,6 +85,7 @@ def test_an_empty_value_is_written_as_no_value() -> None:
     written = values.write_values(Queue(label="", multicast_address=None), values.QUEUE)
     assert written["mSMQLabelEx"] == written["MSMQ-MulticastAddress"] == []
     assert written["mSMQQueueQuota"] == [b"-1"]
+    assert values.read_quota(b"-1") == 0xFFFFFFFF
     assert values.write_values(Queue(label="x"), values.QUEUE, ["label"]) == {"mSMQLabelEx": [b"x"]}
 
 

@@ -1,5 +1,6 @@
 """Where a queue manager's directory comes from: a file, a real directory, or one over the other."""
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.directory import (
@@ -10,6 +11,9 @@ from rpcqm.adm.directory import (
 from rpcqm.adm.directory_object import DirectoryObject
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import Configuration
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.service import reload
 
 if TYPE_CHECKING:
     from rpcqm.directory.reading import Settings
@@ -65,6 +69,39 @@ def source_of(file: DirectoryFile | None, replica: "LdapReplica | None") -> Dire
     if file is not None and replica is not None:
         return LaidOver(file, replica)
     return file if replica is None else replica
+
+
+class DirectorySources:
+    """The file and the real directory of a queue manager, if it has them."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Read what there is; raises ConfigurationError."""
+        self._file = reload.directory_file(configuration)
+        self.replica = replica_of(configuration)
+
+    def give(self, settings: QueueManagerSettings) -> None:
+        """Let a queue manager that is about to start have them."""
+        settings.directory = source_of(self._file, self.replica)
+        settings.directory_needs_us = self.replica is None
+        settings.directory_missed = None if self.replica is None else self.replica.missed
+
+    def start(self, engine: QueueManagerEngine, undo: AsyncExitStack) -> None:
+        """Follow the real directory from now on."""
+        if self.replica is not None:
+            self.replica.start(engine.directory.check_directory_online)
+            undo.push_async_callback(self.replica.stop)
+
+    def take(self, engine: QueueManagerEngine, file: DirectoryFile | None) -> bool:
+        """Do what a directory file says now, and tell whether it is another one or has changed."""
+        old = self._file
+        if file is None:
+            if engine.directory.is_there:
+                engine.directory.check_directory_online()
+            return False
+        self._file = file
+        source = engine.settings.directory = source_of(file, self.replica) or file
+        engine.directory.use(source)
+        return old is None or old.version != file.version
 
 
 class LaidOver:

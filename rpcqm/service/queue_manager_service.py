@@ -26,7 +26,6 @@ from rpcqm.client.target import RemoteServer
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.console_files import read_console_files
-from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.otel_files import check_otel
 from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
@@ -64,7 +63,7 @@ from rpcqm.service.console import (
 )
 from rpcqm.service.console_parts import ConsoleParts
 from rpcqm.service.data_directory import open_store, open_store_in_cluster
-from rpcqm.service.directory_source import replica_of, source_of
+from rpcqm.service.directory_source import DirectorySources
 from rpcqm.service.domain_accounts import domain_accounts
 from rpcqm.service.domain_people import follow_domain
 from rpcqm.service.listeners import Listen, open_listener
@@ -83,7 +82,6 @@ from rpcqm.store.settings import MIB
 from rpcqm.store.store import Store
 
 if TYPE_CHECKING:
-    from rpcqm.directory.replica import LdapReplica
     from rpcqm.rpc.security.context import Credentials
     from rpcqm.service.cluster.node import ClusterNode
     from rpcqm.service.dcom import DcomDoor
@@ -133,8 +131,6 @@ class QueueManagerService:
         self._files = versions(configuration)
         self._srmp: SrmpDoor | None = None
         self._dcom: DcomDoor | None = None
-        self._directory_file: DirectoryFile | None = None
-        self._replica: LdapReplica | None = None
         self._started = False
 
     async def start(self) -> None:
@@ -182,7 +178,7 @@ class QueueManagerService:
         taken = differing(old, self._configuration)
         _tell_switches(self._configuration, taken)
         self._take_switches(self._configuration)
-        if self._take_directory(read.directory) and "directory_file" not in taken:
+        if self._directories.take(self._engine, read.directory) and "directory_file" not in taken:
             taken.insert(0, "directory_file")
         taken += [key for key in self._changed_files() if key not in taken]
         self._server.adjust(rpc_limits(configuration.limits), self._recorded(read.providers))
@@ -229,18 +225,6 @@ class QueueManagerService:
         engine.store.space.keep_free(storage.reserve * MIB)
         engine.store.express.limit(storage.express_memory * MIB)
 
-    def _take_directory(self, directory: DirectoryFile | None) -> bool:
-        """Do what a directory says now, and tell whether it is another one or has changed."""
-        engine, old = self._engine, self._directory_file
-        if directory is None:
-            if engine.directory.is_there:
-                engine.directory.check_directory_online()
-            return False
-        source = source_of(directory, self._replica) or directory
-        self._directory_file, engine.settings.directory = directory, source
-        engine.directory.use(source)
-        return old is None or old.version != directory.version
-
     def _read_accounts_again(self) -> None:
         try:
             self._accounts.read_again()
@@ -258,9 +242,7 @@ class QueueManagerService:
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         accounts.domain = domain_accounts(self._configuration.directory, accounts.machine_sid)
         engine = self._engine = self._start_engine(store, accounts, order)
-        if self._replica is not None:
-            self._replica.start(engine.directory.check_directory_online)
-            self._undo.push_async_callback(self._replica.stop)
+        self._directories.start(engine, self._undo)
         if self._configuration.otel.endpoint:
             self._start_traces(engine)
         backups = Backups(engine, accounts.user_file, lambda: self._configuration)
@@ -423,8 +405,7 @@ class QueueManagerService:
         """What the start removes is acknowledged by the rights that its senders have now."""
         configuration = self._configuration
         serves_http = max(configuration.http_port, configuration.https_port) >= 0
-        self._directory_file = reload.directory_file(configuration)
-        self._replica = replica_of(configuration)
+        self._directories = DirectorySources(configuration)
         settings = QueueManagerSettings(
             computer_name=configuration.name,
             qualified_computer_name=_qualified(configuration.name),
@@ -439,11 +420,9 @@ class QueueManagerService:
             workgroup_default_security=configuration.security.workgroup_default_security,
             queue_manager_version=version("rpcqm"),
             operating_system_version=" ".join(os.uname()[:3:2]),
-            directory=source_of(self._directory_file, self._replica),
-            directory_needs_us=self._replica is None,
-            directory_missed=None if self._replica is None else self._replica.missed,
             identity_order=identity_order,
         )
+        self._directories.give(settings)
         _take_outgoing_limits(settings, configuration.limits)
         loop = asyncio.get_running_loop()
         timers = timers_on_loop(self._clock, loop)

@@ -34,6 +34,7 @@ def made() -> Objects:
     return made
 
 
+@pytest.mark.bound("directory.most_objects")
 def test_queues_beyond_the_bound_are_counted(made: Objects) -> None:
     for number in range(5):
         made.take(entry(f"CN=q{number},{MACHINE}", "mSMQQueue"))

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
@@ -69,9 +70,23 @@ def run_backup(arguments: argparse.Namespace) -> int:
             await client.maintenance.make_backup(directory, secrets=arguments.with_secrets)
         except MaintenanceError as error:
             raise CommandError(str(error)) from error
+        except RpcFault as error:
+            if error.status is not FaultStatus.nca_s_unk_if:
+                raise
+            await _copy_standby(client, arguments, directory)
         print(f"{directory} is a backup.")
 
     return with_server(arguments, "make a backup", work, administrators_only=True)
+
+
+async def _copy_standby(
+    client: "QueueManagerClient", arguments: argparse.Namespace, directory: Path
+) -> None:
+    """The same at a standby, which serves little else."""
+    if arguments.with_secrets:
+        raise CommandError("A standby copies no keys and passwords: leave out --with-secrets.")
+    if problem := await client.cluster.copy(directory):
+        raise CommandError(problem)
 
 
 def run_restore(arguments: argparse.Namespace) -> int:

@@ -74,6 +74,7 @@ COMMANDS = {
         "tell what became of a message, or what is on its way to a queue elsewhere",
     ),
     "network": ("network", "let messages to other queue managers go, or hold them back"),
+    "cluster": ("cluster", "show and change which node of a cluster is the queue manager"),
     "maintenance": ("maintenance", "take no new messages for a time, while readers go on"),
     "migrate": ("migrate", "make the queues of a Windows computer here"),
     "status": (

@@ -16,6 +16,7 @@ from rpcqm.codec.names.format_name import FormatName
 if TYPE_CHECKING:
     from rpcqm.client.accounts import AccountsClient
     from rpcqm.client.bulk import BulkReader
+    from rpcqm.client.cluster import ClusterClient
     from rpcqm.client.dependent import DependentQueue
     from rpcqm.client.maintenance import MaintenanceClient
     from rpcqm.client.management import ManagementClient
@@ -71,6 +72,13 @@ class QueueManagerClient:
         from rpcqm.client.management import ManagementClient
 
         return ManagementClient(self._connections)
+
+    @cached_property
+    def cluster(self) -> "ClusterClient":
+        """Tells how this node of a cluster is, and gives it orders."""
+        from rpcqm.client.cluster import ClusterClient
+
+        return ClusterClient(self._connections)
 
     @cached_property
     def accounts(self) -> "AccountsClient":

@@ -3,10 +3,14 @@
 import json
 from dataclasses import asdict
 
+from rpcqm.base.completion import Completion
 from rpcqm.codec.types.rpcqm_cluster import (
     R_GetClusterStatusRequest,
     R_GetClusterStatusResponse,
+    R_MakeCopyRequest,
+    R_MakeCopyResponse,
     R_PromoteRequest,
+    R_RemoveMemberRequest,
     R_SwitchOverRequest,
 )
 from rpcqm.operations.cluster import ClusterOperations
@@ -40,3 +44,12 @@ class ClusterInterface:
         """Let another node take over from this primary (Opnum 2)."""
         self._cluster.switch_over(call.identity, request.pwszNode)
         return 0
+
+    def R_RemoveMember(self, call: Call, request: R_RemoveMemberRequest) -> Completion[None]:
+        """Keep the log for a member no more (Opnum 3)."""
+        return self._cluster.remove(call.identity, request.pwszNode)
+
+    async def R_MakeCopy(self, call: Call, request: R_MakeCopyRequest) -> R_MakeCopyResponse:
+        """Copy this node's data (Opnum 4)."""
+        problem = await self._cluster.copy(call.identity, request.pwszDirectory)
+        return R_MakeCopyResponse(ppwszProblem=problem, result=0)

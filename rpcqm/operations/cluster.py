@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import Protocol
 
+from rpcqm.base.completion import Completion
 from rpcqm.base.identity import Identity
 from rpcqm.operations.audit import note
 from rpcqm.qm.access import require_administrator, require_observer
@@ -20,6 +21,31 @@ class ClusterRole(enum.StrEnum):
     """The log is its own, and the doors are not open yet."""
     PRIMARY = "primary"
     """It is the queue manager."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMember:
+    """A node, by what it has told last through the log's servers."""
+
+    node: str
+    role: str
+    place: int
+    """The number of the last record that it has written."""
+    synced: int
+    lag: int
+    """Records that it lacks."""
+    lag_milliseconds: int
+    """For how long the log has had what it lacks, as far as was seen."""
+    age: int
+    """Milliseconds since it has told anything new."""
+    ahead: int
+    """Milliseconds by which its clock is ahead of the one here, at least; negative if behind."""
+    version: str
+    files: str
+    """A digest of keys and certificates, which all nodes have alike."""
+    free: int
+    lost: bool
+    """Whether the log was trimmed behind what it has, so that it has to join anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +86,10 @@ class ClusterStatus:
     """Why it is not ready; empty for a primary that is."""
     appends: int = 0
     """Records that this primary has appended since it took over."""
+    log_maximum: int = 0
+    """The size at which the log is full."""
+    members: tuple[ClusterMember, ...] = ()
+    """The nodes that belong to the log, this one among them."""
 
     @property
     def lag(self) -> int:
@@ -76,6 +106,15 @@ class Cluster(Protocol):
 
     def promote(self) -> None:
         """Let a standby take over, whoever is primary."""
+        ...
+
+    def remove(self, node: str) -> Completion[None]:
+        """Keep the log for a node no more; STATUS_OBJECT_NAME_NOT_FOUND if there is no such."""
+        ...
+
+    def copy(self, directory: str) -> Completion[str]:
+        """Copy this node's data to a new directory as a backup; the outcome says why it cannot be
+        done, "" when it is."""
         ...
 
     def switch_over(self, to: str) -> None:
@@ -105,3 +144,15 @@ class ClusterOperations:
         require_administrator(identity)
         note(identity, "switch over", to or "any node")
         self.node.switch_over(to)
+
+    def remove(self, identity: Identity, node: str) -> Completion[None]:
+        """Keep the log for a node no more."""
+        require_administrator(identity)
+        note(identity, "remove node", node)
+        return self.node.remove(node)
+
+    def copy(self, identity: Identity, directory: str) -> Completion[str]:
+        """Copy this node's data; the outcome says why that cannot be done, or nothing."""
+        require_administrator(identity)
+        note(identity, "copy node", directory)
+        return self.node.copy(directory)

@@ -73,6 +73,11 @@ class Appender:
         return "" if self._settling is None else self._settling.doubt
 
     @property
+    def is_writing(self) -> bool:
+        """Whether rows are on their way, of which the log may have a part."""
+        return any(write.kind is RecordKind.ROWS for write in self._writes)
+
+    @property
     def waited(self) -> int:
         """Milliseconds for which the record on its way has had no outcome; 0 if there is none."""
         return 0 if self._settling is None else self.lease.boottime() - self._begun

@@ -124,6 +124,11 @@ class Standby:
         return self._replay.end
 
     @property
+    def is_between(self) -> bool:
+        """Whether no part of a write is missing."""
+        return self._replay.is_between
+
+    @property
     def latest(self) -> int:
         """The latest time of a writer, in milliseconds since 1970."""
         return self._replay.latest

@@ -5,7 +5,7 @@ on it but the trimming: whoever finds a record trimmed that it needs says so, an
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
 from rpcqm.store.replication import LogBounds
@@ -27,6 +27,8 @@ class Member:
     """The number of the last record that it has written."""
     synced: int
     """The number of the last record that it has written and synced."""
+    behind: int
+    """Records that the log had besides, as far as this member saw."""
     time: int
     version: str
     files: str
@@ -49,7 +51,7 @@ class Member:
         return cls(*values) if [type(each) for each in values] == wanted else None
 
 
-def members_of(reports: Mapping[str, bytes]) -> list[Member]:
+def members_of(reports: dict[str, bytes]) -> list[Member]:
     """The members, by their names; what cannot be read is left out."""
     told = (Member.decode(octets) for _, octets in sorted(reports.items()))
     return [member for member in told if member is not None]

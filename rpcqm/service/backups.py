@@ -44,12 +44,12 @@ class Backups:
             return f"{directory} is no absolute path."
         try:
             note = self._note() | {"secrets": secrets}
-            files = _configuration_files(self._configuration(), secrets)
+            files = configuration_files(self._configuration(), secrets)
             await self._store.backup(directory, [self._user_file], note, files)
         except StoreError as error:
             return str(error)
         except Exception as error:  # RocksDB's own errors are texts only; it is told and logged
-            problem = _sentence(directory, error)
+            problem = sentence(directory, error)
             _log.error("no backup made", problem=problem)
             return problem
         _log.info("backup made", directory=str(directory))
@@ -67,7 +67,7 @@ class Backups:
         }
 
 
-def _configuration_files(configuration: Configuration, secrets: bool) -> dict[str, bytes]:
+def configuration_files(configuration: Configuration, secrets: bool) -> dict[str, bytes]:
     """Names in a backup, and contents, of the configuration and the files that it names."""
     files = {CONFIGURATION_FILE: written(configuration).encode()}
     for key, path in named_files(configuration, secrets).items():
@@ -75,6 +75,7 @@ def _configuration_files(configuration: Configuration, secrets: bool) -> dict[st
     return files
 
 
-def _sentence(directory: Path, error: Exception) -> str:
+def sentence(directory: Path, error: Exception) -> str:
+    """Why a directory cannot be written."""
     text = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     return f"The queue manager cannot write {directory}: {text}."

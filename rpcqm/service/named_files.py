@@ -30,6 +30,14 @@ def versions(configuration: Configuration) -> dict[str, bytes]:
     return found
 
 
+def digest_of_all(configuration: Configuration) -> str:
+    """A digest of the contents of all of them, by which nodes of a cluster are compared."""
+    found = hashlib.sha256()
+    for key, digest in sorted(versions(configuration).items()):
+        found.update(key.encode() + digest)
+    return found.hexdigest()[:16]
+
+
 def _digest(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:

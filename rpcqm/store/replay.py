@@ -61,6 +61,11 @@ class Replay:
         self.latest = 0
         self._parts: list[LogRecord] = []
 
+    @property
+    def is_between(self) -> bool:
+        """Whether no part of a write is missing."""
+        return not self._parts
+
     def feed(self, octets: bytes) -> LogRecord:
         """Take the next record; raises ReplicationError, and has changed nothing then."""
         number = self.end.number + 1

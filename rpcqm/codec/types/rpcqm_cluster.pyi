@@ -14,3 +14,13 @@ class R_PromoteRequest(OperationRequest[Result]):
 
 class R_SwitchOverRequest(OperationRequest[Result]):
     pwszNode: str
+
+class R_RemoveMemberRequest(OperationRequest[Result]):
+    pwszNode: str
+
+class R_MakeCopyRequest(OperationRequest[R_MakeCopyResponse]):
+    pwszDirectory: str
+
+class R_MakeCopyResponse(Value):
+    ppwszProblem: str | None = ...
+    result: int

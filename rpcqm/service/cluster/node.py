@@ -11,34 +11,43 @@ import os
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from rpcqm.base import outlet
 from rpcqm.base.clock import Clock, SystemClock
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.outlet import SENTENCE, Outlet
-from rpcqm.base.settling import settled
+from rpcqm.base.settling import settled, settling
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.replica_files import check_replica
 from rpcqm.operations.cluster import ClusterRole, ClusterStatus
 from rpcqm.replica.appending import Appender, FencedError
 from rpcqm.replica.following import Standby, SwitchOver, Writer
 from rpcqm.replica.lease import Lease, boottime
+from rpcqm.replica.members import Member
 from rpcqm.replica.tasks import EngineTasks
 from rpcqm.service.cluster.engines import Engine, open_engine
 from rpcqm.service.cluster.entering import Entered, enter
 from rpcqm.service.cluster.floor_clock import FloorClock
 from rpcqm.service.cluster.instance import instance_of
+from rpcqm.service.cluster.kept_place import KeptPlace
+from rpcqm.service.cluster.membership import Keeping, Membership
+from rpcqm.service.cluster.node_copy import copy_of
 from rpcqm.service.cluster.programs import run_program
 from rpcqm.service.cluster.syncing import Syncing
 from rpcqm.service.data_directory import prepare_directory, usable
+from rpcqm.service.named_files import digest_of_all
 from rpcqm.service.start_error import StartError
 from rpcqm.store import restored
 from rpcqm.store.ballast import Ballast
 from rpcqm.store.database import Database
 from rpcqm.store.directory_mark import marked
+from rpcqm.store.disk_space import free_space
 from rpcqm.store.errors import LogSilentError, ReplicationError, StoreError
 from rpcqm.store.migration import is_of_cluster, place_of_database
 from rpcqm.store.replication import LogBounds, Place
@@ -98,6 +107,7 @@ class ClusterNode:
         self._successor = ""
         self._first = 0
         self._promote_asked = False
+        self._membership: Membership | None = None
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that ends with the node."""
@@ -140,15 +150,43 @@ class ClusterNode:
         self._undo.push_async_callback(self._engine.close)
         entered = await self._enter()
         self._follow(entered)
-        self._syncing = Syncing(self.database, self._number, self._failed)
+        kept = KeptPlace(self.database, self._end, self._is_between)
+        self._syncing = Syncing(self.database, kept.number, self._failed)
         self._undo.push_async_callback(self.stop_syncing)
         self.begin(self._look_at_log())
+        self._membership = self._member(self._engine)
+        self.begin(self._membership.run())
         try:
             place = await self._promoted
         except ReplicationError as error:
             raise StartError(str(error)) from error
         _log.warning("this node takes over", epoch=place.epoch, record=place.number)
         await self._syncing.sync()
+
+    def _member(self, engine: Engine) -> Membership:
+        keeping = Keeping(self.section.keep_bytes, self.section.maximum_bytes)
+        return Membership(engine, self._described, self._is_primary, keeping)
+
+    def _described(self) -> Member:
+        """What the others are told of this node."""
+        end = self._end()
+        return Member(
+            node=self.section.node,
+            instance=self._itself.instance.hex(),
+            role=self._role.value,
+            incarnation=end.incarnation.hex(),
+            epoch=end.epoch,
+            place=end.number,
+            synced=self._syncing.synced,
+            behind=0 if self.appender is not None else max(0, self.bounds.last - end.number),
+            time=self.clock.now(),
+            version=version("rpcqm"),
+            files=digest_of_all(self.configuration),
+            free=free_space(self.configuration.data_dir),
+        )
+
+    def _is_primary(self) -> bool:
+        return self._role is ClusterRole.PRIMARY and self._lease.held
 
     async def _open_engine(self) -> Engine:
         while True:
@@ -331,6 +369,8 @@ class ClusterNode:
             may_answer=appender is not None and self._lease.held,
             why=SENTENCE if self.is_refusing else self._why,
             appends=0 if appender is None else appender.appended,
+            log_maximum=self.section.maximum_bytes,
+            members=() if self._membership is None else self._membership.told(self.bounds),
         )
 
     def _silence(self) -> int:
@@ -345,8 +385,11 @@ class ClusterNode:
             return self.standby.end
         return place_of_database(self.database) if is_of_cluster(self.database) else _NOWHERE
 
-    def _number(self) -> int:
-        return self._end().number
+    def _is_between(self) -> bool:
+        """Whether all that the log has by what this node knows is written here."""
+        if self.appender is not None:
+            return not self.appender.is_writing
+        return self.standby is not None and self.standby.is_between
 
     def promote(self) -> None:
         """Let this standby take over, as soon as there is a log."""
@@ -364,6 +407,23 @@ class ClusterNode:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION, "that is this node itself")
         self._successor = to
         self.leaving.set()
+
+    def remove(self, node: str) -> Completion[None]:
+        """Keep the log for a member no more."""
+        return settling(self._remove(node))
+
+    async def _remove(self, node: str) -> None:
+        membership = self._membership
+        try:
+            found = membership is not None and await membership.remove(node)
+        except ReplicationError as error:
+            raise MQError(HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE, str(error)) from error
+        if not found:
+            raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, node)
+
+    def copy(self, directory: str) -> Completion[str]:
+        """Copy the data as they are now."""
+        return settling(copy_of(self.database, self.configuration, self.clock, Path(directory)))
 
     def _set_role(self, role: ClusterRole, why: str) -> None:
         self._role, self._why, self._since = role, why, self.clock.now()

@@ -7,7 +7,7 @@ import pytest
 from rpcqm.replica.members import Member, first_to_keep, is_too_far_behind, members_of
 from rpcqm.store.replication import LogBounds
 
-MEMBER = Member("a", "00" * 16, "standby", "ff" * 16, 3, 70, 60, 1, "0.1.0", "digest", 10)
+MEMBER = Member("a", "00" * 16, "standby", "ff" * 16, 3, 70, 60, 0, 1, "0.1.0", "digest", 10)
 BOUNDS = LogBounds(11, 110, 1_000)
 """A hundred records of ten octets each."""
 

@@ -3,7 +3,7 @@
 from rpcqm.api import models, parameters
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
-from rpcqm.api.searching import lookup_id_of
+from rpcqm.api.searching import lookup_id_of, names_for
 from rpcqm.api.telling import ToldMessages
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.names.format_name import FormatName
@@ -11,7 +11,7 @@ from rpcqm.codec.names.written import DEAD_LETTER_QUEUES, HERE, format_name
 from rpcqm.operations.codes import CLASSES
 from rpcqm.operations.dead_letters import NotSent, Range
 from rpcqm.operations.messages import Message
-from rpcqm.operations.shapes import shown
+from rpcqm.operations.shapes import seen, shown
 
 
 async def list_dead_letters(asked: Asked) -> Reply:
@@ -19,7 +19,8 @@ async def list_dead_letters(asked: Asked) -> Reply:
     wanted: parameters.DeadLetters = asked.parameters
     after = None if wanted.after is None else int(wanted.after)
     name = _queue(wanted.transactional)
-    told = ToldMessages(_told)
+    names = names_for(asked)
+    told = ToldMessages(lambda message, budget: seen(_told(message, budget), names))
     page = asked.operations.messages.peek(
         asked.identity, name, after, wanted.limit, measure=told.measure
     )
@@ -32,7 +33,7 @@ async def inspect_dead_letter(asked: Asked) -> Reply:
     key = lookup_id_of(asked.path["lookup_id"])
     name = _queue(wanted.transactional)
     message = asked.operations.messages.look_up(asked.identity, name, key)
-    return Reply(200, _told(message))
+    return Reply(200, seen(_told(message), names_for(asked)))
 
 
 async def acknowledge_dead_letters(asked: Asked) -> Reply:

@@ -13,12 +13,13 @@ from operator import attrgetter
 from rpcqm.api import models, parameters, reading
 from rpcqm.api.asked import Asked, Reply, settled
 from rpcqm.api.problems import bad_request
-from rpcqm.api.searching import conditions_of, lookup_id_of, search_queue
+from rpcqm.api.searching import conditions_of, lookup_id_of, names_for, search_queue
 from rpcqm.api.telling import ToldMessages
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.bodies.described import LONGEST_DECODED, described_body
 from rpcqm.codec.names.written import HERE, format_names
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.drafts import Draft, message_identifier
 from rpcqm.operations.messages import (
     LONGEST_KEY,
@@ -26,7 +27,7 @@ from rpcqm.operations.messages import (
     Message,
     RequestKey,
 )
-from rpcqm.operations.shapes import delivery, described_lease, shown
+from rpcqm.operations.shapes import delivery, described_lease, seen, shown
 
 PREFIX = "rpcqm-"
 
@@ -122,7 +123,8 @@ async def peek_messages(asked: Asked) -> Reply:
     if conditions := conditions_of(wanted):
         return await search_queue(asked, conditions)
     after = None if wanted.after is None else lookup_id_of(wanted.after)
-    wait, told = _wait(asked, wanted), ToldMessages(partial(_told, decode=wanted.decode))
+    tell = partial(_seen, decode=wanted.decode, names=names_for(asked))
+    wait, told = _wait(asked, wanted), ToldMessages(tell)
     page = await asked.operations.waiting.peek(
         asked.identity, asked.queue, after, wanted.limit, wait, asked.still, told.measure
     )
@@ -132,7 +134,7 @@ async def peek_messages(asked: Asked) -> Reply:
 async def peek_message(asked: Asked) -> Reply:
     """Look at one message."""
     wanted: parameters.Peek = asked.parameters
-    return Reply(200, shown(_looked_up(asked), wanted.decode))
+    return Reply(200, seen(shown(_looked_up(asked), wanted.decode), names_for(asked)))
 
 
 async def peek_body(asked: Asked) -> Reply:
@@ -209,6 +211,12 @@ def _looked_up(asked: Asked) -> Message:
 
 def _told(message: Message, budget: DecodeBudget, decode: bool) -> dict[str, object]:
     return shown(message, decode, budget)
+
+
+def _seen(
+    message: Message, budget: DecodeBudget, decode: bool, names: AccountNames
+) -> dict[str, object]:
+    return seen(shown(message, decode, budget), names)
 
 
 def _told_body(body: bytes, body_type: int) -> bytes:

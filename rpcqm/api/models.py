@@ -200,8 +200,9 @@ class Message:
     """A message; `body` is there if it is text, `soap_envelope` if it came by HTTP.
 
     `extension_base64` is there if it has an extension, `extension` if that is text, `headers` if it
-    is the headers of NServiceBus or Rebus, `traceparent` if it carries one. The last three members
-    are there if the message was received.
+    is the headers of NServiceBus or Rebus, `traceparent` if it carries one. `sender_name` is there
+    if somebody looks at it, and null where no account has that SID. The last three members are
+    there if the message was received.
     """
 
     lookup_id: str
@@ -237,6 +238,7 @@ class Message:
     headers: dict[str, str | None] | None = None
     soap_envelope: str | None = None
     traceparent: str | None = None
+    sender_name: str | None = None
     lease: str | None = None
     lease_expires: str | None = None
     delivery_count: int | None = None

@@ -9,9 +9,10 @@ from rpcqm.api.telling import ToldMessages
 from rpcqm.base.text import number_of_64_bits
 from rpcqm.codec.bodies.budget import DecodeBudget
 from rpcqm.codec.filters.written import CONDITIONS
+from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.messages import Message
 from rpcqm.operations.searching import Behind, Search, SearchPage
-from rpcqm.operations.shapes import shown_where, unread_where
+from rpcqm.operations.shapes import seen, shown_where, unread_where
 
 
 def lookup_id_of(text: str) -> int:
@@ -55,12 +56,19 @@ def _begun(
     asked: Asked, conditions: dict[str, str], limit: int, decode: bool
 ) -> tuple[ToldMessages, Search]:
     matcher = asked.operations.searching.matcher(asked.identity, conditions)
-    told = ToldMessages(partial(_told, decode=decode))
+    told = ToldMessages(partial(_told, decode=decode, names=names_for(asked)))
     return told, Search(matcher, limit, told.measure, asked.still)
 
 
-def _told(message: Message, budget: DecodeBudget, decode: bool) -> dict[str, object]:
-    return shown_where(message, decode, budget)
+def names_for(asked: Asked) -> AccountNames:
+    """Names of senders, as far as the caller may know them."""
+    return asked.operations.accounts.names(asked.identity)
+
+
+def _told(
+    message: Message, budget: DecodeBudget, decode: bool, names: AccountNames
+) -> dict[str, object]:
+    return seen(shown_where(message, decode, budget), names)
 
 
 def _reply(told: ToldMessages, page: SearchPage, following: object | None) -> Reply:

@@ -5,7 +5,7 @@ import datetime
 import io
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -105,8 +105,11 @@ def _class_and_body(message: ReceivedMessage, body: str) -> str:
 class JsonWriter:
     """One JSON object on a line for each message."""
 
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
     def write(self, message: ReceivedMessage) -> None:
-        print(json_line(as_json(message)), flush=True)
+        print(json_line(as_json(message, self._names)), flush=True)
 
 
 class CsvWriter:
@@ -192,16 +195,20 @@ class DirectoryWriter:
 
 
 def writer_for(
-    file_format: str | None, output: Path | None, whole: bool, separator: bytes = b""
+    file_format: str | None,
+    output: Path | None,
+    whole: bool,
+    separator: bytes = b"",
+    names: Mapping[str, str] | None = None,
 ) -> MessageWriter:
     """The writer that the options ask for; `separator` follows each body of the format body.
 
-    In a table of the format csv it stands between two cells.
+    In a table of the format csv it stands between two cells. `names` are those of senders by SID.
     """
     if output is not None:
         return DirectoryWriter(output, file_format or "body")
     if file_format == "json":
-        return JsonWriter()
+        return JsonWriter(names or {})
     if file_format == "csv":
         return CsvWriter(separator.decode() or ",")
     if file_format == "body":
@@ -209,15 +216,17 @@ def writer_for(
     return HexWriter() if file_format == "hex" else MessageTableWriter(whole)
 
 
-def as_json(message: ReceivedMessage) -> dict[str, object]:
-    """A message for programs (`described`)."""
+def as_json(message: ReceivedMessage, names: Mapping[str, str] | None = None) -> dict[str, object]:
+    """A message for programs (`described`), with the name of its sender of `names` by SID."""
     place = Place(
         message.lookup_identifier,
         message.arrival_time,
         message.move_count,
         message.abort_count,
     )
-    return described(message, place, described_body(message.available_body, message.body_type))
+    body = described_body(message.available_body, message.body_type)
+    told = described(message, place, body)
+    return told | {"sender_name": (names or {}).get(str(told["sender"]))}
 
 
 def _described(message: ReceivedMessage) -> bytes:

@@ -246,7 +246,11 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
 
         try:
             writer = writer_for(
-                arguments.format, arguments.output, not peek_only, arguments.separator or b""
+                arguments.format,
+                arguments.output,
+                not peek_only,
+                arguments.separator or b"",
+                await _names(client, arguments),
             )
         except OSError as error:
             raise CommandError(
@@ -261,6 +265,15 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
                 await read(reader, arguments, writer)
 
     return with_server(arguments, f"{verb} `{arguments.queue}`", work)
+
+
+async def _names(client: "QueueManagerClient", arguments: argparse.Namespace) -> dict[str, str]:
+    """Names of senders by their SIDs; only JSON has them."""
+    if arguments.format != "json" or arguments.output is not None:
+        return {}
+    from rpcqm.cli.account_names import names_of_accounts  # only now: few commands need it
+
+    return {str(sid): name for sid, name in (await names_of_accounts(client)).items()}
 
 
 async def _receive(

@@ -16,7 +16,7 @@ from rpcqm.base.text import cut, number_of_64_bits
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.operations.operations import Operations
 from rpcqm.operations.searching import Behind, Search, SearchPage
-from rpcqm.operations.shapes import shown_where, summary_where, unread_where
+from rpcqm.operations.shapes import seen, shown_where, summary_where, unread_where
 
 ROOM = 1 << 20
 """Octets of an answer; one message may be larger."""
@@ -31,7 +31,9 @@ async def answer_search(
     """The answer to a question about a queue, or about all (None); raises MQError for refusals."""
     try:
         asked = _read(question)
-        told = _Told(shown_where if asked["whole"] else summary_where)
+        tell = shown_where if asked["whole"] else summary_where
+        names = operations.accounts.names(identity)
+        told = _Told(lambda message: seen(tell(message), names))
         matcher = operations.searching.matcher(identity, asked["conditions"])
         search = Search(matcher, asked["limit"], told.measure, room=ROOM, looked_at=LOOKED_AT)
         if name is None:

@@ -32,6 +32,10 @@ class AccountNames:
         if machine:
             self._known[f"{machine}-{ADMINISTRATOR_IDENTIFIER}"] = administrator
 
+    def found(self, sid: object) -> str | None:
+        """The name of what is called by one, None for others."""
+        return self._known.get(str(sid))
+
     def of(self, sid: str) -> str:
         """A name; "removed account" with the SID, or the SID alone where nobody knows more."""
         known = self._known.get(sid)

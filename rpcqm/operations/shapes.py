@@ -16,6 +16,7 @@ from rpcqm.codec.bodies.described import (
 from rpcqm.codec.filters.body_text import beginning
 from rpcqm.codec.names.written import shown_name
 from rpcqm.codec.types.mqvalues import INFINITE, QueuePrivacyLevel
+from rpcqm.operations.account_names import AccountNames
 from rpcqm.operations.trail import Event
 from rpcqm.qm.leases import Lease, LeasedMessage
 from rpcqm.qm.management_properties import STATES
@@ -139,6 +140,11 @@ def shown(
         return properties(message, decode=False) | described_octets(body, kind)
     told = described_body(body, kind, LONGEST_DECODED, budget)
     return properties(message, budget=budget) | told
+
+
+def seen(told: dict[str, object], names: AccountNames) -> dict[str, object]:
+    """A message that somebody looks at, with the name of its sender where that may be known."""
+    return told | {"sender_name": names.found(told["sender"])}
 
 
 def shown_where(

@@ -1,5 +1,6 @@
 """What programs search for by /api/v1, in a queue manager that runs."""
 
+import json
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
@@ -75,6 +76,30 @@ def test_all_queues_are_searched_that_the_caller_may_peek(
     assert found(search(alice, "/messages", label="*")) == everywhere
     refused = search(alice, "/queues/secret/messages", label="*")
     assert (refused.status, refused.code) == (403, "MQ_ERROR_ACCESS_DENIED")
+    alice.close()
+
+
+def test_who_looks_at_messages_is_told_the_names_of_senders(
+    running: PrivateQueueManager, boss: Program
+) -> None:
+    """An account knows its own name, an administrator all of them; who receives wants the SID."""
+    alice = Program(running.endpoint("console"), "alice")
+    assert boss.ask("POST", "/queues", {"name": "named"}).status == 201
+    boss.ask("POST", "/queues/named/messages", b"x")
+    alice.ask("POST", "/queues/named/messages", b"y")
+    path = "/queues/named/messages"
+    by_boss, by_alice = boss.ask("GET", path).value["messages"]
+    assert (by_boss["sender_name"], by_alice["sender_name"]) == ("boss", "alice")
+    assert by_alice["sender"].startswith("S-1-5-21-")
+    assert "boss" not in str(search(alice, path, body="x").value)
+    seen = alice.ask("GET", path).value["messages"]
+    assert [each["sender_name"] for each in seen] == [None, "alice"]
+    one = alice.ask("GET", f"{path}/{by_alice['lookup_id']}").value
+    assert one["sender_name"] == "alice"
+    printed = running.run("peek", "named", "--all", "--json").stdout.splitlines()
+    assert [json.loads(each)["sender_name"] for each in printed] == ["boss", "alice"]
+    (received,) = boss.ask("POST", "/queues/named/receive?lease=0").value["messages"]
+    assert "sender_name" not in received
     alice.close()
 
 

@@ -1,8 +1,8 @@
 """Documentation that is made from the commands and the settings themselves.
 
-scripts/document            # write docs/commands.md, docs/limits.md, the manual page docs/rpcqm.1,
-                            # and the tables of docs/configuration.md, docs/architecture.md
-                            # and docs/captures.md
+scripts/document            # write docs/commands.md, docs/limits.md, docs/library.md, the manual
+                            # page docs/rpcqm.1, and the tables of docs/configuration.md,
+                            # docs/architecture.md and docs/captures.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
@@ -18,6 +18,8 @@ from rpcqm.cli.manual import manual_page
 from rpcqm.cli.options import add_server_options
 from rpcqm.cli.parser import Parser
 from rpcqm.cli.parser_tree import argument_name, commands_of, common_groups
+from rpcqm.cli.reference_entrances import entrances_table
+from rpcqm.cli.reference_library import library_reference
 from rpcqm.config import Configuration
 from rpcqm.config.limits_reference import Bound, bounds
 from rpcqm.config.schema import Setting, settings, switches
@@ -31,6 +33,8 @@ BEGIN_ROOMS = "<!-- rooms: written by scripts/document -->"
 END_ROOMS = "<!-- end of rooms -->"
 BEGIN_FRAMES = "<!-- frames: written by scripts/document -->"
 END_FRAMES = "<!-- end of frames -->"
+BEGIN_ENTRANCES = "<!-- entrances: written by scripts/document -->"
+END_ENTRANCES = "<!-- end of entrances -->"
 HEADING = """\
 # Commands
 
@@ -175,12 +179,14 @@ def documents() -> dict[Path, str]:
     text = _with(text, BEGIN_SWITCHES, END_SWITCHES, switches_table())
     architecture = ROOT / "docs" / "architecture.md"
     rooms = _with(architecture.read_text("utf-8"), BEGIN_ROOMS, END_ROOMS, rooms_table())
+    rooms = _with(rooms, BEGIN_ENTRANCES, END_ENTRANCES, entrances_table(ROOT))
     captures = ROOT / "docs" / "captures.md"
     frames = _with(captures.read_text("utf-8"), BEGIN_FRAMES, END_FRAMES, frames_table())
     return {
         architecture: rooms,
         captures: frames,
         ROOT / "docs" / "commands.md": command_reference(),
+        ROOT / "docs" / "library.md": library_reference(),
         ROOT / "docs" / "limits.md": limits_reference(),
         configuration: text,
         ROOT / "docs" / "rpcqm.1": manual_page(build_parser()),

@@ -1,4 +1,4 @@
-"""What a second reading of [MC-MQAC] 3.11.4.1.9 and 3.16 has found, through the door."""
+"""Objects that are told of events by [MC-MQAC] 3.11.4.1.9 and 3.16, through the door."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a second reading of [MC-MQAC] 3.9, 3.11 and 3.12 has found, through the door."""
+"""Receiving, cursors, handles and closing of [MC-MQAC] 3.9, 3.11 and 3.12, through the door."""
 
 from collections.abc import Iterator
 from uuid import UUID

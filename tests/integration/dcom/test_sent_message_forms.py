@@ -1,4 +1,4 @@
-"""What a second reading of [MC-MQAC] 3.17 asked of messages, through the door."""
+"""Messages of [MC-MQAC] 3.17, sent in each form: labels, bodies, transactions, and refusals."""
 
 import pytest
 

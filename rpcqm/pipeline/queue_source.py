@@ -70,6 +70,7 @@ _COLUMNS = arrow_schema(SCHEMA)
 
 def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
     """Messages as rows of `SCHEMA`."""
+    extensions = [each.extension for each in messages]
     columns = {
         # Spark has no unsigned integers.
         "lookup_id": [_signed(each.lookup_identifier) for each in messages],
@@ -85,8 +86,8 @@ def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
         "application_tag": [int(each.application_tag) for each in messages],
         "response_queue": [_text(each.response_queue_format_name) for each in messages],
         "soap_envelope": [each.soap_envelope or None for each in messages],
-        "extension": [each.extension or None for each in messages],
-        "headers": [_headers(each.extension) for each in messages],
+        "extension": [each or None for each in extensions],
+        "headers": [_headers(each) for each in extensions],
     }
     return pa.RecordBatch.from_arrays(
         [pa.array(columns[field.name], field.type) for field in _COLUMNS], schema=_COLUMNS

@@ -69,6 +69,8 @@ _SRMP_AT, _SRMP = UserFlags.AH.octet(USER_FLAGS)
 _CONNECTOR = TransactionFlags.CG.bits
 _BASE_FLAGS_AT, _BASE_FLAGS_HIGH = range(BASE_FLAGS.start, BASE_FLAGS.stop)
 _CLASS_AT, _CLASS_HIGH = range(CLASS.start, CLASS.stop)
+_MOST_REMEMBERED = 128
+"""Octets of a security header that is validated once: without a signature none is longer."""
 
 
 class PacketLayout(NamedTuple):
@@ -281,10 +283,9 @@ class UserMessage:
             decode_queue_name(self.buffer, self.layout.response_queue, response)
 
     def _validate_security(self) -> None:
-        header = SecurityHeader.decode(self.buffer, self.layout.security)[0]
-        header.validate()
-        if header.provider_info:
-            ProviderInfo.decode(header.provider_info)
+        octets = bytes(self.buffer[self.layout.security : self.layout.properties])
+        small = len(octets) <= _MOST_REMEMBERED
+        (_validate_security if small else _validate_security.__wrapped__)(octets)
 
     def _validate_trailers(self) -> None:
         readers = {
@@ -296,6 +297,14 @@ class UserMessage:
         for offset, read in readers.items():
             if offset >= 0:
                 read(self.buffer, offset)
+
+
+@functools.lru_cache(maxsize=256)  # most messages have come from few senders
+def _validate_security(octets: bytes) -> None:
+    header = SecurityHeader.decode(octets)[0]
+    header.validate()
+    if header.provider_info:
+        ProviderInfo.decode(header.provider_info)
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,6 +1,6 @@
 """Messages put together from sections, and messages as transfer buffers."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -10,13 +10,18 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
-from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    BodyType,
+    SenderIdentifierType,
+)
 from rpcqm.codec.packet.message import (
     MessageAttributes,
     MessageIdentifier,
     build_user_message,
 )
 from rpcqm.codec.packet.remote_read import MessagePacketExtension, SubqueueHeader, message_packet
+from rpcqm.codec.packet.security import SecurityHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
@@ -206,3 +211,31 @@ def test_a_request_that_was_cut_before_its_sizes_is_no_message(size: int) -> Non
     ]
     with pytest.raises(DecodeError):
         from_sections(sections, 7, NOW)
+
+
+def test_what_many_messages_share_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The security header of an unsigned message is that of its sender; a broken one is refused."""
+    decoded: list[bytes] = []
+    decode = SecurityHeader.decode
+
+    def counted(octets: bytes, offset: int = 0) -> tuple[SecurityHeader, int]:
+        decoded.append(octets)
+        return decode(octets, offset)
+
+    monkeypatch.setattr(SecurityHeader, "decode", counted)
+    sender = b"\1\2" + bytes(6) + uuid4().bytes
+    sent = MessageAttributes(
+        destination_queue_format_name=ORDERS,
+        sender_identifier_type=SenderIdentifierType.SID,
+        sender_identifier=sender,
+    )
+    for number in range(3):
+        sent.body = b"%d" % number
+        UserMessage(build_user_message(sent)).validate()
+    assert len(decoded) == 1
+    broken = bytearray(build_user_message(sent))
+    flags = UserMessage(bytes(broken)).layout.security
+    broken[flags] &= 0xF0
+    for _ in range(2):
+        with pytest.raises(DecodeError, match="sender of type 0"):
+            UserMessage(bytes(broken)).validate()

@@ -87,7 +87,7 @@ class ContextHandleParameter:
 
 @dataclass(frozen=True, slots=True)
 class OperationCodec:
-    """The codecs of one method in one transfer syntax, compiled when they are first asked for."""
+    """The codecs of one method in one transfer syntax, compiled at their first use."""
 
     request: MessageCodec
     response: MessageCodec
@@ -157,7 +157,7 @@ class Operation:
         return failure_response(self.declaration, request, result)
 
     def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> "OperationCodec":
-        """The compiled functions themselves, for callers that need them often."""
+        """The compiled functions themselves, for frequent use."""
         if syntax is TransferSyntax.NDR64:
             self._ndr64 = self._ndr64 or self._made(Wire(ndr64=True))
             return self._ndr64
@@ -168,7 +168,7 @@ class Operation:
         return self._ndr
 
     def tracing(self, syntax: TransferSyntax) -> Tracing:
-        """A decoder of requests, little-endian, that tells where on the wire each field is."""
+        """A decoder of little-endian requests that also gives each field's place on the wire."""
         if syntax not in self._tracings:
             wire = self._compiler(Wire(ndr64=syntax is TransferSyntax.NDR64)).module.wire
             decode = self.codec(syntax).request.decode
@@ -206,7 +206,7 @@ class Interface:
             None if operation is None else self._operation(operation)
             for operation in declaration.operations
         )
-        # Methods of objects have names of their own in all files, and inherit: one for all.
+        # Methods of objects have unique names in all files, and inherit: one cache serves all.
         self._compilers = _OF_OBJECTS if declaration.is_object else {}
 
     def operation(self, name: str) -> Operation:
@@ -262,10 +262,9 @@ def load(name: str, ms_union: bool = False) -> Interface:
 def read(
     text: str, name: str = "text.idl", syntaxes: Iterable[TransferSyntax] = TransferSyntax
 ) -> Interface:
-    """The interface that an IDL text declares, for anybody's own; `name` stands in errors.
+    """The interface in an IDL text, for other projects' interfaces; `name` is used in errors.
 
-    Raises IdlError for a text that is not understood, and ValueError for one that declares no
-    interface, or several.
+    Raises IdlError for invalid text, and ValueError if it declares no interface, or several.
     """
     interface = Interface(_only(read_idl(text, name)))
     interface.syntaxes = tuple(syntaxes)
@@ -291,7 +290,7 @@ def _only(file: IdlFile) -> InterfaceDeclaration:
 
 
 def names_of(file: IdlFile) -> Iterator[str]:
-    """The names by which `load` finds the interfaces of a file."""
+    """The names of a file's interfaces for `load`."""
     name = file.name.removesuffix(".idl")
     if len(file.interfaces) == 1:
         yield name
@@ -301,9 +300,10 @@ def names_of(file: IdlFile) -> Iterator[str]:
 
 def types_of(name: str, module: str) -> dict[str, object]:
     """The classes and constants of idl/<name>.idl: structures, unions, enumerations, and the
-    requests and responses of its interfaces, by their names.  `module` is where they belong.
+    requests and responses of its interfaces, by their names.
 
-    Methods of automation are called by their names, and their messages stand in no module.
+    `module` is the module that they belong to. Methods of automation are called by names, and their
+    messages are in no module.
     """
     file = load_idl(name)
     classes: dict[str, type] = {}

@@ -54,8 +54,8 @@ def encode_text(text: str) -> bytes:
 def decode_text(raw: Buffer, what: str, offset: int | None = None) -> str:
     """A string without its null character; raises DecodeError if it does not end with one.
 
-    Characters behind the first null are refused as well, because no peer may see another name
-    than we do.
+    Characters behind the first null are refused as well, because no peer may see another name than
+    we do.
     """
     try:
         text = bytes(raw).decode("utf-16-le", "surrogatepass")
@@ -77,7 +77,7 @@ class BitField:
         self.bits = self.mask << offset
 
     def octet(self, flags: "slice[int, int, None]") -> tuple[int, int]:
-        """Which octet holds the field when its flags lie at `flags`, and its bits there."""
+        """The octet that holds the field when its flags begin at `flags`, and its bits there."""
         octet, offset = divmod(self.offset, 8)
         return flags.start + octet, self.mask << offset
 
@@ -123,7 +123,7 @@ _Convert = Callable[[Any], Any]
 
 
 class WireType(NamedTuple):
-    """How one field looks on the wire: its `struct` format and its conversions."""
+    """A field's form on the wire: its `struct` format and its conversions."""
 
     format: str
     decode: _Convert | None = None
@@ -166,7 +166,7 @@ class Structure:
 
     @classmethod
     def place(cls, name: str, start: int = 0) -> "slice[int, int, None]":
-        """Where a field lies in a buffer in which the structure begins at `start`."""
+        """The slice of a field in a buffer in which the structure begins at `start`."""
         formats = cls.formats()
         before = list(formats)[: list(formats).index(name)]
         begin = start + struct.calcsize("<" + "".join(formats[each] for each in before))
@@ -174,7 +174,7 @@ class Structure:
 
     @classmethod
     def reading(cls, *names: str) -> str:
-        """The `struct` format that reads these fields, or all, and passes over the others."""
+        """The `struct` format that reads these fields, or all, and skips the others."""
         return "".join(
             code if not names or name in names else f"{struct.calcsize('<' + code)}x"
             for name, code in cls.formats().items()

@@ -40,7 +40,7 @@ _ARMS = {
     VT_DISPATCH: (SF_DISPATCH, SF_HAVEIID),
     VT_VARIANT: (SF_VARIANT,),
 }
-"""The arms of the union that an array of a type can have, the one that we write first."""
+"""The arms of the union that an array of a type can have; we write the first one."""
 
 _BY_ARM = {
     SF_I1: VT_UI1,
@@ -53,7 +53,7 @@ _BY_ARM = {
     SF_DISPATCH: VT_DISPATCH,
     SF_VARIANT: VT_VARIANT,
 }
-"""The type of an array that does not say it."""
+"""The type of an array that does not state it."""
 
 _FEATURES = {
     VT_BSTR: FADF_BSTR,
@@ -62,14 +62,14 @@ _FEATURES = {
     VT_VARIANT: FADF_VARIANT,
 }
 _VARIANT_SIZE = 16
-"""The octets that a VARIANT has in memory, of which cbElements tells."""
+"""The octets of a VARIANT in memory, which cbElements contains."""
 
 _OF_OCTETS = struct.Struct("<IHHIIIIIIiI")
 """An array in NDR that has one dimension, up to its elements."""
 
 
 class Layout:
-    """What the transfer syntaxes differ in."""
+    """The differences between the transfer syntaxes."""
 
     def __init__(self, ndr64: bool) -> None:
         self.ndr64 = ndr64
@@ -82,7 +82,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`size` elements of `vt` with `bounds`; `there` is whether data follows."""
+    """`size` elements of `vt` with `bounds`; `there` says whether data follows."""
 
     vt: int
     size: int
@@ -91,13 +91,13 @@ class Head:
 
 
 class ArrayForm:
-    """Reads and writes arrays but for elements that are pointers."""
+    """Reads and writes arrays, except elements that are pointers."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
     def read(self, octets: Octets, offset: int, end: int, vt: int | None) -> tuple[Head, int]:
-        """The head of an array of type `vt`, or of the type that it tells itself."""
+        """The head of an array of type `vt`, or of the type that it states itself."""
         form = self.layout.array
         offset = (offset + self.layout.word - 1) & -self.layout.word
         if offset + form.size > end:
@@ -115,7 +115,7 @@ class ArrayForm:
         return Head(vt, size, plain, bool(pointer)), offset + 8 * dims
 
     def read_octets(self, octets: Octets, offset: int, end: int) -> tuple[SafeArray, int] | None:
-        """A whole array of VT_UI1 in NDR; None where it is not as every client writes it."""
+        """A whole array of VT_UI1 in NDR; None if it is not in the usual form."""
         offset = (offset + 3) & ~3
         start = offset + _OF_OCTETS.size
         if self.layout.ndr64 or start > end:
@@ -189,7 +189,7 @@ def _octets(value: SafeArray) -> bytes:
 
 
 def _element(arm: int, features: int, locks: int, vt: int | None, offset: int) -> int:
-    """The type of the elements, where all that tells it agrees (G247)."""
+    """The type of the elements, if all its statements agree (G247)."""
     told = locks >> 16 if features & FADF_HAVEVARTYPE else None
     if vt is None:
         vt = told if told is not None else _BY_ARM.get(arm, 0)
@@ -200,7 +200,7 @@ def _element(arm: int, features: int, locks: int, vt: int | None, offset: int) -
 
 
 def _agree(bounds: list[tuple[int, int]], size: int) -> bool:
-    """Whether the bounds make so many elements; the product of thousands is not made."""
+    """Whether the bounds make so many elements, without computing the product of thousands."""
     if not size or any(not elements for elements, _ in bounds):
         return not size and any(not elements for elements, _ in bounds)
     product = 1

@@ -67,13 +67,13 @@ _GREATEST_DECIMAL = (1 << 96) - 1
 _LONGEST_NUMBER = 64
 """Characters of a text that is read as a number: more than any type can tell apart."""
 _EXACT = Context(prec=700)
-"""Reckons without rounding: the largest double has 309 digits, and a text's number 513."""
+"""Computes without rounding: the largest double has 309 digits, and a text's number 513."""
 
 
 def dereferenced(variant: Variant) -> Variant:
-    """What a VARIANT with VT_BYREF refers to; any other one as it is.
+    """The target of a VARIANT with VT_BYREF; any other one unchanged.
 
-    A reference to nothing, or to another reference, is DISP_E_TYPEMISMATCH.
+    A null reference, and one to another reference, is DISP_E_TYPEMISMATCH.
     """
     if not variant.vt & VT_BYREF:
         return variant
@@ -87,12 +87,12 @@ def dereferenced(variant: Variant) -> Variant:
 
 
 def is_missing(variant: Variant) -> bool:
-    """Whether a VARIANT is the mark of an optional argument that was not given."""
+    """Whether a VARIANT marks an optional argument as absent."""
     return variant == MISSING
 
 
 def coerce(variant: Variant, vt: int) -> object:
-    """The value that a VARIANT has as the type `vt`; for VT_VARIANT itself without VT_BYREF."""
+    """The value of a VARIANT converted to the type `vt`; for VT_VARIANT itself without VT_BYREF."""
     if variant.vt == vt:
         return variant.value
     variant = dereferenced(variant)
@@ -116,7 +116,7 @@ def _overflow(vt: int) -> MQError:
 
 
 def _number(variant: Variant, vt: int) -> int | float | Decimal:
-    """A VARIANT as a number; truth is -1, as automation has it."""
+    """A VARIANT as a number; truth is -1, as in automation."""
     value = variant.value
     if variant.vt == VT_EMPTY:
         return 0
@@ -200,7 +200,7 @@ def _decimal(variant: Variant) -> Decimal:
 
 
 def _fixed(variant: Variant, vt: int, places: int, greatest: int) -> Decimal:
-    """A number with so many places behind the point, halves to the even neighbour."""
+    """A number rounded to decimal places, halves to the even neighbour."""
     number = _number(variant, vt)
     try:
         exact = number if isinstance(number, Decimal) else Decimal(repr(number))
@@ -242,7 +242,7 @@ def _text(variant: Variant) -> str:
 
 
 def _date_text(days: float, variant: Variant) -> str:
-    """A date as an American writes it with the hours of a whole day."""
+    """A date as an American writes it; a whole day has no time."""
     whole = math.trunc(days) if math.isfinite(days) else 0
     try:
         moment = _EPOCH + timedelta(days=whole, seconds=round(abs(days - whole) * 86_400))

@@ -6,7 +6,7 @@ from rpcqm.codec.automation.variants import Marshaller
 
 
 def functions(ndr64: bool, big_endian: bool) -> dict[str, object]:
-    """The functions by the names that generated code has for them."""
+    """The functions by their names in generated code."""
     marshaller = Marshaller(ndr64, big_endian)
     return {
         "EMPTY": EMPTY,

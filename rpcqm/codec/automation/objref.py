@@ -1,7 +1,7 @@
 """References to objects as octets: OBJREF and DUALSTRINGARRAY ([MS-DCOM] 2.2.18, 2.2.19).
 
-They are little-endian whatever the call is that carries them. An IPID is its 16 octets as they
-are on the wire; other identifiers are UUID, or int for an OXID or OID.
+They are little-endian, whatever the byte order of the call. An IPID is its 16 octets as they are on
+the wire; other identifiers are UUID, or int for an OXID or OID.
 """
 
 import struct
@@ -38,7 +38,7 @@ class StringBinding:
 
 @dataclass(frozen=True, slots=True)
 class SecurityBinding:
-    """One authentication type that a server takes, and the name that it has there, if any."""
+    """One authentication type that a server takes, and its principal name for that, if any."""
 
     authn_svc: int
     princ_name: str = ""
@@ -46,7 +46,7 @@ class SecurityBinding:
 
 @dataclass(frozen=True, slots=True)
 class DualStringArray:
-    """Where a server is, and how a client may log on there, the preferred first."""
+    """The addresses of a server, and its authentication types, the preferred first."""
 
     strings: tuple[StringBinding, ...] = ()
     securities: tuple[SecurityBinding, ...] = ()
@@ -73,12 +73,12 @@ class DualStringArray:
 
     @classmethod
     def of_entries(cls, octets: bytes, security_offset: int) -> "DualStringArray":
-        """Read what `entries` writes; raises DecodeError."""
+        """Read the octets of `entries`; raises DecodeError."""
         return cls(*_bindings(octets, security_offset * 2))
 
     @classmethod
     def unpack(cls, octets: bytes, offset: int = 0) -> "tuple[DualStringArray, int]":
-        """The array at `offset`, and where it ends; raises DecodeError."""
+        """The array at `offset`, and its end; raises DecodeError."""
         if len(octets) - offset < _ARRAY.size:
             raise DecodeError("a DUALSTRINGARRAY without its head", offset)
         entries, security_offset = _ARRAY.unpack_from(octets, offset)
@@ -107,7 +107,7 @@ def _bindings(
 
 
 def _word(octets: bytes, offset: int, end: int) -> int:
-    """The number at `offset`; 0, the end of bindings, where there is nothing more."""
+    """The number at `offset`; 0, which ends the bindings, where the octets end."""
     return int.from_bytes(octets[offset : min(offset + 2, end)], "little")
 
 
@@ -126,7 +126,7 @@ def _read_text(octets: bytes, start: int, end: int) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class StdObjRef:
-    """An interface of an object, and how many references to it are handed over (STDOBJREF)."""
+    """An interface of an object, and the number of references that come with it (STDOBJREF)."""
 
     flags: int
     public_refs: int
@@ -168,7 +168,7 @@ class ObjRefHandler:
 
 @dataclass(frozen=True, slots=True)
 class ObjRefCustom:
-    """An object as octets that only its class `clsid` understands."""
+    """An object in octets that only its class `clsid` can read."""
 
     FLAGS: ClassVar[int] = 4
     iid: UUID
@@ -208,7 +208,7 @@ ObjRef: TypeAlias = ObjRefStandard | ObjRefHandler | ObjRefCustom | ObjRefExtend
 
 
 def unpack_objref(octets: bytes) -> ObjRef:
-    """The reference that octets hold, whatever follows it; raises DecodeError."""
+    """The reference in octets, whatever follows it; raises DecodeError."""
     if len(octets) < _HEADER.size:
         raise DecodeError("an OBJREF without its head")
     signature, flags, iid = _HEADER.unpack_from(octets)
@@ -240,7 +240,7 @@ def _read_handler(iid: UUID, octets: bytes, offset: int) -> ObjRefHandler:
 
 
 def _read_custom(iid: UUID, octets: bytes, offset: int) -> ObjRefCustom:
-    """Neither cbExtension nor the reserved field counts: the data is all that follows."""
+    """The data is all octets that follow; cbExtension and the reserved field are ignored."""
     clsid, _, _ = _CUSTOM.unpack_from(octets, offset)
     return ObjRefCustom(iid, UUID(bytes_le=clsid), octets[offset + _CUSTOM.size :])
 

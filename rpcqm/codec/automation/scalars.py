@@ -36,7 +36,7 @@ DECIMAL = struct.Struct("<HBBIQ")
 MAXIMUM_SCALE = 28
 _NEGATIVE = 0x80
 _CENTS = 10_000
-"""What the integer of a currency is divided by."""
+"""The divisor of a currency's integer."""
 
 
 def _currency(number: int) -> Decimal:
@@ -58,9 +58,8 @@ def _of_truth(value: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type: its code in `struct`, its size, the arm that arrays of it have, and what makes a
-    value of the number that is on the wire, and a number of a value.
-    """
+    """A type: its code in `struct`, its size, the arm of its arrays, and the converters between the
+    number on the wire and the value."""
 
     code: str
     size: int
@@ -90,7 +89,7 @@ SCALARS = {
 
 
 def decimal_of(octets: bytes | bytearray | memoryview, offset: int) -> Decimal:
-    """The value of a DECIMAL; raises DecodeError for a scale or a sign that there is not."""
+    """The value of a DECIMAL; raises DecodeError for an invalid scale or sign."""
     _, scale, sign, high, low = DECIMAL.unpack_from(octets, offset)
     if scale > MAXIMUM_SCALE or sign not in (0, _NEGATIVE):
         raise DecodeError("a DECIMAL has a scale or sign that there is not", offset)

@@ -1,8 +1,8 @@
 """BSTRs and marshalled interface pointers on the wire ([MS-OAUT] 2.2.23, [MS-DCOM] 2.2.14).
 
-Each function is for what a pointer points to. `read(octets, offset, end)` gives the value and the
-offset behind it, and raises DecodeError; `write(append, offset, value, referents)` gives the
-offset behind what it has appended.
+Each function handles the target of a pointer. `read(octets, offset, end)` gives the value and the
+offset behind it, and raises DecodeError; `write(append, offset, value, referents)` gives the offset
+behind the octets that it has appended.
 """
 
 import struct
@@ -23,7 +23,8 @@ GAPS = tuple(bytes(size) for size in range(8))
 def bstr_reader(ndr64: bool) -> Callable[[Octets, int, int], tuple[Bstr, int]]:
     """The function that reads a FLAGGED_WORD_BLOB, little-endian in every stub.
 
-    Its last count says how much follows: some clients count a terminator in the first (G245).
+    Its last count gives the octets that follow: some clients count a terminator in the first
+    (G245).
     """
     form = struct.Struct("<QII" if ndr64 else "<III")
     unpack, size, mask = form.unpack_from, form.size, 7 if ndr64 else 3
@@ -44,7 +45,7 @@ def bstr_reader(ndr64: bool) -> Callable[[Octets, int, int], tuple[Bstr, int]]:
 
 
 def text_of(octets: Octets) -> Bstr:
-    """A BSTR's octets as text, where they are text."""
+    """A BSTR's octets as text, if they are text."""
     if len(octets) & 1:
         return bytes(octets)
     try:

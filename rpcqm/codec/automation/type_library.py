@@ -1,6 +1,6 @@
 """Descriptions of automation types: members, their numbers and their parameters ([MS-OAUT] 3.7.1).
 
-They come from the IDL, so that what IDispatch tells is what the interfaces are.
+They come from the IDL, so that IDispatch describes the interfaces as they are.
 """
 
 import functools
@@ -42,7 +42,7 @@ class Parameter:
 class Member:
     """A method, or one accessor of a property.
 
-    `name` is what programs write (`Label`), `operation` what the interface calls it (`get_Label`).
+    `name` is the name in programs (`Label`), `operation` that in the interface (`get_Label`).
     """
 
     name: str
@@ -58,7 +58,7 @@ class Member:
 class InterfaceDescription:
     """An interface: `members` are all that IDispatch reaches, inherited ones first.
 
-    `inherited` says how many of them are not its own.
+    `inherited` counts the inherited ones.
     """
 
     name: str
@@ -77,7 +77,7 @@ class InterfaceDescription:
 def describe(name: str, file: str = "mqac") -> InterfaceDescription:
     """The description of an automation interface or dispinterface of idl/<file>.idl.
 
-    Raises KeyError for a name that is no such interface.
+    Raises KeyError for any other name.
     """
     return describe_in(load_idl(file), name)
 
@@ -103,7 +103,7 @@ def describe_in(file: IdlFile, name: str) -> InterfaceDescription:
 
 
 def described_names(file: str = "mqac") -> list[str]:
-    """The names of all interfaces of a file that `describe` knows, without dispinterfaces."""
+    """The names of all interfaces of a file that `describe` finds, without dispinterfaces."""
     return [name for name, each in load_idl(file).interfaces.items() if each.automation]
 
 
@@ -183,7 +183,7 @@ def _is_collection(operations: tuple[OperationDeclaration, ...]) -> bool:
 
 
 def written_name(operation: OperationDeclaration) -> str:
-    """What programs call a member: of a property's accessors, the property."""
+    """The name of a member in programs: for a property's accessors, that of the property."""
     is_property = not _KINDS.keys().isdisjoint(operation.attributes)
     return operation.name.partition("_")[2] if is_property else operation.name
 

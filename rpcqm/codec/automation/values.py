@@ -1,8 +1,8 @@
 """VARIANT and SAFEARRAY as Python values ([MS-OAUT] 2.2.29, 2.2.30).
 
-A BSTR is a str; None where it is null; bytes where it is no text (an odd number of octets, half
-of a surrogate pair).  An interface pointer on the wire is its OBJREF's octets, None where it is
-null; `dcom` puts an object in their place.
+A BSTR is a str; None if it is null; bytes if it is no text (an odd number of octets, half of a
+surrogate pair). An interface pointer on the wire is its OBJREF's octets, None if it is null; `dcom`
+replaces it by an object.
 """
 
 from dataclasses import dataclass, field
@@ -15,8 +15,7 @@ class Variant:
     `value`: None for VT_EMPTY and VT_NULL; int for the integers and VT_ERROR; float for VT_R4 and
     VT_R8, and for VT_DATE, in days since 1899-12-30 UTC; bool for VT_BOOL; decimal.Decimal for
     VT_CY and VT_DECIMAL; a BSTR; an interface pointer for VT_UNKNOWN and VT_DISPATCH; a SafeArray
-    for VT_ARRAY; for VT_BYREF what is referred to: a value of the type, a Variant for
-    VT_BYREF|VT_VARIANT.
+    for VT_ARRAY; for VT_BYREF the target: a value of the type, a Variant for VT_BYREF|VT_VARIANT.
     """
 
     vt: int
@@ -38,4 +37,4 @@ class SafeArray:
 
 EMPTY = Variant(0)
 MISSING = Variant(10, 0x80020004)
-"""An optional argument that was not given: DISP_E_PARAMNOTFOUND."""
+"""An absent optional argument: DISP_E_PARAMNOTFOUND."""

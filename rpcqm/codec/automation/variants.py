@@ -1,7 +1,7 @@
 """VARIANTs and SAFEARRAYs on the wire ([MS-OAUT] 2.2.29, 2.2.30).
 
-Both are little-endian in every stub; only the counts of interface pointers in them follow the
-stub. Every count is checked against the octets that are left before anything is made of it.
+Both are little-endian in every stub; only the counts of interface pointers in them follow the stub.
+Every count is checked against the remaining octets before it is used.
 """
 
 import struct
@@ -48,7 +48,7 @@ _FLAGS = VT_ARRAY | VT_BYREF
 
 
 class Marshaller:
-    """Reads and writes what stands behind the pointers to VARIANTs and SAFEARRAYs in one syntax.
+    """Reads and writes the targets of pointers to VARIANTs and SAFEARRAYs in one syntax.
 
     `read_…` raise DecodeError; `write_…` raise ValueError, TypeError and struct.error for values
     that cannot be written.
@@ -136,7 +136,7 @@ class Marshaller:
     def _read_referent(
         self, octets: Octets, offset: int, end: int, vt: int, depth: int
     ) -> tuple[object, int]:
-        """What the pointer of a VARIANT points to; a pointer of the type's own may be first."""
+        """The target of a VARIANT's pointer; a pointer of the type's own may be first."""
         kind = vt & ~_FLAGS
         pointers = bool(vt & VT_BYREF and (vt & VT_ARRAY or kind in self._readers))
         for _ in range(pointers + bool(vt & VT_ARRAY)):
@@ -213,7 +213,7 @@ class Marshaller:
     def _write_other(
         self, append: Append, start: int, vt: int, value: object, referents: Referents
     ) -> int:
-        """Write the arm of the union, and what it refers to."""
+        """Write the arm of the union, and the target of its pointer."""
         append(bytes(self._arm - 20))
         offset = start + self._arm
         if vt in self._empty:
@@ -230,7 +230,7 @@ class Marshaller:
         return self._write_referent(append, offset, vt, value, referents)
 
     def _null_is_a_pointer(self, vt: int) -> bool:
-        """Whether None is a null pointer of the VARIANT, not a null of its own behind one."""
+        """Whether None is a null pointer of the VARIANT, not a null value behind one."""
         kind = vt & ~_FLAGS
         if vt & VT_BYREF:
             return not vt & VT_ARRAY and kind not in (VT_BSTR, VT_UNKNOWN, VT_DISPATCH)

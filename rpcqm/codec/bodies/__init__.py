@@ -1,1 +1,1 @@
-"""Bodies of messages that other programs have written."""
+"""Bodies of messages as other programs write them."""

@@ -1,4 +1,4 @@
-"""What may be made of one body: values, and octets of the JSON that tells them (G395)."""
+"""The budget for reading one body: decoded values, and octets of JSON for them (G395)."""
 
 from json.encoder import encode_basestring
 
@@ -27,18 +27,18 @@ What else is told of a message has the rest of 64 KiB.
 Bound `body.told_per_octet` [octets]: the body is told by its octets, with the reason.
 """
 SMALLEST_MEASURED = 4_096
-"""A body of fewer octets has not enough of them to be too long when it is told, unless it refers
-to parts of itself."""
+"""Octets of a body below which its JSON cannot be too long, unless the body refers to parts of
+itself."""
 
 
 class BudgetError(DecodeError):
-    """A body of which more would be made than its budget allows."""
+    """A body that would take more than its budget allows."""
 
 
 class DecodeBudget:
-    """What may be made of a body of `size` octets; decoders spend it.
+    """The budget of a body of `size` octets; decoders spend it.
 
-    `values` and `octets` are allowed in all, `spent` is how many values were made so far.
+    `values` and `octets` are allowed in all, `spent` counts the decoded values so far.
     """
 
     __slots__ = ("octets", "spent", "values")
@@ -50,17 +50,17 @@ class DecodeBudget:
 
     @property
     def left(self) -> int:
-        """Values that may still be made."""
+        """The number of values that may still be decoded."""
         return self.values - self.spent
 
     def spend(self, values: int) -> None:
-        """Make so many values; raises BudgetError before they are made."""
+        """Spend values before they are decoded; raises BudgetError if too few are left."""
         self.spent += values
         if self.spent > self.values:
             raise BudgetError("it has more values than are made of a body of its size")
 
     def check(self, values: int, octets: int) -> None:
-        """Raise BudgetError if that is too much for the whole of the body, written out."""
+        """Raise BudgetError if the whole body in JSON exceeds the budget."""
         if values > self.values:
             raise BudgetError("written out, it has more values than are made of a body of its size")
         if octets > self.octets:
@@ -71,5 +71,5 @@ TOO_LONG = "written out, it is too long for a body of its size"
 
 
 def told_size(text: str) -> int:
-    """Octets of a text in JSON, but for characters beyond ASCII, which count once."""
+    """Octets of a text in JSON; characters beyond ASCII count once."""
     return len(encode_basestring(text))

@@ -1,4 +1,4 @@
-"""Messages as programs see them: the members of `receive --json`, and of `/api/v1`."""
+"""Messages for programs: the members of `receive --json`, and of `/api/v1`."""
 
 import base64
 import datetime
@@ -48,14 +48,14 @@ in a thread of its own.
 """
 UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 _NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
-"""Types of numbers, dates and the like: their octets may look like text, and are none."""
+"""Types of numbers, dates and the like: their octets may look like text, but are not."""
 _LONGEST_SID = 68
-"""Octets of one with 15 parts, the most that there are ([MS-DTYP] 2.4.2.2)."""
+"""Octets of the longest SID, one with 15 parts ([MS-DTYP] 2.4.2.2)."""
 _CLASS_PREFIX = "MQMSG_CLASS_"
 _DELIVERIES = tuple(each.name.lower() for each in sorted(DeliveryGuarantee))
 UNDECODED = "undecoded"
 _SHORT = 64 * 1024
-"""A body with fewer octets is told as a value of octets, and as text, if its value is too long."""
+"""Octets below which a body is given as octets, and as text, if its value is too long."""
 ACKNOWLEDGEMENTS: Mapping[str, AcknowledgementsRequested] = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
@@ -66,10 +66,7 @@ ACKNOWLEDGEMENTS: Mapping[str, AcknowledgementsRequested] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a queue manager tells of a message beside its packet.
-
-    `arrival_time` is in seconds since 1970.
-    """
+    """The queue manager's own values of a message. `arrival_time` is in seconds since 1970."""
 
     lookup_identifier: int
     arrival_time: float
@@ -87,9 +84,8 @@ def described(
 ) -> dict[str, object]:
     """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC.
 
-    `body` is what is told of the body, by `described_body` or `described_octets`. What the
-    extension says is looked at if `decode` says so; the values that are made of it count as spent
-    of `budget`, but have a budget of their own (G503).
+    `body` is the result of `described_body` or `described_octets`. The extension is decoded if
+    `decode` says so; its values count as spent of `budget`, but have a budget of their own (G503).
     """
     told: dict[str, object] = {
         "lookup_id": str(place.lookup_identifier),
@@ -129,7 +125,7 @@ def described(
 
 
 def class_name(number: int) -> str:
-    """The name of a class of messages, or its number if the class is unknown."""
+    """The name of a class of messages, or its number if it has no name."""
     if isinstance(number, MessageClass):
         return number.name.removeprefix(_CLASS_PREFIX)
     return f"0x{number:04X}"
@@ -140,9 +136,9 @@ def described_body(
 ) -> dict[str, object]:
     """The body for programs: its kind and value, its text if it is text, and its octets.
 
-    A body of more than `longest` octets is not decoded, and one that would be too long is told by
-    its octets; `undecoded` has the reason, also for a body that is not what its type says (G395).
-    `value_note` says what is wrong with a document that was read all the same (G440).
+    A body of more than `longest` octets is not decoded, and one whose JSON would be too long is
+    given as octets; `undecoded` has the reason, also for a body that does not fit its type (G395).
+    `value_note` names the mistakes of a document that was read all the same (G440).
     """
     if longest is not None and len(body) > longest:
         return _octets_alone(body, f"it is longer than {longest:,} bytes")
@@ -169,7 +165,7 @@ def described_value(
 
 
 def described_octets(body: bytes, body_type: int) -> dict[str, object]:
-    """The same without a look at what they say, beyond whether they are text."""
+    """The same without decoding, except that text is recognised."""
     told = _told(BYTES, _base64(body), _plain_text(body, body_type), body)
     too_long = _is_too_long(told, body, DecodeBudget(len(body)))
     return _octets_alone(body, TOO_LONG) if too_long else told
@@ -185,14 +181,15 @@ def _plain_text(body: bytes, body_type: int) -> str | None:
 
 
 def _shortened(body: bytes, body_type: int) -> dict[str, object]:
-    """What is told of a body whose value is too long: nothing but octets, unless it is short."""
+    """The members for a body whose value is too long: octets alone, unless it is short."""
     if len(body) >= _SHORT:
         return _octets_alone(body, TOO_LONG)
     return described_octets(body, body_type) | {"undecoded": TOO_LONG}
 
 
 def _is_too_long(told: Mapping[str, object], body: bytes, budget: DecodeBudget) -> bool:
-    """Whether JSON of it has more octets than its budget; small bodies refer to parts at most."""
+    """Whether its JSON has more octets than the budget; small bodies can only exceed it by
+    references."""
     if len(body) < SMALLEST_MEASURED and told["value_type"] != DOTNET:
         return False
     return len(_encode(told).encode("utf-8", "replace")) > budget.octets
@@ -227,7 +224,7 @@ def text_of(body: bytes, body_type: int) -> str | None:
 
 
 def json_value(value: object) -> object:
-    """A value in what JSON has: octets in Base64, dates as ISO 8601, exact numbers as text."""
+    """A value in types of JSON: octets in Base64, dates as ISO 8601, exact numbers as text."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -259,7 +256,7 @@ def _one_value(value: object) -> object:
 
 
 _PLAIN = frozenset({str, int, bool, type(None)})
-"""Types that JSON has; floats are not always numbers there."""
+"""Types that JSON has; some floats it has not."""
 
 
 def _base64(octets: bytes) -> str:

@@ -1,10 +1,10 @@
-"""What BinaryFormatter of .NET has written, read as data ([MS-NRBF]).
+"""Bodies written by BinaryFormatter of .NET, read as data ([MS-NRBF]).
 
 Objects become dictionaries of their members with the name of their class under "$class"; no class
-is ever looked for. Objects that stand for one value, as a DateTime does, are that value (G444). An
+is ever looked up. Objects that wrap one value, such as a DateTime, become that value (G444). An
 object that holds itself has a number under "$id", and is {"$ref": number} within itself (G444).
-What a body may hold is bounded before it is made (G102, G395): a few octets can name an array of
-billions of nulls, or objects that refer to each other without end.
+Size is bounded before anything is decoded (G102, G395): a few octets can name an array of billions
+of nulls, or objects that refer to each other without end.
 """
 
 import enum
@@ -62,7 +62,7 @@ class _Kind(enum.IntEnum):
 
 
 class _Reference:
-    """A member that stands for an object which may come later."""
+    """A member that refers to an object which may come later."""
 
     __slots__ = ("number",)
 
@@ -75,7 +75,7 @@ class _Nulls(int):
 
 
 class _Whole(NamedTuple):
-    """An object without references; the values and octets of it written out, and its depth.
+    """An object without references; the values and octets of its JSON, and its depth.
 
     Numbers and the like count as values alone, since each has a few octets.
     """
@@ -87,7 +87,7 @@ class _Whole(NamedTuple):
 
 
 _UNDERWAY = _Whole(None, 0, 0, 0)
-"""Stands for an object that is being put together."""
+"""Marks an object that is being put together."""
 
 
 _PRIMITIVES = {
@@ -110,10 +110,10 @@ _NULL_OCTETS = len("null,")
 
 
 def decode_binary(body: bytes, budget: DecodeBudget | None = None) -> Any:
-    """The value, or the object, that a body holds.
+    """The value, or the object, in a body.
 
     Raises DecodeError, also for a body with more than MAXIMUM_DEPTH levels or with an array that
-    holds itself (G102), and BudgetError for one that is too much for its `budget`.
+    holds itself (G102), and BudgetError for one that exceeds its `budget`.
     """
     try:
         return _DotNetReader(body, budget or DecodeBudget(len(body))).whole()
@@ -157,7 +157,7 @@ class _DotNetReader:
         raise DecodeError("a length of more than five octets", self._offset)
 
     def _count(self) -> int:
-        """A number of elements that the body may still hold."""
+        """A number of elements that the rest of the body can hold."""
         count = self._int()
         if count < 0:
             raise DecodeError(f"{count} elements", self._offset)
@@ -169,7 +169,7 @@ class _DotNetReader:
             raise BudgetError(f"it has {count} elements, more than are made of a body of its size")
 
     def _enter(self) -> None:
-        """Go into an object or an array; `_depth` is taken back at its end."""
+        """Enter an object or an array; its end restores `_depth`."""
         self._depth += 1
         if self._depth > MAXIMUM_DEPTH:
             raise DecodeError("nested too deeply", self._offset)
@@ -336,10 +336,9 @@ class _DotNetReader:
     # References
 
     def _resolve(self, value: object, depth: int) -> _Whole:
-        """Put objects in the place of references, each object once.
+        """Replace references by objects, each object once.
 
-        An object counts as often as it is referred to: what is made of the value, its text for
-        example, is as large as that.
+        An object counts as often as it is referred to, because JSON repeats it.
         """
         number = 0
         if isinstance(value, _Reference):
@@ -362,7 +361,7 @@ class _DotNetReader:
         return found
 
     def _resolved_text(self, value: str | bytes) -> _Whole:
-        """A text, or octets, which are told in Base64; each is measured once."""
+        """A text, or octets, which become Base64; each is measured once."""
         found = self._resolved.get(id(value))
         if found is None:
             octets = told_size(value) if isinstance(value, str) else 4 * len(value) // 3
@@ -390,14 +389,14 @@ class _DotNetReader:
         return _Whole(value, values, octets, height + 1)
 
     def _reference_back(self, value: object, number: int) -> _Whole:
-        """Within an object that is being put together, what stands for it."""
+        """The marker for an object within itself."""
         if not isinstance(value, dict):
             raise DecodeError("an array holds itself")
         self._identified[id(value)] = number
         return _Whole({REFERENCE: number}, 3, len(REFERENCE), 1)
 
     def _finished(self, members: dict[str, object]) -> object:
-        """An object with all its members, or the value that it stands for."""
+        """An object with all its members, or the value that it wraps."""
         number = self._identified.get(id(members))
         if number is None:
             return value_of_object(members)

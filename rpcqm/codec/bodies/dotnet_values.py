@@ -1,4 +1,4 @@
-"""Objects of .NET's own classes that stand for one value, as that value (G444).
+"""Objects of .NET's own classes that wrap one value, as that value (G444).
 
 BinaryFormatter writes a value that is the whole body, or an element of an array, as an object with
 the private members of its class: a TimeSpan has `_ticks`, a List has `_items` with room to grow.
@@ -30,15 +30,15 @@ def value_of_object(members: Mapping[str, object]) -> object:
             try:
                 return make(members)
             except (KeyError, TypeError, ValueError, ArithmeticError, struct.error):
-                pass  # a class of another version, or something that only has its name
+                pass  # a class of another version, or another class of that name
     return members
 
 
 def date_of(data: int) -> datetime.datetime:
     """A DateTime by its 62 bits of ticks of 100 ns since the year 1, and its kind.
 
-    UTC has a time zone; local times and those of no kind have none, because whose time they are
-    is not said. Raises OverflowError.
+    UTC has a time zone; local times and those of no kind have none, because their zone is not
+    given. Raises OverflowError.
     """
     moment = datetime.datetime(1, 1, 1) + _UNIT * ((data & _TICKS) // 10)
     return moment.replace(tzinfo=datetime.UTC) if data >> 62 & 3 == _UTC_KIND else moment
@@ -59,7 +59,7 @@ def _duration(members: Mapping[str, object]) -> object:
 
 
 def _moment(members: Mapping[str, object]) -> object:
-    """A DateTimeOffset, which has its moment in UTC."""
+    """A DateTimeOffset, converted to UTC."""
     moment, offset = members["DateTime"], _whole(members["OffsetMinutes"])
     if not isinstance(moment, datetime.datetime):
         raise TypeError(moment)

@@ -23,8 +23,8 @@ _NIL = "{http://www.w3.org/2001/XMLSchema-instance}nil"
 def described_extension(extension: bytes, longest: int, budget: DecodeBudget) -> dict[str, object]:
     """An extension for programs: its octets, its text if it is text, and the headers in it.
 
-    One of more than `longest` octets is told by its octets, and so is one whose text and headers
-    would be too long for its budget.
+    One of more than `longest` octets is given as octets alone, and so is one whose text and headers
+    would exceed its budget.
     """
     told: dict[str, object] = {"extension_base64": base64.b64encode(extension).decode()}
     text = text_of_extension(extension) if len(extension) <= longest else None
@@ -32,7 +32,7 @@ def described_extension(extension: bytes, longest: int, budget: DecodeBudget) ->
         return told
     more: dict[str, object] = {"extension": text}
     size = told_size(text)
-    with contextlib.suppress(DecodeError):  # it only begins like headers, or is too much for them
+    with contextlib.suppress(DecodeError):  # it only begins like headers, or exceeds the budget
         headers = headers_in(extension, budget)
         if headers is not None:
             more["headers"] = headers
@@ -41,7 +41,7 @@ def described_extension(extension: bytes, longest: int, budget: DecodeBudget) ->
 
 
 def text_of_extension(extension: bytes) -> str | None:
-    """UTF-8 or UTF-16 without control characters, and without nulls at its end; None else."""
+    """UTF-8 or UTF-16 without control characters, and without nulls at its end; else None."""
     try:
         text = extension.decode("utf-8-sig").rstrip("\0")
     except UnicodeDecodeError:
@@ -53,7 +53,7 @@ def text_of_extension(extension: bytes) -> str | None:
 
 
 def headers_in(extension: bytes, budget: DecodeBudget) -> Headers | None:
-    """The headers that an extension is, None if it is anything else; spends of a budget.
+    """The headers in an extension, None if it has another form; spends of a budget.
 
     Raises DecodeError for a document that cannot be read, or not within the budget.
     """

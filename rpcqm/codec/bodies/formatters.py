@@ -1,4 +1,4 @@
-"""Bodies as values: what the ActiveX and binary formatters of MSMQ write, read as data only.
+"""Bodies as values: those of MSMQ's ActiveX and binary formatters, read as data only.
 
 Nothing in a body is ever run, imported or fetched.
 """
@@ -32,7 +32,7 @@ from rpcqm.codec.types.mqvalues import (
 
 VT_ARRAY_UI1, VT_VECTOR_UI1 = VT_ARRAY | VT_UI1, VT_VECTOR | VT_UI1
 DOTNET_BINARY = 768
-"""What System.Messaging.BinaryMessageFormatter marks its bodies with."""
+"""The body type of System.Messaging.BinaryMessageFormatter."""
 
 Value = (
     None
@@ -59,9 +59,9 @@ _DAY = datetime.timedelta(days=1)
 def encode_body(value: object) -> tuple[bytes, int]:
     """A body and its type, as the ActiveX formatter writes them; bytes have no type.
 
-    Raises TypeError for what it has no type for, OverflowError for numbers over 64 bits, and
-    ValueError for a Decimal with more than the four decimal places of a currency and for a
-    datetime with a time zone.
+    Raises TypeError for a value without a type, OverflowError for numbers over 64 bits, and
+    ValueError for a Decimal with more than the four decimal places of a currency and for a datetime
+    with a time zone.
     """
     match value:
         case None:
@@ -117,8 +117,8 @@ def _encode_integer(value: int) -> tuple[bytes, int]:
 def decode_body(body: bytes, body_type: int, budget: DecodeBudget | None = None) -> Value:
     """The value of a body of a type; a body without a type is its own bytes.
 
-    Raises DecodeError for a type that is not known, and for a body that is not of its type;
-    BudgetError, which is one, for a body that is too much for its `budget`.
+    Raises DecodeError for an unsupported type, and for a body that does not fit its type;
+    BudgetError, a subclass, for a body that exceeds its `budget`.
     """
     if body_type in (VT_EMPTY, VT_ARRAY_UI1, VT_VECTOR_UI1):
         return body

@@ -1,4 +1,4 @@
-"""What octets without a type may be as text, for people who look at them; programs get octets."""
+"""Guesses the text in octets without a type, for people; programs get octets."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ WINDOWS = "Windows-1252"
 _MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CONTROLS = frozenset(range(0x20)) - frozenset(b"\t\n\r")
 _NO_LETTERS = frozenset(b"\x7f\x81\x8d\x8f\x90\x9d")
-"""Octets of no character, or of none that is printed, in that encoding."""
+"""Octets without a printable character in that encoding."""
 
 
 class GuessedText(NamedTuple):
@@ -15,10 +15,10 @@ class GuessedText(NamedTuple):
 
 
 def guessed_text(body: bytes) -> GuessedText | None:
-    """A text in UTF-16 or in the encoding of most Windows programs; None if it looks like neither.
+    """A text in UTF-16 or in the encoding of most Windows programs, or None.
 
-    UTF-16 has a byte order mark, or more Latin characters than others. A text of the
-    other encoding has nothing but characters that are printed, most of them of ASCII.
+    UTF-16 has a byte order mark, or more Latin characters than others. A text of the other encoding
+    has printable characters only, most of them of ASCII.
     """
     wide = _wide(body)
     if wide is not None:

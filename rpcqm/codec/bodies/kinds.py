@@ -1,7 +1,7 @@
-"""Bodies by the kinds that people name: text, xml, json, int and so on.
+"""Bodies by kinds with names for people: text, xml, json, int and so on.
 
-`body_of` writes a kind as the formatters of .NET and ActiveX read it, `kind_and_value` tells the
-kind and the value of a body that came (G192, G193).
+`body_of` writes a kind as the formatters of .NET and ActiveX read it, `kind_and_value` gives the
+kind and the value of a received body (G192, G193).
 """
 
 import contextlib
@@ -61,7 +61,7 @@ _KINDS = {
     VT_VECTOR_UI1: BYTES,
     DOTNET_BINARY: DOTNET,
 }
-"""The kinds of types; those that are not here and have a value are integers."""
+"""The kinds of types; all other types with values are integers."""
 _BEFORE_A_DOCUMENT = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 """Octets of byte order marks and of white space, in UTF-8 and UTF-16."""
 _FIRST = frozenset({b"<", b"{", b"["})
@@ -79,10 +79,10 @@ Written = tuple[bytes, int]
 
 
 class ReadBody(NamedTuple):
-    """A body that was read; `problem` says why it was not read as what it says that it is.
+    """A body that was read; `problem` says why it does not fit its type.
 
-    `text` is that of a document, None for other bodies, and `note` says what is wrong with a
-    document that was read all the same.
+    `text` is that of a document, None for other bodies, and `note` names the mistakes of a document
+    that was read all the same.
     """
 
     kind: str
@@ -98,11 +98,11 @@ def kind_and_value(body: bytes, body_type: int) -> tuple[str, object]:
 
 
 def read_body(body: bytes, body_type: int, budget: DecodeBudget) -> ReadBody:
-    """The kind of a body, its value, and what there is to say about it, as far as its budget goes.
+    """The kind of a body, its value, and remarks about it, within its budget.
 
     A body without a type is `xml` if it is a document, `json` if it is an object or an array, else
-    `bytes`, as is a body that is not what its type says. Of a document of XmlMessageFormatter the
-    value is what that has written if it is a simple value, else the text of the document.
+    `bytes`, as is a body that does not fit its type. The value of a document of XmlMessageFormatter
+    is the simple value in it, if there is one, else the text of the document.
     """
     if body_type == VT_EMPTY:
         return _recognised(body, budget)
@@ -114,7 +114,7 @@ def read_body(body: bytes, body_type: int, budget: DecodeBudget) -> ReadBody:
 
 
 def kind_of_type(body_type: int) -> str:
-    """The kind that a type says; without a type it is `bytes`."""
+    """The kind of a type; without a type it is `bytes`."""
     return BYTES if body_type == VT_EMPTY else _KINDS.get(body_type, INTEGER)
 
 
@@ -134,7 +134,7 @@ def _recognised(body: bytes, budget: DecodeBudget) -> ReadBody:
     except BudgetError as error:
         return ReadBody(BYTES, body, error.reason)
     except (DecodeError, ValueError):
-        pass  # it only begins like that
+        pass  # it only begins like JSON
     return ReadBody(BYTES, body)
 
 
@@ -147,9 +147,9 @@ def _read_document(body: bytes, budget: DecodeBudget) -> ReadBody:
 
 
 def body_of(kind: str, octets: bytes) -> Written:
-    """The body and the type for a kind of WRITERS, from what a person has written in UTF-8.
+    """The body and the type for a kind of WRITERS, from a person's text in UTF-8.
 
-    Raises ValueError with a sentence that says what the octets are not.
+    Raises ValueError with a sentence about the mistake.
     """
     return WRITERS[kind](octets)
 
@@ -166,7 +166,7 @@ def _write_text(octets: bytes) -> Written:
 
 
 def _write_xml(octets: bytes) -> Written:
-    """A document as it is; other text as XmlMessageFormatter writes a string."""
+    """A document unchanged; other text as XmlMessageFormatter writes a string."""
     try:
         parse_xml(octets)
         return octets, VT_EMPTY
@@ -195,7 +195,7 @@ def _json_text(octets: bytes) -> str:
 
 
 def _parse_json(text: str, budget: DecodeBudget | None) -> object:
-    """What JSON says; how many values it has is known before they are made (G395)."""
+    """The value of JSON; its number of values is computed before it is decoded (G395)."""
     opening = text.count("[") + text.count("{")
     values = 1 + opening + text.count(",")
     if budget is not None:
@@ -212,7 +212,7 @@ def _parse_json(text: str, budget: DecodeBudget | None) -> object:
 
 
 def _values_of_json(text: str) -> int:
-    """Each value but the outermost one is behind a comma, or the first one of its parent."""
+    """The number of values: each but the outermost is behind a comma, or first in its parent."""
     outside = _JSON_TEXT.sub("", text.replace(r"\\", "").replace(r"\"", ""))
     return 1 + outside.count("[") + outside.count("{") + outside.count(",")
 
@@ -250,7 +250,7 @@ def _write_null(octets: bytes) -> Written:
 
 
 def _write_long(octets: bytes) -> Written:
-    """64 bits also where 32 would do."""
+    """64 bits, even if 32 would do."""
     value = _value_of(octets, int, "whole number")
     try:
         return value.to_bytes(8, "little", signed=True), VT_I8
@@ -267,7 +267,7 @@ def _value_of(octets: bytes, read: Callable[[str], T], what: str) -> T:
 
 
 def _simple(read: Callable[[str], Value], what: str) -> Callable[[bytes], Written]:
-    """Writes what `encode_body` makes of a value that `read` reads."""
+    """Writes the result of `encode_body` for a value that `read` reads."""
 
     def write(octets: bytes) -> Written:
         try:
@@ -279,7 +279,7 @@ def _simple(read: Callable[[str], Value], what: str) -> Callable[[bytes], Writte
 
 
 def _as_xml(name: str) -> Callable[[bytes], Written]:
-    """Writes what a reader of XmlMessageFormatter for that type takes (G443)."""
+    """Writes a document for a reader of XmlMessageFormatter for that type (G443)."""
 
     def write(octets: bytes) -> Written:
         if name == "base64Binary":
@@ -315,4 +315,4 @@ WRITERS: dict[str, Callable[[bytes], Written]] = {
     "null": _write_null,
     **{f"{XML}:{name}": _as_xml(name) for name in SIMPLE_TYPES},
 }
-"""What writes each kind that can be sent."""
+"""The writer of each kind that can be sent."""

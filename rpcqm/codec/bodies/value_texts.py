@@ -14,7 +14,7 @@ _PARTS = (("D", 86_400 * _SECOND), ("H", 3_600 * _SECOND), ("M", 60 * _SECOND))
 
 
 def duration_text(value: datetime.timedelta) -> str:
-    """`P2D`, `-PT1S`, `PT0.5S`: as XML and .NET's XmlConvert write durations; `PT0S` is none."""
+    """`P2D`, `-PT1S`, `PT0.5S`: as XML and .NET's XmlConvert write durations; `PT0S` is zero."""
     left = abs(value) // datetime.timedelta(microseconds=1)
     counts = []
     for _, size in _PARTS:
@@ -32,10 +32,10 @@ def duration_text(value: datetime.timedelta) -> str:
 
 
 def parse_duration(text: str) -> datetime.timedelta:
-    """The same read again; digits of a fraction beyond microseconds are cut off.
+    """The duration in such a text; digits of a fraction beyond microseconds are cut off.
 
-    Raises ValueError for a text that is no duration, or has years or months, which are of no fixed
-    length; OverflowError for one that is too long.
+    Raises ValueError for another text, and for years or months, which are of no fixed length;
+    OverflowError for one that is too long.
     """
     found = _DURATION.fullmatch(text)
     if found is None:
@@ -54,7 +54,7 @@ def parse_duration(text: str) -> datetime.timedelta:
 def decimal_text(value: Decimal) -> str:
     """`0.0000001` and `1000`, with the zeros that a number has behind its point.
 
-    It is as long as the number: who takes numbers of others bounds them.
+    The text is as long as the number: callers bound numbers of others.
     """
     if not value.is_finite():
         return str(value)

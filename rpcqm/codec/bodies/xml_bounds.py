@@ -1,4 +1,4 @@
-"""What an XML body may hold, checked while it is read and before a tree is made of it (G102)."""
+"""The bounds of an XML body, checked during a first reading, before a tree is made of it (G102)."""
 
 from xml.parsers import expat
 
@@ -29,12 +29,11 @@ it.
 
 
 def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES, encoding: str | None = None) -> int:
-    """Read a body without keeping it; `nodes` elements and attributes may be in it. How many are.
+    """Read a body without keeping it; returns its number of elements and attributes.
 
-    `encoding` counts instead of what the document says.
-
-    Raises DecodeError for one that has a document type or goes beyond a bound; ExpatError,
-    ValueError or LookupError (for an unknown encoding) if it is not XML.
+    At most `nodes` are allowed. `encoding` overrides the document's. Raises DecodeError for one
+    that has a document type or goes beyond a bound; ExpatError, ValueError or LookupError (for an
+    unknown encoding) if it is not XML.
     """
     parser = expat.ParserCreate(encoding, "}")
     bounds = _Bounds(nodes)

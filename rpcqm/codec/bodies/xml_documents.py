@@ -1,8 +1,8 @@
-"""XML bodies as documents: as XML says, and with what programs that write them get wrong (G440).
+"""XML bodies as documents: valid XML, and the usual mistakes of programs that write it (G440).
 
-First a body is read as it is. If that fails, its encoding is found by its octets rather than by its
-declaration, null characters at its end are left out, and references to characters that XML 1.0
-does not have are read, as .NET writes and reads them.
+First a body is read unchanged. If that fails, its encoding is guessed from its octets rather than
+from its declaration, null characters at its end are left out, and references to characters that XML
+1.0 does not have are read, as .NET writes and reads them.
 """
 
 import contextlib
@@ -39,21 +39,21 @@ _ONE_OCTET = re.compile(
 )
 """Encodings with an octet for each character, without `-` and `_`."""
 _GUESS = "cp1252"
-"""What octets are taken for that are not UTF-8: the encoding of most Windows programs."""
+"""The assumed encoding of octets that are not UTF-8: that of most Windows programs."""
 
 _STRANGE = re.compile(r"<!\[CDATA\[|<!--|<\?|&#(?:x([0-9A-Fa-f]{1,8})|([0-9]{1,10}));")
 _ENDS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
 _CONTROLS = 0x20
 _NONCHARACTERS = (0xFFFE, 0xFFFF)
 _BLOCK = 64
-"""A power of two: as many characters as can be written by reference alone, and some more."""
+"""A power of two above the number of characters that can be written by reference alone."""
 _PRIVATE = 0xF0000
 _LAST_BLOCK = 0x10FFC0
 _RETURNS = re.compile(r"string|anyType|ArrayOf\w*")
 
 
 class Document(NamedTuple):
-    """`note` says what is not as XML has it; it is empty for a document that is right."""
+    """A document; `note` names its mistakes, "" if it has none."""
 
     root: ElementTree.Element
     text: str
@@ -61,7 +61,7 @@ class Document(NamedTuple):
 
 
 def parse_strictly(body: bytes) -> ElementTree.Element:
-    """The root element of XML that is right; raises DecodeError."""
+    """The root element of valid XML; raises DecodeError."""
     return _parsed(body)
 
 
@@ -86,9 +86,9 @@ def read_document(body: bytes, budget: DecodeBudget | None = None) -> Document:
 
 
 def text_of_document(body: bytes) -> str:
-    """The text of a body that begins like a document, which is not parsed.
+    """The text of a body that begins like a document, without parsing it.
 
-    Raises DecodeError if its octets are of no encoding that is read.
+    Raises DecodeError if its encoding is not supported.
     """
     return _repaired(body).text
 
@@ -96,7 +96,7 @@ def text_of_document(body: bytes) -> str:
 def _parsed(
     octets: bytes, encoding: str | None = None, budget: DecodeBudget | None = None
 ) -> ElementTree.Element:
-    """The root element; `encoding` counts instead of what the document says."""
+    """The root element; `encoding` overrides the document's."""
     try:
         nodes = check_bounds(octets, encoding=encoding)
         if budget is not None:
@@ -129,7 +129,7 @@ def _root_and_repair(
 
 
 def _repaired(body: bytes) -> _Repaired:
-    """The text of a body whose encoding may be another than it says; raises DecodeError."""
+    """The text of a body with a wrong or missing declaration; raises DecodeError."""
     text, note = _decoded(body)
     text = text.removeprefix("\ufeff")
     whole = text.rstrip("\0")
@@ -183,7 +183,7 @@ def _plain(name: str) -> str:
 
 
 def _family(name: str) -> str | None:
-    """Which encoding of Unicode a name stands for; None if it is another one."""
+    """The encoding of Unicode with that name; None for any other."""
     return next((family for family, names in _FAMILIES if names.fullmatch(_plain(name))), None)
 
 
@@ -193,7 +193,7 @@ def _family(name: str) -> str | None:
 def _parsed_again(
     text: str, first: DecodeError, budget: DecodeBudget | None
 ) -> ElementTree.Element:
-    """A text whose parse failed as octets; raises the error of then if it is wrong otherwise."""
+    """Parse a text whose octets failed to parse; raises the first error for other mistakes."""
     try:
         return _with_strange(text, budget)
     except DecodeError as error:
@@ -203,7 +203,7 @@ def _parsed_again(
 
 
 def _with_returns(root: ElementTree.Element, text: str) -> ElementTree.Element:
-    """The root with the carriage returns of its texts, which .NET writes and reads as they are."""
+    """The root with the carriage returns of its texts, which .NET writes and reads unchanged."""
     if "\r" not in text or not _RETURNS.fullmatch(root.tag.rpartition("}")[2]):
         return root
     try:
@@ -215,7 +215,7 @@ def _with_returns(root: ElementTree.Element, text: str) -> ElementTree.Element:
 def _with_strange(
     text: str, budget: DecodeBudget | None, returns: bool = False
 ) -> ElementTree.Element:
-    """A text with references to any character: others of no meaning stand in while it is parsed.
+    """Parse references to any character: characters of private use stand in during parsing.
 
     With `returns` carriage returns are kept, too.
     """
@@ -238,7 +238,7 @@ def _meant(text: str | None, meant: dict[int, str]) -> str | None:
 
 
 def _free_block(text: str) -> int:
-    """The first of _BLOCK characters for private use of which the text has none."""
+    """The first of _BLOCK characters for private use that the text does not contain."""
     used = {ord(each) // _BLOCK for each in set(text) if ord(each) >= _PRIVATE}
     used |= {_code(found) // _BLOCK for found in _STRANGE.finditer(text) if found[1] or found[2]}
     for base in range(_PRIVATE, _LAST_BLOCK, _BLOCK):
@@ -272,7 +272,7 @@ def _stand_ins(text: str, base: int) -> str:
 
 
 def _index(code: int) -> int | None:
-    """Which of the characters that XML does not have it is; None for those that it has."""
+    """The index of a character that XML does not have; None for characters that it has."""
     if code in _NONCHARACTERS:
         return _CONTROLS + _NONCHARACTERS.index(code)
     return code if code < _CONTROLS and chr(code) not in "\t\n\r" else None

@@ -1,6 +1,6 @@
 """Values as XmlMessageFormatter of .NET writes and reads them: simple ones, and lists of them.
 
-What its readers refuse is no value here either: the document is its text then (G442).
+A document that its readers refuse has no value here either: it is its text then (G442).
 """
 
 import base64
@@ -73,7 +73,7 @@ def _value(element: ElementTree.Element, depth: int) -> Value:
 
 
 def _tag(element: ElementTree.Element) -> str:
-    """The name of an element without its namespace; of `anyType`, that of the type it says."""
+    """The name of an element without its namespace; for `anyType` that of its stated type."""
     tag = element.tag.rpartition("}")[2]
     said = (element.get(f"{{{INSTANCE}}}type") or tag).strip(_SPACE)
     prefix, _, name = said.rpartition(":")
@@ -85,7 +85,7 @@ def _tag(element: ElementTree.Element) -> str:
 
 
 def simple_value(tag: str, text: str) -> Value:
-    """The value that a text has in an element; raises DecodeError if it has none."""
+    """The value of a text in an element; raises DecodeError if it has none."""
     read = _reader(tag)
     try:
         return read(text)
@@ -135,7 +135,7 @@ def _float(code: str) -> Callable[[str], Value]:
 
 
 def _decimal(text: str) -> Decimal:
-    """A number without an exponent, which takes a few octets and any amount of memory later."""
+    """A number without an exponent, whose few octets could take any amount of memory."""
     if not _DECIMAL.fullmatch(text.strip(_SPACE)):
         raise ValueError(text)
     value = Decimal(text.strip(_SPACE))
@@ -151,7 +151,7 @@ def _boolean(text: str) -> bool:
 
 
 def _character(text: str) -> str:
-    """A character of .NET; half of a surrogate pair is refused, as no text can have it."""
+    """A character of .NET; half of a surrogate pair is refused, as no text can contain it."""
     code = _UNSIGNED_SHORT(text)
     if not isinstance(code, int) or 0xD800 <= code <= 0xDFFF:
         raise ValueError(code)

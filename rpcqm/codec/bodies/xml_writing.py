@@ -1,4 +1,4 @@
-"""Values as documents of XmlMessageFormatter of .NET, in the types that its reader asks for."""
+"""Values as documents of XmlMessageFormatter of .NET, in the types that its reader expects."""
 
 import base64
 import datetime
@@ -37,18 +37,17 @@ _PLAIN: tuple[tuple[type, str], ...] = (
     (datetime.datetime, "dateTime"),
     (uuid.UUID, "guid"),
 )
-"""The type that each value has where none is asked for."""
+"""The default type of each value."""
 
 
 def encode_xml(value: object, type: str | None = None) -> bytes:  # noqa: A002
     """A body as XmlMessageFormatter of .NET writes simple values, None, and lists of them.
 
-    `type` is the one that the receiver's formatter asks for, by its name in XML: `int`,
+    `type` is the one that the receiver's formatter expects, by its name in XML: `int`,
     `unsignedByte`, `float`, `char` and so on, `ArrayOfInt` for a list. Without it an int is a
-    `long`, and a list of values of different types an `ArrayOfAnyType`.
-
-    Raises TypeError for a value that is not of the type, OverflowError for one beyond its range,
-    and ValueError for one that .NET cannot read, as the NaN of a Decimal.
+    `long`, and a list of values of different types an `ArrayOfAnyType`. Raises TypeError for a
+    value that is not of the type, OverflowError for one beyond its range, and ValueError for one
+    that .NET cannot read, as the NaN of a Decimal.
     """
     element = _element(value, type or _type_of(value), 1)
     return b'<?xml version="1.0"?>' + element.encode("ascii")
@@ -68,7 +67,7 @@ def _type_of(value: object) -> str:
 
 
 def _common_type(values: Iterable[object]) -> str:
-    """The type of the elements of a list; `anyType` if they have none in common."""
+    """The common type of a list's elements, else `anyType`."""
     types = {_type_of(each) for each in values if each is not None}
     if types == {"long", "unsignedLong"}:
         return "unsignedLong"
@@ -111,7 +110,7 @@ def _check_type(name: str) -> None:
 
 
 def _said(name: str) -> str:
-    """The attribute that tells the type of an `anyType`."""
+    """The attribute for the type of an `anyType`."""
     if name.startswith(LIST):
         raise TypeError("a list within a list of values of different types has no XML form")
     if name in ("guid", "char"):
@@ -127,7 +126,7 @@ def _text(value: object, name: str) -> str:
     return write(value)
 
 
-# What a value of each type is written as
+# The writers of each type
 
 
 def _integer(name: str) -> Callable[[int], str]:
@@ -144,7 +143,7 @@ def _integer(name: str) -> Callable[[int], str]:
 def _float(code: str) -> Callable[[float], str]:
     def write(value: float) -> str:
         number = float(value)
-        struct.pack(code, number)  # OverflowError for what is too large
+        struct.pack(code, number)  # OverflowError for numbers that are too large
         return repr(number).replace("inf", "INF").replace("nan", "NaN")
 
     return write

@@ -1,1 +1,1 @@
-"""Which messages are meant, by what they are and say: for searches, and for orders by filter."""
+"""Filters of messages by their properties and contents: for searches, and for orders."""

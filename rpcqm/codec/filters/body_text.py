@@ -1,8 +1,9 @@
-"""What bodies say, whatever their encoding: for looking for a text in them.
+"""Finds texts in bodies of any encoding.
 
-A text is looked for in the octets first, in UTF-8 and UTF-16. That decides for most bodies. A body
-may say more than its octets: XML and JSON write characters by reference, numbers and dates have
-types, and BinaryFormatter of .NET has values. That is read of bodies up to LONGEST_DECODED only.
+A text is sought in the octets first, in UTF-8 and UTF-16. That decides for most bodies. The value
+of a body may contain texts that its octets do not: XML and JSON write characters by reference,
+numbers and dates have types, and BinaryFormatter of .NET has values. Such values are read of bodies
+up to LONGEST_DECODED only.
 """
 
 import enum
@@ -25,7 +26,7 @@ from rpcqm.codec.bodies.xml_documents import text_of_document
 from rpcqm.codec.types.mqvalues import VT_EMPTY, VT_LPSTR
 
 _OCTETS = frozenset({VT_EMPTY, VT_ARRAY_UI1, VT_VECTOR_UI1})
-"""Types of bodies that are octets of whatever meaning."""
+"""Types of bodies that are plain octets."""
 _REFERENCE = re.compile("&(?:#([0-9]{1,7})|#[xX]([0-9A-Fa-f]{1,6})|(amp|lt|gt|quot|apos));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|(["\\/bfnrt]))')
@@ -35,18 +36,18 @@ _CODES = 0x110000
 
 
 class Said(enum.Enum):
-    """Whether a body says something."""
+    """Whether a body contains a text."""
 
     NO = enum.auto()
     YES = enum.auto()
     MORE = enum.auto()
-    """Not by its octets, but it may say more than these."""
+    """The octets do not contain it, but the value may."""
     UNREAD = enum.auto()
-    """Not by what was read of it, and the rest is too long, or too much, to be read."""
+    """The parts that were read do not contain it; the rest is too long to be read."""
 
 
 class WantedText:
-    """A text that is looked for in bodies."""
+    """A text that is sought in bodies."""
 
     def __init__(self, text: str, ignore_case: bool) -> None:
         self._ignore_case = ignore_case
@@ -57,7 +58,7 @@ class WantedText:
         self._wide_marked = text.encode("utf-16-be", "surrogatepass")
 
     def in_octets(self, body: bytes, body_type: int) -> Said:
-        """Whether the octets of a body say the text; MORE where these do not decide."""
+        """Whether the octets of a body contain the text; MORE if only its value can decide."""
         if self._ignore_case:
             return Said.MORE
         if body_type in UTF_16:
@@ -74,7 +75,7 @@ class WantedText:
         return Said.MORE if not self._is_ascii or _writes_otherwise(body) else Said.NO
 
     def in_text(self, text: str) -> bool:
-        """Whether a text has the one that is looked for."""
+        """Whether a text contains the wanted one."""
         return self._text in (text.casefold() if self._ignore_case else text)
 
 
@@ -84,7 +85,7 @@ def _writes_otherwise(body: bytes) -> bool:
 
 
 def says(body: bytes, body_type: int, test: Callable[[str], bool]) -> Said:
-    """Whether `test` holds of something that the body says: YES, NO or UNREAD."""
+    """Whether `test` is true of a text in the body: YES, NO or UNREAD."""
     try:
         for text in _readings(body, body_type):
             if text is None:
@@ -94,12 +95,12 @@ def says(body: bytes, body_type: int, test: Callable[[str], bool]) -> Said:
     except BudgetError:
         return Said.UNREAD
     except DecodeError:
-        pass  # it is not what its type says, so that it says no more than was read
+        pass  # the body does not fit its type, so only its octets count
     return Said.NO
 
 
 def beginning(body: bytes, body_type: int, characters: int) -> str:
-    """The beginning of what a body says, on one line; "" for octets that say nothing to people."""
+    """The beginning of a body's text on one line; "" for octets without text."""
     if body_type == DOTNET_BINARY:
         return ""
     piece = body[: 4 * characters]
@@ -113,11 +114,11 @@ def beginning(body: bytes, body_type: int, characters: int) -> str:
 
 
 _STRANGE_AT_MOST = 10
-"""One in so many characters of a beginning may be strange: the last one may be cut."""
+"""The share of strange characters that a beginning may have: the last one may be cut."""
 
 
 def _readings(body: bytes, body_type: int) -> Iterator[str | None]:
-    """What a body says, the cheapest first; None at the end if there is more."""
+    """The texts of a body, the cheapest first; None at the end if there are more."""
     if body_type in UTF_16:
         yield body.decode("utf-16-le", "replace").rstrip("\0")
     elif body_type == VT_LPSTR:
@@ -154,7 +155,8 @@ def _document(body: bytes) -> str | None:
 
 
 def _plain(body: bytes) -> str:
-    """Octets as UTF-16 if every other one is null, or they are marked so; UTF-8, Windows-1252."""
+    """Octets as UTF-16 if every other one is null, or if they are marked so; else UTF-8 or
+    Windows-1252."""
     if body.startswith(_WIDE_MARKS):
         return body.decode("utf-16", "replace")
     if body[1::2].count(0) * 4 > len(body):
@@ -166,7 +168,7 @@ def _plain(body: bytes) -> str:
 
 
 def _resolved(text: str, is_xml: bool) -> str:
-    """A document with its characters in the place of references to them."""
+    """A document with its references replaced by characters."""
     if is_xml:
         return _REFERENCE.sub(_referred, text)
     return whole(_ESCAPE.sub(_escaped, text))

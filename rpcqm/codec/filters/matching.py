@@ -17,14 +17,14 @@ Bound `search.longest_expressed` [octets]: the body counts as not read, which th
 
 
 class Verdict(enum.Enum):
-    """What a comparison has found."""
+    """The result of a comparison."""
 
     NO = enum.auto()
     YES = enum.auto()
     READ = enum.auto()
-    """The body decides, and has to be read for it (`read_body`)."""
+    """The body decides, and has to be read (`read_body`)."""
     UNREAD = enum.auto()
-    """Not by what was read of its body, of which more is too long or too much to be read."""
+    """The parts that were read do not match; the rest is too long to be read."""
 
 
 _VERDICTS = {
@@ -38,10 +38,12 @@ _VERDICTS = {
 class Matcher:
     """Compares messages with one filter.
 
-    `may_match` looks at what an index of a queue has, `compare` at a packet, `read_body` at what
-    a body says beyond its octets. Each is asked for what the one before has let through; `verdict`
-    asks the last two. Raises MQError(MQ_ERROR_INVALID_PARAMETER) for a regular expression that is
-    wrong, or that there is no library for.
+    `may_match` looks at the values in a queue's index, `compare` at a packet, `read_body` at the
+    value of a body. Each gets the messages that passed the one before; `verdict` combines the last
+    two.
+
+    Raises MQError(MQ_ERROR_INVALID_PARAMETER) for an invalid regular expression, and for any if the
+    library is missing.
     """
 
     def __init__(self, wanted: MessageFilter) -> None:
@@ -61,7 +63,7 @@ class Matcher:
         self._size_counts = wanted.size_min is not None or wanted.size_max is not None
 
     def may_match(self, arrival: int, stored_size: int, transactional: bool, priority: int) -> bool:
-        """Whether a message can match, by what an index tells; `arrival` is in milliseconds."""
+        """Whether a message can match, by its index entry; `arrival` is in milliseconds."""
         wanted, priorities = self.wanted.transactional, self.wanted.priorities
         return (
             self._since <= arrival <= self._until
@@ -71,12 +73,12 @@ class Matcher:
         )
 
     def compare(self, message: PacketMessage, sender: str = "") -> Verdict:
-        """Compare what stands in a packet; raises DecodeError for one that cannot be read.
+        """Compare the values in a packet; raises DecodeError for an unreadable one.
 
-        `sender` is the SID of who sent it, where the packet does not say it.
+        `sender` is the SID of the sender, where the packet does not contain it.
         """
         if self._correlation and self._correlation not in bytes(message.buffer):
-            return Verdict.NO  # without a look at where it stands
+            return Verdict.NO  # whatever the place
         if not self._headers_match(message) or (self._sender and not self._sent(message, sender)):
             return Verdict.NO
         if self._text is None and self._expression is None:
@@ -144,7 +146,7 @@ _FOREVER = 1 << 64
 
 
 def matches(matcher: Matcher, message: PacketMessage, sender: str = "") -> bool:
-    """Whether a message matches by all that can be read of it; one that is damaged does not."""
+    """Whether the readable parts of a message match; a damaged one does not."""
     try:
         return matcher.verdict(message, sender) is Verdict.YES
     except DecodeError:

@@ -1,4 +1,4 @@
-"""A filter of messages: what somebody looks for, or gives an order for."""
+"""A filter of messages: the conditions of a search, or of an order."""
 
 from dataclasses import dataclass, fields
 
@@ -8,13 +8,13 @@ from rpcqm.codec.security.identifier import Sid
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """Conditions that a message meets all of; None is no condition.
+    """Conditions that a message must all meet; None is no condition.
 
-    `label` is a pattern with `*`, `?` and `[…]`, `body` a text that the body says, `regex` a
-    regular expression of RE2 for the label or the body. `since` and `until` are of the arrival, in
-    milliseconds since 1970, `size_min` and `size_max` octets of the body; each bound is met by
-    what is equal to it. `ignore_case` counts for `label`, `body` and `regex`. `written` in
-    `rpcqm.codec.filters.written` makes one of texts, `matching` compares messages with one.
+    `label` is a pattern with `*`, `?` and `[…]`, `body` a text in the body, `regex` a regular
+    expression of RE2 for the label or the body. `since` and `until` bound the arrival, in
+    milliseconds since 1970, `size_min` and `size_max` the octets of the body; bounds are inclusive.
+    `ignore_case` applies to `label`, `body` and `regex`. `written` in `rpcqm.codec.filters.written`
+    makes one of texts, `matching` compares messages with one.
     """
 
     label: str | None = None
@@ -38,5 +38,5 @@ class MessageFilter:
 
     @property
     def looks_at_bodies(self) -> bool:
-        """Whether what a body says decides, and not only what stands before it."""
+        """Whether the contents of bodies matter."""
         return self.body is not None or self.regex is not None

@@ -1,6 +1,6 @@
-"""Patterns of labels, and regular expressions by a library whose time is linear.
+"""Patterns of labels, and regular expressions by a library with linear time.
 
-google-re2 is asked for when an expression is used first: it is an extra that may be missing.
+google-re2 is loaded for the first expression: it is an extra that may be missing.
 """
 
 import re
@@ -15,7 +15,7 @@ _PARTS = re.compile(r"\*+|\?|\[(?P<no>!?)(?P<set>\]?[^\]]*)\]|.", re.DOTALL)
 
 
 class Expression(Protocol):
-    """A regular expression that has been compiled."""
+    """A compiled regular expression."""
 
     def search(self, text: bytes) -> object | None: ...
 
@@ -24,8 +24,8 @@ class Expression(Protocol):
 def pattern_of_glob(text: str, ignore_case: bool = False) -> re.Pattern[str]:
     """Compile a pattern with `*`, `?` and `[…]`; raises ValueError with a clause.
 
-    Stars take time only linear in the text for each: what stands between two of them is looked
-    for once, without going back.
+    Each star takes time linear in the text: the part between two of them is sought once, without
+    going back.
     """
     first, *others = _pieces(text)
     middle = "".join(f"(?>.*?{each})" for each in others[:-1])
@@ -37,7 +37,7 @@ def pattern_of_glob(text: str, ignore_case: bool = False) -> re.Pattern[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """What stands between the stars, as regular expressions."""
+    """The parts between the stars, as regular expressions."""
     pieces = [""]
     for part in _PARTS.finditer(text):
         found = part[0]

@@ -35,7 +35,7 @@ SidNamed = Callable[[str], Sid | None]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What texts are read with: the time now, in milliseconds since 1970, and names of accounts.
+    """The context of texts: the time now, in milliseconds since 1970, and names of accounts.
 
     Times without a zone are UTC, or local ones of the computer if `local` says so.
     """
@@ -51,9 +51,9 @@ def no_names(name: str) -> Sid | None:
 
 
 def read_filter(texts: Mapping[str, str], surroundings: Surroundings) -> MessageFilter:
-    """The filter that texts by the names of CONDITIONS write; those that are left out are None.
+    """The filter that texts by the names of CONDITIONS write; absent ones are None.
 
-    Raises MQError(MQ_ERROR_INVALID_PARAMETER) with one sentence for the first one that is wrong.
+    Raises MQError(MQ_ERROR_INVALID_PARAMETER) with one sentence for the first invalid text.
     """
     values: dict[str, Any] = {}
     for name, text in texts.items():
@@ -84,7 +84,7 @@ def _check_ranges(wanted: MessageFilter) -> None:
 
 
 def written_filter(wanted: MessageFilter) -> dict[str, str]:
-    """Texts that `read_filter` reads as the same filter, whenever and wherever it does."""
+    """Texts that `read_filter` reads as the same filter, at any time and place."""
     texts = {}
     for name, condition in CONDITIONS.items():
         value = getattr(wanted, condition.field)
@@ -119,11 +119,11 @@ def _sender(text: str, surroundings: Surroundings) -> Sid:
 
 
 def _moment(text: str, surroundings: Surroundings) -> int:
-    """A time in ISO 8601, or how long ago it was."""
+    """A time in ISO 8601, or a duration before now."""
     try:
         return max(surroundings.now - amount(text, "ms"), 0)
     except ValueError:
-        pass  # it is a date, or a mistake
+        pass  # it is a date, or invalid
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None and not surroundings.local:
@@ -206,7 +206,7 @@ def _numbers(values: frozenset[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How a condition is read and written, the `field` of a filter that it sets, and its help."""
+    """A condition: its reader, its writer, the `field` of a filter that it sets, and its help."""
 
     field: str
     read: Callable[[str, Surroundings], object]
@@ -244,4 +244,4 @@ CONDITIONS: Mapping[str, Condition] = {
         "ignore_case", _yes_or_no, lambda v: "yes", "capital and small letters are the same", "yes"
     ),
 }
-"""What can be asked for, in the order of forms and help."""
+"""All conditions, in the order of forms and help."""

@@ -1,8 +1,8 @@
-"""Parsed IDL files, kept beside the bytecode.
+"""Parsed IDL files, cached beside the bytecode.
 
-Building the parser's tables and parsing cost each new process several times what reading the
-result does. What is kept is named by a digest of the text and of everything that made it, so a
-stale copy is never read; nothing is kept in a directory that cannot be written.
+Building the parser's tables and parsing cost each new process several times as much as reading the
+result. A copy is named by a digest of the text and of all code that made it, so a stale one is
+never read; nothing is cached in a directory that cannot be written.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 def kept(directory: Path, name: str, sources: list[bytes], make: Callable[[], T]) -> T:
-    """The object made from `sources`: read from `directory`/__pycache__, or made and kept there."""
+    """The object made from `sources`, from `directory`/__pycache__, or made and cached there."""
     digest = hashlib.sha256(sys.version.encode())
     for source in sources:
         digest.update(hashlib.sha256(source).digest())
     path = directory / "__pycache__" / f"{name}.{digest.hexdigest()[:24]}.tree"
-    # A damaged copy can make pickle raise nearly anything; the object is made anew.
+    # a damaged copy can make pickle raise nearly anything; the object is made anew
     with suppress(Exception):
         made: T = pickle.loads(path.read_bytes())
         return made

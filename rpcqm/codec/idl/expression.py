@@ -1,4 +1,4 @@
-"""Expressions of IDL: evaluated at once where they are constant, else as Python."""
+"""Expressions of IDL: evaluated at once if they are constant, else converted to Python."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -74,7 +74,7 @@ def names_in(expression: Expression) -> Iterator[str]:
 def to_python(expression: Expression, variable: Callable[[str], str]) -> str:
     """The expression as Python source; `variable` gives the source of a name.
 
-    A dereference is the name itself: values take the place of pointers.
+    A dereference is the name itself: values replace pointers.
     """
     match expression:
         case Number(value):

@@ -76,7 +76,7 @@ def read_idl(text: str, file: str, load: Callable[[str], IdlFile] = load_idl) ->
 
 
 def _parse(text: str, file: str) -> tuple[Statement, ...]:
-    # Imported late: a parser is needed only when nothing was kept.
+    # here, because a parser is needed only without a cached copy
     from rpcqm.codec.idl.syntax import parse_idl
 
     return parse_idl(text, file)
@@ -277,9 +277,10 @@ class _InterfaceReader:
         return name
 
     def _implicit(self, owner: str) -> tuple[Parameter, ...]:
-        """What every call of an object has before its parameters, [MS-DCOM] 2.2.13.
+        """The parameters of every object's call before its own, [MS-DCOM] 2.2.13.
 
-        A dispinterface's methods have it as well: they never stand on the wire by themselves.
+        A dispinterface's methods have them as well, though they are never on the wire by
+        themselves.
         """
         if not owner:
             return ()

@@ -32,7 +32,7 @@ class BindingHandle:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceName:
-    """An interface itself, which only pointers can point to."""
+    """An interface itself, which only pointers can have as their target."""
 
     name: str
 
@@ -76,7 +76,7 @@ def base_type(name: str) -> Integer | Float | Void | BindingHandle | None:
 
 
 class Marks:
-    """The attributes of one declaration, by name; an attribute not in `known` is refused."""
+    """The attributes of one declaration, by name; an attribute outside `known` is refused."""
 
     TYPES = _POINTERS | {
         *("context_handle", "context_handle_serialize", "context_handle_noserialize"),
@@ -128,8 +128,8 @@ class Marks:
                 "maybe",
             ),
             *("propget", "propput", "propputref", "restricted", "vararg"),
-            "by_number",  # names what is open by a number, which ends with its connection
-            "harmless",  # leaves nothing when the connection is lost: locks are given back
+            "by_number",  # a number of an open object, which ends with its connection
+            "harmless",  # nothing remains after a lost connection: locks are given back
             "repeatable",  # changes nothing, or only what ends with the connection; so harmless too
         }
     )

@@ -1,4 +1,4 @@
-"""What an IDL file says, as written: the nodes that the grammar yields."""
+"""The contents of an IDL file as written: the nodes that the grammar yields."""
 
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -17,8 +17,8 @@ class IdlError(Exception):
 class Node:
     """Named values that do not change, and are compared one by one: a frozen dataclass.
 
-    `dataclass` itself compiles six functions for each class. Every command loads these classes,
-    and forty-five of them took it 20 ms (G576).
+    `dataclass` itself compiles six functions for each class. Every command loads these classes, and
+    forty-five of them took 20 ms (G576).
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -37,7 +37,7 @@ class Node:
         self.__dict__.update(given)
 
     def changed(self, **named: Any) -> Self:
-        """The same but for the fields that are given."""
+        """A copy with other values of the given fields."""
         return type(self)(**{**self.__dict__, **named})
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -74,7 +74,7 @@ class Name(Node):
 
 
 class Unary(Node):
-    """`operator` is one of + - ~ ! and * (the value that a pointer points to)."""
+    """`operator` is one of + - ~ ! and * (the target of a pointer)."""
 
     operator: str
     operand: "Expression"
@@ -113,7 +113,7 @@ class TagSpec(Node):
 
 
 class AttributeNode(Node):
-    """One attribute; an argument that is left out, as in size_is(,n), is None."""
+    """One attribute; an omitted argument, as in size_is(,n), is None."""
 
     name: str
     arguments: tuple["Expression | TypeSpec | None", ...]

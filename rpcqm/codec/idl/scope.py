@@ -54,8 +54,8 @@ _T = TypeVar("_T")
 class Declaration:
     """One declaration: a type specifier with one declarator and its attributes.
 
-    `top_level` is true for parameters, whose outermost pointer is a reference pointer
-    unless they say otherwise, and `only_out` for those among them that are [out] alone.
+    `top_level` is true for parameters, whose outermost pointer is a reference pointer unless they
+    say otherwise, and `only_out` for those among them that are [out] alone.
     """
 
     marks: Marks
@@ -68,7 +68,7 @@ class Declaration:
 
 @dataclass(slots=True)
 class _Layer:
-    """One `*`, `[…]` or pointer typedef between a name and what it is made of."""
+    """One `*`, `[…]` or pointer typedef between a name and its type."""
 
     pointer: PointerKind | None = None
     bound: Expression | None = None
@@ -81,7 +81,7 @@ class _Layer:
 
 
 class Scope:
-    """The names of one file; types are resolved when they are first asked for."""
+    """The names of one file; types are resolved on demand."""
 
     def __init__(self, file: IdlFile) -> None:
         self.file = file
@@ -123,7 +123,7 @@ class Scope:
             self._tags[kind, spec.tag] = (spec, name or spec.tag)
 
     def _as_now(self, function: Callable[[], _T]) -> Callable[[], _T]:
-        """Wrap a function so that it runs later under the defaults of this place of the file."""
+        """Wrap a function so that it runs later under the defaults of this place in the file."""
         then = self.pointer_default, self.ms_union
 
         def call() -> _T:
@@ -201,7 +201,7 @@ class Scope:
             raise self.error(line, str(problem)) from None
 
     def finish(self) -> None:
-        """Resolve all that was declared."""
+        """Resolve all declarations."""
         while self._pending or self._work:
             for name in list(self._pending):
                 if name in self._pending:
@@ -313,7 +313,7 @@ class Scope:
     def set_tag(
         self, union: Union, marks: Marks, line: int, type_named: Callable[[str], Type]
     ) -> None:
-        """Give a union the type of its tag: [switch_type], or what [switch_is] names."""
+        """Give a union the type of its tag: [switch_type], or that of the field in [switch_is]."""
         union.ms_union = union.ms_union or "ms_union" in marks
         switch_type = marks.get("switch_type")
         switch = marks.expression("switch_is")
@@ -358,7 +358,7 @@ class Scope:
     # declarators
 
     def type_of(self, declaration: Declaration, name: str) -> Type:
-        """The type of what a declarator declares; `name` is for one without a tag."""
+        """The type of a declarator; `name` is for one without a tag."""
         base = self.resolve(declaration.spec, name, declaration.line)
         if "context_handle" in declaration.marks and isinstance(base, Void):
             return ContextHandleType(name)

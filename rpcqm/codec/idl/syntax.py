@@ -1,11 +1,8 @@
 """The grammar of IDL ([C706] 4, [MS-RPCE] 2.2.4) and its parser.
 
-Besides IDL proper the grammar knows annotations: a comment
-
-    /* rpcqm: string, strict_context_handle -- why */
-
-stands wherever an attribute list can stand and is read as one.  It holds what MIDL takes
-from ACF files, and corrections of the published text.
+Besides IDL proper the grammar has annotations: a comment /* rpcqm: string, strict_context_handle --
+why */ may be in any place of an attribute list and is read as one. Annotations replace ACF files,
+and correct the published text.
 """
 
 import functools
@@ -172,7 +169,7 @@ def _line(meta: Meta) -> int:
 
 
 _Children = list[Any]
-"""What the callbacks of a rule's parts have made; the grammar says which types these are."""
+"""The results of the callbacks for a rule's parts; the grammar determines their types."""
 
 
 def _first(children: _Children, kind: type | tuple[type, ...]) -> Any:
@@ -433,7 +430,7 @@ def _parser() -> Lark:
 def parse_idl(text: str, file: str) -> tuple[Statement, ...]:
     """Parse the text of one IDL file; `file` is its name in errors.
 
-    Raises IdlError with the file, the line and what was expected there.
+    Raises IdlError with the file, the line and the expected symbols.
     """
     try:
         tree = _parser().parse(text)

@@ -1,8 +1,8 @@
-"""The typed tree of an IDL file: what the NDR compilers and other generators read.
+"""The typed tree of an IDL file, for the NDR compilers and other generators.
 
-Names, typedefs, attributes and defaults are resolved: a pointer has its kind, an array its
-counts, a union its labels as numbers.  Top-level reference pointers leave no trace on the
-wire and are not in the tree: a parameter has the type that the pointer points to.
+Names, typedefs, attributes and defaults are resolved: a pointer has its kind, an array its counts,
+a union its labels as numbers. Top-level reference pointers leave no trace on the wire and are not
+in the tree: a parameter has the type of the pointer's target.
 """
 
 import enum
@@ -53,7 +53,7 @@ class Guid(Node):
 
 
 class ContextHandleType(Node):
-    """A context handle type; `serialize` is None where no annotation says it."""
+    """A context handle type; `serialize` is None without an annotation for it."""
 
     name: str
     serialize: bool | None = None
@@ -67,9 +67,8 @@ class InterfacePointer(Node):
 
 
 class WireMarshal(Node):
-    """BSTR, VARIANT or SAFEARRAY: a pointer to a structure that functions of its own read and
-    write, `codec.automation`.
-    """
+    """BSTR, VARIANT or SAFEARRAY: a pointer to a structure with its own reader and writer in
+    `codec.automation`."""
 
     name: str
 
@@ -141,7 +140,7 @@ class StructureType:
 
 
 class UnionArm(Node):
-    """The arm of `labels`; `type` of None: an empty arm, that carries nothing."""
+    """The arm of `labels`; a `type` of None is an empty arm."""
 
     labels: tuple[int, ...]
     name: str
@@ -152,7 +151,7 @@ class UnionArm(Node):
 class Union:
     """A union; its tag has the type `tag` and comes first on the wire.
 
-    `default` is what any other tag selects, or None where any other tag is refused.
+    `default` is the arm for all other tags, or None if these are refused.
     """
 
     name: str
@@ -213,7 +212,7 @@ class OperationDeclaration(Node):
 
     @property
     def message_name(self) -> str:
-        """What its request's and response's classes are named after."""
+        """The base name of its request's and response's classes."""
         return f"{self.owner}_{self.name}" if self.owner else self.name
 
 
@@ -234,7 +233,7 @@ class InterfaceDeclaration(Node):
 
     @property
     def bases(self) -> Iterator["InterfaceDeclaration"]:
-        """What the interface is derived from, the nearest first."""
+        """The interfaces that it is derived from, the nearest first."""
         base = self.base
         while base is not None:
             yield base
@@ -274,7 +273,7 @@ class Coclass(Node):
 class IdlFile:
     """One IDL file: its own types and constants, and the interfaces that it declares.
 
-    `interface_names`: what a pointer to is the pointer to an interface.
+    `interface_names`: pointers to these are interface pointers.
     """
 
     name: str

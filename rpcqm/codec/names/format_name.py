@@ -61,7 +61,7 @@ __all__ = [
 
 QUEUE_FORMAT_FLAG_SYSTEM = 0x80
 PREFIX = "formatname:"
-"""What System.Messaging writes before format names, here in small letters."""
+"""The prefix of format names in System.Messaging, in small letters."""
 
 
 class QueueFormat(NamedTuple):
@@ -87,7 +87,7 @@ class FormatName:
     def parse(cls, text: str) -> Self:
         """Read the name of one queue; raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME).
 
-        "FormatName:" in front of it is what System.Messaging writes (G183).
+        A prefix "FormatName:", as System.Messaging writes it, is accepted (G183).
         """
         prefix, equals, rest = without_prefix(text).partition("=")
         read = READERS.get(prefix.upper()) if equals and prefix.isascii() else None
@@ -112,7 +112,7 @@ class FormatName:
 
     @property
     def direct_name(self) -> DirectName:
-        """The parts of a direct name; raises MQError where the name is of another kind."""
+        """The parts of a direct name; raises MQError for another kind of name."""
         if not isinstance(self.value, str):
             refuse(str(self))
         return split_direct_name(self.value)
@@ -124,13 +124,13 @@ class FormatName:
 
     @property
     def path_name(self) -> PathName:
-        """The path name that a direct name stands for; raises MQError for other kinds."""
+        """The path name in a direct name; raises MQError for other kinds."""
         name = self.direct_name
         return PathName(name.host, name.queue, name.kind, name.suffix)
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nobody can send to it: a journal or a dead-letter queue."""
+        """Whether messages cannot be sent to it: a journal or a dead-letter queue."""
         return self.suffix in READ_ONLY_SUFFIXES
 
     def __str__(self) -> str:
@@ -194,11 +194,11 @@ def to_queue_format(name: FormatName | None) -> QueueFormat:
 
 
 def from_queue_format(m_qft: int, m_suffix_and_flags: int, value: object) -> FormatName:
-    """The name that a QUEUE_FORMAT holds; `value` is the plain value of its union.
+    """The name in a QUEUE_FORMAT; `value` is the plain value of its union.
 
-    Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) for the unknown name, for a value that does not
-    fit, and for a suffix or flag that [MS-MQMQ] 2.2.7 rules out. A direct string may lack the
-    suffix that the nibble tells.
+    Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) for the unknown name, for a value that does not fit,
+    and for a suffix or flag that [MS-MQMQ] 2.2.7 rules out. A direct string may lack the suffix
+    that the nibble states.
     """
     try:
         kind, suffix = FormatNameType(m_qft), SuffixType(m_suffix_and_flags & 0x0F)
@@ -251,10 +251,11 @@ _PAIRS: dict[FormatNameType, Callable[..., FormatNameValue]] = {
 
 
 def to_destination(name: FormatName) -> tuple[QueueFormatType, WireQueueName, UUID | None]:
-    """How a destination is written: Flags.DQ, DestinationQueue, its queue manager if known.
+    """A destination for a header: Flags.DQ, DestinationQueue, and its queue manager if it is in the
+    name.
 
-    Raises MQError(MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION) for names of other kinds, which
-    the sender resolves first.
+    Raises MQError(MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION) for names of other kinds, which the
+    sender resolves first.
     """
     value = name.value
     if isinstance(value, str):
@@ -273,7 +274,7 @@ def to_other_queue(
     destination: UUID,
     administration: FormatName | None = None,
 ) -> tuple[QueueFormatType, WireQueueName]:
-    """How an administration or response queue is written: Flags.AQ or RQ, and the name.
+    """An administration or response queue for a header: Flags.AQ or RQ, and the name.
 
     `administration` is given for a response queue only. Raises
     MQError(MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION) as `to_destination` does.
@@ -328,7 +329,7 @@ def direct_from_wire(text: str) -> FormatName:
     """A direct name from a packet, its text kept even where it breaks the grammar."""
     try:
         return FormatName.direct(text)
-    except MQError:  # the text of a peer is shown as it came
+    except MQError:  # the text of a peer stays unchanged
         return FormatName(DIRECT, text)
 
 

@@ -1,6 +1,6 @@
 r"""The grammar of format names ([MS-MQMQ] 2.1.2 to 2.1.6): text to parts and back.
 
-`format_name` is the module to use; this one only knows how names are written.
+Use `format_name`; this module only has the syntax.
 """
 
 import enum
@@ -47,7 +47,7 @@ DEADXACT = SuffixType.QUEUE_SUFFIX_TYPE_DEADXACT
 XACTONLY = SuffixType.QUEUE_SUFFIX_TYPE_XACTONLY
 SUBQUEUE_SUFFIX = SuffixType.QUEUE_SUFFIX_TYPE_SUBQUEUE
 
-# Which suffixes a kind of name can have ([MS-MQMQ] 2.2.7, m_SuffixAndFlags).
+# The suffixes of each kind of name ([MS-MQMQ] 2.2.7, m_SuffixAndFlags)
 ALLOWED_SUFFIXES: dict[FormatNameType, frozenset[SuffixType]] = {
     PUBLIC: frozenset({NO_SUFFIX, JOURNAL}),
     PRIVATE: frozenset({NO_SUFFIX, JOURNAL}),
@@ -112,7 +112,7 @@ FormatNameValue = UUID | PrivateQueueFormatName | str | DistributionListName | M
 
 @functools.lru_cache(maxsize=256)
 def split_direct_name(text: str) -> DirectName:
-    """Take a direct name, without "DIRECT=", apart; raises MQError."""
+    """The parts of a direct name without "DIRECT="; raises MQError."""
     protocol, _, rest = text.partition(":")
     rules = _PROTOCOLS.get(protocol.upper()) if protocol.isascii() else None
     match = rules.pattern.fullmatch(rest) if rules else None
@@ -130,14 +130,14 @@ def split_direct_name(text: str) -> DirectName:
 
 
 _LAST_PORT = 0xFFFF
-# What every reader of URLs takes for the host and nothing else: no user, no escapes (G231)
+# The host that every reader of URLs finds: no user, no escapes (G231)
 _HOST = r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,256})"
 _URL = re.compile(
     rf"//{_HOST}(?::(?P<port>[0-9]{{0,5}}))?/msmq[\\/](?P<path>[^?]+)(?P<query>\?[\x21-\x7e]*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})?")
-# Encoded, these would be parts of the path, or of the queue's name, that nobody has seen
+# Encoded, these would hide parts of the path, or of the queue's name
 _NEVER_ENCODED = re.compile(r"[\\;\x00-\x1f\x7f]")
 _ADDRESS = re.compile(
     rf"(?P<port>)(?P<host>{COMPUTER_NAME})\\(?P<path>.+)",
@@ -162,13 +162,13 @@ def _unescaped(text: str) -> str | None:
     if "%" not in text:
         return text
     escapes = _ESCAPE.findall(text)
-    decoded = unquote(text, errors="surrogateescape")  # which no queue's name may contain
+    decoded = unquote(text, errors="surrogateescape")  # not allowed in a queue's name
     new = [unquote(f"%{each}", errors="ignore") for each in escapes]
     return None if "" in escapes or any(map(_NEVER_ENCODED.match, new)) else decoded
 
 
 def _is_host(text: str) -> bool:
-    """Whether a host is no address in brackets, or an IPv6 one: nobody reads IPv4 ones there."""
+    """Whether a host has no brackets, or an IPv6 address in them: nobody reads IPv4 there."""
     return not text.startswith("[") or (":" in text and _is_ip_address(text))
 
 

@@ -1,8 +1,8 @@
-r"""What was probably meant by a text that names no queue, or a computer that nobody has (G475).
+r"""Guesses the name that was meant by a text without a queue, or by an impossible computer (G475).
 
-[MS-MQMQ] 2.1.1 lets nearly every character stand in the names of computers and queues, so that
-`OS:b\private$\orders` is a queue of the computer `OS:b`. The grammar reads it so; what people type
-is doubted here first.
+[MS-MQMQ] 2.1.1 allows nearly every character in the names of computers and queues, so that
+`OS:b\private$\orders` is a queue of the computer `OS:b`. The grammar reads it so; texts that people
+type are doubted here first.
 """
 
 import ipaddress
@@ -39,11 +39,11 @@ _SYSTEM_NAMES = {
     "journalqueue": "Journal$",
     "systemjournal": "Journal$",
 }
-"""Wrong spellings of the system's queues, in small letters without what is no letter."""
+"""Wrong spellings of the system's queues, in small letters, without other characters."""
 _HERE = ("", ".", "localhost")
 _WEB = ("http", "https")
 _PRIVATE_BY_SCHEME = ("msmq", "queue", "jms", "activemq", "rabbitmq")
-"""Of these schemes the path is a private queue; `net.msmq` says so by `private/`."""
+"""Schemes whose path is a private queue; `net.msmq` says so by `private/`."""
 _IMPOSSIBLE = set(":=/")
 _ODD = set("@/: =\"'")
 LONGEST = 1_000
@@ -51,9 +51,9 @@ _DEEPEST = 4
 
 
 def meant(text: str) -> str:
-    """The name that was probably meant, or "" when there is no guess.
+    """The name that was probably meant, or "" without a guess.
 
-    It may be the text itself; whoever asks sees whether it names a queue.
+    It may be the text itself; the caller checks whether it names a queue.
     """
     return _meant(text, _DEEPEST) if len(text) <= LONGEST else ""
 
@@ -82,7 +82,7 @@ def _meant(text: str, depth: int) -> str:
 
 
 def _addressed(text: str, depth: int) -> str:
-    """What follows `DIRECT=`: a URL, or protocol, computer and queue."""
+    """The name behind `DIRECT=`: a URL, or protocol, computer and queue."""
     text = text.strip(_QUOTES)
     while inner := _PROTOCOL.fullmatch(text):
         text = inner[1].strip(_QUOTES)
@@ -157,7 +157,7 @@ def is_address(host: str) -> bool:
 
 
 class DoubtedName(MQError):
-    """A text names no queue that anybody can mean; `reason` is the end of a sentence."""
+    """A text that cannot name a queue; `reason` is the end of a sentence."""
 
     def __init__(self, text: str, reason: str, status: HResult | NtStatus) -> None:
         super().__init__(status, f"`{text}` names no queue{reason}")
@@ -165,13 +165,13 @@ class DoubtedName(MQError):
 
 
 def doubt_url(text: str) -> None:
-    """Refuse a URL that is written for a queue's name. Raises DoubtedName."""
+    """Refuse a URL in the place of a queue's name. Raises DoubtedName."""
     if _URL.fullmatch(text):
         raise doubted(text)
 
 
 def doubt_computer(text: str, computer: str) -> None:
-    """Refuse a name of a computer that no computer has. Raises DoubtedName."""
+    """Refuse an impossible name of a computer. Raises DoubtedName."""
     if _FOUR_NUMBERS.fullmatch(computer) and not is_address(computer):
         reason = f": `{computer}` is no address, in which each number is at most 255"
         raise DoubtedName(text, reason, HResult.MQ_ERROR_ILLEGAL_FORMATNAME)
@@ -182,17 +182,17 @@ def doubt_computer(text: str, computer: str) -> None:
 def doubted(
     text: str, status: HResult | NtStatus = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
 ) -> DoubtedName:
-    """The refusal of a text, with what was probably meant."""
+    """The refusal of a text, with the name that was probably meant."""
     return DoubtedName(text, did_you_mean(text), status)
 
 
 def did_you_mean(text: str) -> str:
-    """The end of a sentence about a text that names no queue; "" when there is no guess."""
+    """The end of a sentence about a text that names no queue; "" without a guess."""
     guess = meant(text)
     return f"; did you mean `{guess}`?" if guess and guess != text else ""
 
 
 def hint_for(queue: str) -> str:
-    """The same about a private queue that is not there; names without odd marks have no hint."""
+    """The same about a missing private queue; only odd names get a hint."""
     is_odd = bool(_ODD & set(queue)) or _system_queue(queue) != ""
     return did_you_mean(queue) if is_odd else ""

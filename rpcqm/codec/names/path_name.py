@@ -9,7 +9,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import folded, visible, wide_length
 
 MAXIMUM_QUEUE_NAME = 124
-MAXIMUM_SUBQUEUE_NAME = 31  # the header that carries it holds 32 characters with the null (G41)
+MAXIMUM_SUBQUEUE_NAME = 31  # the header has room for 32 characters with the null (G41)
 MAXIMUM_COMPUTER_NAME = 256
 
 # Every character of Unicode but \ ; + , " CR LF (G182), the end of texts, halves of surrogates
@@ -18,7 +18,7 @@ QUEUE_NAME = f"{NAME_CHARACTERS}{{1,{MAXIMUM_QUEUE_NAME}}}"
 SUBQUEUE_NAME = f"{NAME_CHARACTERS}{{1,{MAXIMUM_SUBQUEUE_NAME}}}"
 COMPUTER_NAME = rf"[\x21-\x5b\x5d-\x7e]{{1,{MAXIMUM_COMPUTER_NAME}}}"
 
-# What follows the computer's name; format names use it too.
+# The part behind the computer's name, also used by format names
 QUEUE_PART = re.compile(
     rf"system\$;(?P<system>{QUEUE_NAME})"
     rf"|(?:(?P<private>private\$)\\)?(?P<queue>{QUEUE_NAME})(?:;(?P<suffix>{SUBQUEUE_NAME}))?",
@@ -92,7 +92,7 @@ class PathName:
 
 
 def split_queue_part(text: str) -> tuple[str, QueueKind, str] | None:
-    """Queue name, kind and suffix from the text after the computer's name; None if it is wrong."""
+    """Queue name, kind and suffix in the text behind the computer's name; None if it is invalid."""
     match = QUEUE_PART.fullmatch(text)
     if not match or not _fits(match):
         return None
@@ -108,6 +108,6 @@ def split_queue_part(text: str) -> tuple[str, QueueKind, str] | None:
 
 
 def _fits(match: re.Match[str]) -> bool:
-    """Whether the names are short enough in characters of UTF-16, as they are on the wire."""
+    """Whether the names are short enough in UTF-16 characters, their form on the wire."""
     queue, suffix = match["system"] or match["queue"], match["suffix"] or ""
     return wide_length(queue) <= MAXIMUM_QUEUE_NAME and wide_length(suffix) <= MAXIMUM_SUBQUEUE_NAME

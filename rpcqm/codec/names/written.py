@@ -1,9 +1,9 @@
-r"""The ways in which a person may name a queue.
+r"""The names of queues as people may write them.
 
 `orders` is the private queue of that name at the queue manager that is asked, `orders;late` its
-subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and a text that begins
-like `DIRECT=` is a format name, with or without the `FormatName:` that System.Messaging writes.
-`Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues as they do on Windows.
+subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and a text that begins like
+`DIRECT=` is a format name, with or without the `FormatName:` of System.Messaging. `Journal$`,
+`DeadLetter$` and `XactDeadLetter$` are system queues, as on Windows.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ _AS_WRITTEN = {
 HERE = "."
 DIRECT = "DIRECT="
 REMEMBERED, LONGEST_REMEMBERED = 1024, 300
-"""Texts that are not read again, and their characters at most: programs write the same ones."""
+"""How many texts are cached, and their greatest length: programs repeat them."""
 
 
 def path_name(text: str, host: str = HERE) -> PathName:
@@ -71,7 +71,7 @@ def _path_name(text: str, host: str) -> PathName:
 
 
 def _told_what_was_meant(text: str, read: Callable[[], T]) -> T:
-    """What is read of a text; DoubtedName where that fails and another name was probably meant."""
+    """The result of `read`; DoubtedName if it fails and another name was probably meant."""
     try:
         return read()
     except MQError as error:
@@ -89,12 +89,12 @@ def _is_name(text: str) -> bool:
 
 
 def no_such_queue(name: FormatName) -> MQError:
-    """MQ_ERROR_QUEUE_NOT_FOUND, with what was probably meant by an odd name."""
+    """MQ_ERROR_QUEUE_NOT_FOUND, with the probably meant name if the name is odd."""
     return MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, f"{name}{hint_of(name)}")
 
 
 def hint_of(name: FormatName) -> str:
-    """The end of a sentence about a queue that is not there: which was probably meant, or ""."""
+    """The end of a sentence about a missing queue: the probably meant one, or ""."""
     is_address = isinstance(name.value, str) and not name.is_http
     return hint_for(name.direct_name.queue) if is_address else ""
 
@@ -111,13 +111,13 @@ def _with_computer(text: str, host: str) -> str:
 
 
 def shown_name(text: str) -> str:
-    """The one name that people see of a system queue, like `DeadLetter$`; others unchanged."""
+    """The common name of a system queue, like `DeadLetter$`; others unchanged."""
     computer, _, rest = text.rpartition("\\")
     return text if is_format_name(computer) else _AS_WRITTEN.get(rest.lower(), text)
 
 
 def short_name(path: str) -> str:
-    """What people call a queue of this computer: a private one without computer and `private$`."""
+    """The short name of a local queue: a private one without computer and `private$`."""
     _, private, name = path.rpartition("private$\\")
     return name if private else shown_name(path)
 

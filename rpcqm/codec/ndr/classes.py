@@ -34,7 +34,7 @@ def nullable(made: Type) -> bool:
 
 
 def has_default(made: Type) -> bool:
-    """Whether a structure's constructor can do without a field of that type."""
+    """Whether a structure's constructor may omit a field of that type."""
     return nullable(made) or isinstance(made, Integer | Enumeration)
 
 
@@ -62,10 +62,10 @@ def enum_class(made: Enumeration) -> type[enum.IntEnum]:
 
 @dataclass(frozen=True, slots=True)
 class OperationMessage:
-    """A request or a response: what is on the wire, in order.
+    """A request or a response: the values on the wire, in order.
 
-    `extras` are [in] parameters that give the maximum count of a varying [out] array:
-    attributes of the response that are on the wire only as that count.
+    `extras` are [in] parameters that give the maximum count of a varying [out] array: attributes of
+    the response that are on the wire only as that count.
     """
 
     name: str

@@ -1,8 +1,7 @@
 """The NDR and NDR64 compilers: trees of IDL → Python functions that read and write stubs.
 
-The source is generated and compiled once for each message and syntax.  Runs of fields of
-fixed size become one `struct.Struct`; what is known of alignment is settled when the code
-is generated.
+The source is generated and compiled once for each message and syntax. Runs of fields of fixed size
+become one `struct.Struct`; alignment that is certain at that time costs nothing later.
 """
 
 import re
@@ -44,10 +43,10 @@ class MessageCodec:
 
 
 class CompiledCodec(MessageCodec):
-    """A codec whose functions are each compiled when they are first asked for.
+    """A codec whose functions are compiled separately, each at its first use.
 
-    A client writes requests and reads responses, a server does the opposite: the other half of
-    the source would only take time at the start.
+    A client writes requests and reads responses, a server does the opposite: compiling the other
+    half would only take time at the start.
     """
 
     __slots__ = ("_compile",)
@@ -66,7 +65,7 @@ class CompiledCodec(MessageCodec):
 def _alias(
     seen: dict[int, tuple[Type, object]], identifier: int, kind: Type, offset: int
 ) -> object:
-    """The value that a full pointer met before points to; it must be of the same type."""
+    """The target of a full pointer that was met before; it must be of the same type."""
     found, value = seen[identifier]
     if found != kind:
         raise DecodeError("a full pointer is an alias of a value of another type", offset)
@@ -89,10 +88,10 @@ NAMESPACE: dict[str, object] = {
     "referents": referents,
     "unpack_from": struct.unpack_from,
 }
-"""What generated code calls."""
+"""The names that generated code uses."""
 
 _MARSHALLED = re.compile(r"\b(EMPTY|(read|write)_(BSTR|OBJREF|SAFEARRAY|VARIANT)\b)")
-"""What generated code calls of `codec.automation`."""
+"""The functions of `codec.automation` that generated code calls."""
 
 
 def add_decoder(module: Module, readers: Readers, made: OperationMessage, name: str) -> None:
@@ -157,7 +156,7 @@ def _encoder(module: Module, writers: Writers, made: OperationMessage, name: str
 
 
 def _only_write(body: Source) -> str:
-    """Of a message that is written in one piece: that piece, which is taken out of the body."""
+    """The single expression of a message that is written in one piece, taken out of the body."""
     writes = [line for line in body.lines if line.lstrip().startswith(("w(", "o = "))]
     if len(writes) == 1 and body.lines[-1] is writes[0] and writes[0].startswith("        w("):
         return body.lines.pop().strip()[2:-1]
@@ -180,9 +179,9 @@ def _aliases(made: OperationMessage) -> bool:
 
 
 class Compiler:
-    """The codecs of an interface in one syntax, each compiled when it is first asked for.
+    """The codecs of an interface in one syntax, each compiled at its first use.
 
-    What messages have in common (structures, arrays of them) is compiled once.
+    Common parts of messages (structures, arrays of them) are compiled once.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -217,7 +216,7 @@ class Compiler:
         names: dict[str, Any] = self.module.namespace
         text = self.module.take()
         if "read_BSTR" not in names and _MARSHALLED.search(text):
-            # Imported late: only methods of objects need what automation brings along.
+            # here, because only methods of objects need automation
             from rpcqm.codec.automation.marshalling import functions
 
             names.update(functions(self.module.wire.ndr64, self.module.wire.big_endian))

@@ -1,9 +1,8 @@
 """Decoders: a type of the tree → Python source that reads it.
 
-Every count is checked against the octets that are left before anything is made of it, and
-every correlation, range and terminator as [MS-RPCE] 3.1.1.5.3 has it for target level 6.0.
-Octets behind the last value are not looked at: only an insufficient octet stream is
-invalid ([MS-RPCE] 3.1.1.5.3.2.2.3).
+Every count is checked against the remaining octets before it is used, and every correlation, range
+and terminator as [MS-RPCE] 3.1.1.5.3 has it for target level 6.0. Octets behind the last value are
+ignored: only an insufficient octet stream is invalid ([MS-RPCE] 3.1.1.5.3.2.2.3).
 """
 
 from functools import partial
@@ -63,7 +62,7 @@ class Readers(Functions):
         return self.function("list", made, f"{_PARAMETERS}, count", self._array_body)
 
     def decoder(self, source: Source) -> "Decoder":
-        """What writes the body of one of the functions."""
+        """The writer of the body of one of the functions."""
         return Decoder(self, source, Position())
 
     def _decoder(self, source: Source, made: StructureType) -> "Decoder":
@@ -116,7 +115,7 @@ class Decoder(Emitter):
             self.line(f'raise DecodeError("{reason}", {self.at()})')
 
     def check(self, frame: Frame, expected: Expression, actual: str, of: str, what: str) -> None:
-        """Emit the check of a correlation, now or when the other value is read."""
+        """Emit the check of a correlation, now or when the other value has been read."""
         if not frame.knows(expected):
             return
         reason = f"{what} of {of.rpartition('.')[2]} is not what it depends on"
@@ -138,7 +137,7 @@ class Decoder(Emitter):
     def whole(
         self, made: Type, target: str, frame: Frame, switch: Expression | None = None
     ) -> None:
-        """Read an outermost value: a parameter, or what a pointer points to."""
+        """Read an outermost value: a parameter, or the target of a pointer."""
         outer, self.deferred = self.deferred, []
         if isinstance(made, StructureType) and self.is_called(made):
             self.align(self.readers.entry(made))
@@ -167,7 +166,7 @@ class Decoder(Emitter):
         switch: Expression | None = None,
         last: bool = False,
     ) -> None:
-        """Read the part of a value that stands in place.
+        """Read the part of a value that is in place.
 
         `last`: nothing else of the outermost value is in place behind it.
         """
@@ -213,7 +212,7 @@ class Decoder(Emitter):
     # structures and unions
 
     def structure(self, made: StructureType, target: str, last: bool = False) -> None:
-        """Read the part of a structure that stands in place."""
+        """Read the part of a structure that is in place."""
         count = ""
         if open_end(made):
             count = self.fresh("n")
@@ -244,7 +243,7 @@ class Decoder(Emitter):
     def union(
         self, made: Union, target: str, frame: Frame, switch: Expression | None, last: bool
     ) -> None:
-        """Read a union: its tag, which must be what switches it, and the selected arm."""
+        """Read a union: its tag, which must equal its switch, and the selected arm."""
         if made.tag is None:
             raise TypeError(f"{made.name} has no tag")
         if self.wire.ndr64:
@@ -270,7 +269,7 @@ class Decoder(Emitter):
     # pointers
 
     def pointer(self, made: Pointer, target: str, frame: Frame) -> None:
-        """Read a referent identifier; what it stands for is deferred."""
+        """Read a referent identifier; reading its target is deferred."""
         name = self.fresh("p")
         self.take(self.wire.word_code, self.wire.word, self.wire.word, name)
         emit = partial(self.referent, made, name, target, frame)
@@ -284,7 +283,7 @@ class Decoder(Emitter):
     def referent(
         self, made: Pointer, name: str, target: str, frame: Frame, null: str = "None"
     ) -> None:
-        """Read what the pointer `name` points to, or set the target to `null`."""
+        """Read the target of the pointer `name`, or set the result to `null`."""
         if made.kind is PointerKind.REF:
             if self.wire.ndr64:
                 self.flush()
@@ -317,7 +316,7 @@ class Decoder(Emitter):
             self.whole(made.to, target, frame)
 
     def _null(self, made: Pointer, target: str, frame: Frame, null: str) -> None:
-        """A null pointer to an array that should have elements is refused."""
+        """Refuse a null pointer to an array that should have elements."""
         self.line(f"{target} = {null}")
         size = made.to.size if isinstance(made.to, Array | String) else None
         if size is None or not frame.knows(size) or not set(names_in(size)):
@@ -359,7 +358,7 @@ class Decoder(Emitter):
             self.elements(made.element, str(made.count), target)
 
     def counted(self, made: Array | String, count: str, target: str, frame: Frame) -> None:
-        """Read what follows the maximum count of an array or a string, and check it."""
+        """Read the part of an array or a string behind its maximum count, and check it."""
         if made.conformant:
             self._maximum(made, count, target, frame)
         actual = count
@@ -443,7 +442,7 @@ class Decoder(Emitter):
                 self.line(f"{target} = {items}")
 
     def _span(self, count: str, size: int, target: str) -> tuple[str, str]:
-        """Where `count` elements of `size` octets begin and end; they must be there."""
+        """The beginning and the end of `count` elements of `size` octets, which must be there."""
         at, end = self.at(), self.fresh("e")
         self.line(f"{end} = {at} + {_times(count, size)}")
         name = target.rpartition(".")[2]
@@ -511,7 +510,7 @@ class Decoder(Emitter):
         self.position.set(1)
 
     def loop(self, element: Type, count: str, items: str) -> None:
-        """Read elements one by one, and then what the pointers in them point to."""
+        """Read elements one by one, and then the targets of their pointers."""
         self.flush()
         least = _times(count, minimum(element, self.wire))
         self.refuse(f"{least} > end - ({self.at()})", "an array ends too early")

@@ -1,6 +1,6 @@
 """Encoders: a type of the tree → Python source that writes it.
 
-What cannot be written is a mistake of ours: ValueError for a value that does not fit its
+A value that cannot be written is a mistake of ours: ValueError for a value that does not fit its
 type, its range or its correlated values, TypeError for a value of another kind.
 """
 
@@ -100,7 +100,7 @@ class Encoder(Emitter):
     # types
 
     def whole(self, made: Type, value: str, frame: Frame, switch: Expression | None = None) -> None:
-        """Write an outermost value: a parameter, or what a pointer points to."""
+        """Write an outermost value: a parameter, or the target of a pointer."""
         outer, self.deferred = self.deferred, []
         if isinstance(made, StructureType) and self.is_called(made):
             self.align(self.writers.entry(made))
@@ -123,7 +123,7 @@ class Encoder(Emitter):
     def inline(
         self, made: Type, value: str, frame: Frame, switch: Expression | None = None
     ) -> None:
-        """Write the part of a value that stands in place."""
+        """Write the part of a value that is in place."""
         match made:
             case StructureType():
                 self.structure(made, value)
@@ -162,7 +162,7 @@ class Encoder(Emitter):
     # structures and unions
 
     def structure(self, made: StructureType, value: str) -> None:
-        """Write the part of a structure that stands in place."""
+        """Write the part of a structure that is in place."""
         final = open_end(made)
         name = value
         if not value.isidentifier():
@@ -184,7 +184,7 @@ class Encoder(Emitter):
             self.align(alignment(made, self.wire))
 
     def union(self, made: Union, value: str, frame: Frame, switch: Expression | None) -> None:
-        """Write a union: its tag, which must be what switches it, and the selected arm."""
+        """Write a union: its tag, which must equal its switch, and the selected arm."""
         if made.tag is None:
             raise TypeError(f"{made.name} has no tag")
         if self.wire.ndr64:
@@ -208,7 +208,7 @@ class Encoder(Emitter):
     # pointers
 
     def pointer(self, made: Pointer, value: str, frame: Frame) -> None:
-        """Write a referent identifier; what it stands for is deferred."""
+        """Write a referent identifier; writing its target is deferred."""
         self._identifier(made, value, "None")
         emit = partial(self.referent, made, value, frame)
         simple = made.kind is PointerKind.UNIQUE and scalar(made.to, self.wire)
@@ -227,7 +227,7 @@ class Encoder(Emitter):
         self.take(self.wire.word_code, word, word, what)
 
     def referent(self, made: Pointer, value: str, frame: Frame, null: str = "None") -> None:
-        """Write what a pointer points to, unless it is null."""
+        """Write the target of a pointer, unless it is null."""
         if made.kind is PointerKind.REF:
             self.pointee(made, value, frame)
             return
@@ -306,7 +306,7 @@ class Encoder(Emitter):
         return _Counted(items, actual, maximum)
 
     def _items(self, made: Array | String, value: str) -> str:
-        """What `len` counts: encoded characters, or the value itself."""
+        """The argument of `len`: encoded characters, or the value itself."""
         element = made.character if isinstance(made, String) else made.element
         if isinstance(made, String):
             self.refuse(f"'\\0' in {value}", f"{value.rpartition('.')[2]} has a NUL in it")
@@ -319,7 +319,7 @@ class Encoder(Emitter):
         return items
 
     def _maximum(self, made: Array | String, actual: str, frame: Frame) -> str:
-        """The maximum count: what the size depends on where elements can be left out."""
+        """The maximum count: that of the size if elements can be left out."""
         if isinstance(made, Array) and not made.varying:
             return actual
         if isinstance(made.size, Name) and made.size.text in frame.extras:
@@ -338,7 +338,7 @@ class Encoder(Emitter):
         return f"{number} + 1 if {items} or {maximum} else 0"
 
     def counted(self, made: Array | String, found: "_Counted", value: str) -> None:
-        """Write what follows the maximum count: offset, actual count and elements."""
+        """Write the part behind the maximum count: offset, actual count and elements."""
         word, code = self.wire.word, self.wire.word_code
         if isinstance(made, String) or made.varying:
             self.take(code, word, word, "0")
@@ -428,7 +428,7 @@ class Encoder(Emitter):
         self.position.set(1)
 
     def loop(self, element: Type, value: str) -> None:
-        """Write elements one by one, and then what the pointers in them point to."""
+        """Write elements one by one, and then the targets of their pointers."""
         name = self.fresh("v")
 
         def one() -> None:
@@ -457,10 +457,10 @@ def _is_octet(element: Type) -> bool:
 
 
 def _never_null(made: Type) -> bool:
-    """Whether there is always a referent: a null BSTR is one, and no VARIANT is an empty one."""
+    """Whether there is always a referent: a null BSTR has one; no VARIANT is an empty one."""
     return isinstance(made, WireMarshal) and made.name != "SAFEARRAY"
 
 
 def _aliased(made: Pointer) -> bool:
-    """Whether two full pointers can be seen to point to the same value."""
+    """Whether two full pointers can have the same target."""
     return made.kind is PointerKind.FULL and isinstance(made.to, StructureType)

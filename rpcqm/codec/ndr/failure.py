@@ -1,7 +1,7 @@
 """The response of a method that only has a status to report.
 
-[in,out] parameters are as they came, [out] parameters are empty: zero, null, or as many zeros
-as an array's size asks for.
+[in,out] parameters keep their values, [out] parameters are empty: zero, null, or as many zeros as
+an array's size asks for.
 """
 
 import uuid

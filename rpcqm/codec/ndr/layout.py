@@ -56,7 +56,7 @@ class Wire:
 
 @dataclass(slots=True)
 class Position:
-    """What is known of an offset when code is generated: it is `residue` modulo `modulus`."""
+    """What is certain of an offset when code is generated: it is `residue` modulo `modulus`."""
 
     modulus: int = 8
     residue: int = 0
@@ -65,7 +65,7 @@ class Position:
         return Position(self.modulus, self.residue)
 
     def padding(self, align: int) -> int | None:
-        """How many octets are missing to a multiple of `align`; None: not known."""
+        """The octets up to the next multiple of `align`; None if that is uncertain."""
         if align > self.modulus:
             return 0 if align == 1 else None
         return -self.residue % align
@@ -77,7 +77,7 @@ class Position:
         self.modulus, self.residue = modulus, residue % modulus
 
     def advance_by_multiple(self, size: int) -> None:
-        """Advance by a number of octets of which only a divisor is known."""
+        """Advance by a number of octets of which only a divisor is certain."""
         self.set(gcd(self.modulus, size), self.residue)
 
     def join(self, other: "Position") -> None:
@@ -107,12 +107,12 @@ def scalar(made: Type, wire: Wire) -> tuple[str, int] | None:
 
 
 def marshaller(made: InterfacePointer | WireMarshal) -> str:
-    """What the functions are called after that read and write what such a pointer points to."""
+    """The name of the functions that read and write the target of such a pointer."""
     return made.name if isinstance(made, WireMarshal) else "OBJREF"
 
 
 def parts(made: Type) -> Iterator[Type]:
-    """The types that stand inside a type, in place; not what its pointers point to."""
+    """The types in place inside a type, without the targets of its pointers."""
     match made:
         case StructureType(fields=fields):
             yield from (field.type for field in fields)
@@ -124,7 +124,7 @@ def parts(made: Type) -> Iterator[Type]:
 
 
 def alignment(made: Type, wire: Wire) -> int:
-    """The alignment of a type where it stands in place."""
+    """The alignment of a type in place."""
     match made:
         case Guid() | ContextHandleType():
             return 4
@@ -142,7 +142,7 @@ def alignment(made: Type, wire: Wire) -> int:
 
 
 def minimum(made: Type, wire: Wire) -> int:
-    """The least number of octets that a value takes in place."""
+    """The least number of octets of a value in place."""
     found = scalar(made, wire)
     if found:
         return found[1]
@@ -161,7 +161,7 @@ def minimum(made: Type, wire: Wire) -> int:
 
 
 def has_pointers(made: Type) -> bool:
-    """Whether a type holds pointers in place, so that something is deferred."""
+    """Whether a type holds pointers in place, so that parts are deferred."""
     if scalar(made, Wire()) or isinstance(made, String):
         return False
     if isinstance(made, StructureType | Union | Array):

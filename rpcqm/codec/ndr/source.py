@@ -63,7 +63,7 @@ class Module:
         self._texts: list[str] = []
 
     def constant(self, key: object, prefix: str, make: Callable[[], object]) -> str:
-        """The name of a global, made when it is first needed."""
+        """The name of a global, created at its first use."""
         if key not in self._constants:
             name = f"{prefix}_{len(self._constants)}"
             self._constants[key] = name
@@ -94,10 +94,10 @@ class Module:
 
 @dataclass(slots=True)
 class Frame:
-    """Where the names of an expression are found: the fields of one structure or stub.
+    """The scope of an expression's names: the fields of one structure or stub.
 
-    `owner` is the local that holds it, `names` what it has.  `read` are the names that are
-    decoded already (None: all of them); checks on others wait in `late`.
+    `owner` is the local that holds it, `names` its fields. `read` are the names that are decoded
+    already (None: all of them); checks on others wait in `late`.
     """
 
     owner: str
@@ -110,7 +110,7 @@ class Frame:
         return f"{self.owner}.{name}"
 
     def knows(self, expression: Expression | None) -> bool:
-        """Whether the value of an expression is on the wire beside it."""
+        """Whether the values of an expression's names are on the wire beside it."""
         return expression is not None and self.names.issuperset(names_in(expression))
 
     def python(self, expression: Expression) -> str:
@@ -130,9 +130,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """What a pointer that was met defers: `emit` emits it.
+    """The deferred target of a pointer: `emit` emits it.
 
-    Where the pointer can be null and points to a type of fixed size, that is `made`, and
+    Where the pointer can be null and its target is of fixed size, that type is `made`, and
     `condition` and `value` are sources: whether it is there, and of the value.
     """
 
@@ -193,7 +193,7 @@ class Emitter:
         self.fixed, self.delta = False, 0
 
     def align(self, align: int) -> None:
-        """Go to a multiple of `align`; octets that are skipped may be missing at the end."""
+        """Go to a multiple of `align`; the skipped octets may be missing at the end."""
         missing = self.position.padding(align)
         if missing is None:
             self.flush()
@@ -206,7 +206,7 @@ class Emitter:
         raise TypeError("the emitter is abstract")
 
     def skip(self, size: int) -> None:
-        """Leave a gap before whatever comes next."""
+        """Leave a gap before the next field."""
         self.padding += size
         self.position.advance(size)
 
@@ -231,7 +231,7 @@ class Emitter:
         self.padding = 0
 
     def flush(self) -> None:
-        """Emit the run, and what was to follow it."""
+        """Emit the run, and the code that waits for it."""
         if self.writes_gaps:
             self._fill_gap()
         run, after, self.run, self.after = self.run, self.after, [], []
@@ -248,9 +248,9 @@ class Emitter:
         raise TypeError("the emitter is abstract")
 
     def run_deferred(self) -> None:
-        """Emit what the pointers met so far point to, in their order.
+        """Emit the targets of the pointers met so far, in their order.
 
-        Neighbours that point to types of fixed size are one run where all of them are there.
+        Neighbouring targets of fixed size are one run if all of them are there.
         """
         deferred, self.deferred = self.deferred, []
         for simple, group in itertools.groupby(deferred, lambda each: each.made is not None):
@@ -280,7 +280,7 @@ class Emitter:
 
     @contextmanager
     def branch(self, header: str, ends: list[Position]) -> Iterator[None]:
-        """One branch of an if; where it ends is added to `ends`."""
+        """One branch of an if; its end is added to `ends`."""
         before = self.position.copy()
         with self.source.block(header):
             yield
@@ -296,9 +296,9 @@ class Emitter:
         self.position = first
 
     def each(self, header: str, align: int, one: Callable[[], None]) -> None:
-        """A loop over elements that stand in place; `one` emits the code for one of them.
+        """A loop over elements in place; `one` emits the code for one of them.
 
-        What it defers runs in a second loop, which is deferred in turn; the locals that the
+        Its deferred parts run in a second loop, which is deferred in turn; the locals that the
         second needs are kept for it.
         """
         self.align(align)
@@ -348,7 +348,7 @@ class Emitter:
     # unions and structures
 
     def is_called(self, made: StructureType) -> bool:
-        """Whether a structure has functions of its own, rather than code where it stands."""
+        """Whether a structure has functions of its own, rather than inline code."""
         return has_pointers(made) or any(scalar(f.type, self.wire) is None for f in made.fields)
 
     def arm_alignment(self, made: Union) -> int:
@@ -367,7 +367,7 @@ class Emitter:
     ) -> None:
         """Emit a branch for each arm; the statement `otherwise` is for a tag without an arm.
 
-        What an arm defers is deferred, or with `at_once` follows in its branch.
+        The deferred parts of an arm stay deferred, or with `at_once` follow in its branch.
         """
         self.settle()
         waiting: list[tuple[str, list[Deferred]]] = []
@@ -404,7 +404,7 @@ class Emitter:
 class Functions:
     """The functions of a module that read or write structures, and arrays of them.
 
-    Each is generated when it is first asked for.
+    Each is generated at its first use.
     """
 
     def __init__(self, module: Module) -> None:

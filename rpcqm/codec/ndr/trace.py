@@ -1,8 +1,7 @@
-"""Where on the wire the fields of a request are: a decoder that notes what it reads.
+"""The places of a request's fields on the wire: a decoder that notes what it reads.
 
-It is made by the compiler that makes the careful decoder, of the same declarations, so that both
-know one layout. It is compiled only for what learns shapes of stubs
-(`fast.formats.stub_shape`).
+The compiler of the careful decoder makes it, of the same declarations, so that both have one
+layout. It is compiled only for learning shapes of stubs (`fast.formats.stub_shape`).
 """
 
 import re
@@ -23,14 +22,14 @@ _CODES = re.compile(r"(\d*)([A-Za-z])")
 
 
 class Aligned(NamedTuple):
-    """From `start` on, what follows is aligned to a multiple of `to`."""
+    """The part from `start` on is aligned to a multiple of `to`."""
 
     start: int
     to: int
 
 
 class Deferred(NamedTuple):
-    """From `start` on, there is what pointers point to."""
+    """The part from `start` on holds targets of pointers."""
 
     start: int
 
@@ -38,7 +37,8 @@ class Deferred(NamedTuple):
 class Counts(NamedTuple):
     """The counts of the array or string at `path` come next.
 
-    `size` and `length` are the paths of the fields that these must be equal to, "" where none is.
+    `size` and `length` are the paths of the fields that these must be equal to, "" without such a
+    field.
     """
 
     path: str
@@ -48,10 +48,10 @@ class Counts(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The octets from `start` to `end` are the field at `path`, "" for what is no field.
+    """The octets from `start` to `end` are the field at `path`, "" outside of fields.
 
     `code` is the struct code of a number, "" for elements of an array, which have `element` octets
-    each. What is not `plain` does not take every value.
+    each. A field that is not `plain` does not take every value.
     """
 
     start: int
@@ -73,17 +73,17 @@ class Trace(NamedTuple):
 
 
 class _Readers(Readers):
-    """Readers that note."""
+    """Readers whose functions take notes."""
 
     def decoder(self, source: Source) -> Decoder:
         return _Decoder(self, source, Position())
 
 
 class _Decoder(Decoder):
-    """Writes the body of one function that reads and notes.
+    """Writes the body of one function that reads and takes notes.
 
-    Notes are lines `note(kind, owner, field, …)`: which value the owner is in the request is found
-    out at the end.
+    Notes are lines `note(kind, owner, field, …)`: the owner's place in the request is found at the
+    end.
     """
 
     def __init__(self, readers: Readers, source: Source, position: Position) -> None:

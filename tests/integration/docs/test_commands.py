@@ -15,7 +15,7 @@ from tests.support.cli.story import Story, StoryFailedError, is_over_http, machi
 STORIES = [page for page in PAGES if steps(page)]
 NEEDS_MORE = re.compile(
     r"rpcqm |podman |systemctl |scripts/|python3|tcpdump |wireshark |spark-submit |export |date "
-    r"|/opt/|kubectl |drbdadm |curl "
+    r"|/opt/|kubectl |drbdadm |curl |nats-server "
 )
 """Commands in ```sh blocks are not run: they need root, another machine, or much time."""
 SHELL = [

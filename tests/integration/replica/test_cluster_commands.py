@@ -62,6 +62,10 @@ def joined(node: NodeProcess, backup: Path) -> None:
     assert "has the cluster's log up to record" in said
 
 
+def bodies_of(node: NodeProcess) -> str:
+    return node.run("peek", "orders", "--all", "--timeout", "0", "--format", "json")
+
+
 def test_both_nodes_tell_who_is_active_and_how_far_the_others_are(nodes: Pair) -> None:
     primary, standby = roles(nodes)
     until(lambda: members(primary).keys() == {"a", "b"})
@@ -110,6 +114,17 @@ def test_accounts_and_passwords_are_at_the_node_that_takes_over(nodes: Pair) -> 
     standby.until_standby()
 
 
+def test_whichever_node_is_back_first_goes_on_with_everything(nodes: Pair) -> None:
+    primary, standby = roles(nodes)
+    primary.run("send", "orders", "--body", "before both were killed")
+    primary.kill()
+    standby.kill()
+    standby.spawn()
+    standby.until_active()
+    assert "before both were killed" in bodies_of(standby)
+    primary.spawn()
+
+
 def test_a_node_joins_by_the_backup_of_a_standby_and_is_removed(
     nodes: Pair, servers: Servers, tmp_path: Path
 ) -> None:
@@ -133,20 +148,20 @@ def test_a_node_joins_by_the_backup_of_a_standby_and_is_removed(
         standby.kill()
         third.spawn()  # nobody else is left, and what came after the backup is in the log
         third.until_active()
-        bodies = third.run("peek", "orders", "--all", "--timeout", "0", "--format", "json")
-        assert "after it" in bodies
+        assert "after it" in bodies_of(third)
     finally:
         third.kill()
     for each in nodes:
         each.spawn()
     until(lambda: any(each.is_active for each in nodes))
     primary, standby = roles(nodes)
+    assert "after it" in bodies_of(primary)
     assert "waits for `c` no more" in primary.run("cluster", "remove", "c")
     assert "c" not in members(primary)
     assert "There is no node `c`" in refused(primary, "cluster", "remove", "c")
 
 
-def test_one_node_s_data_go_on_alone_or_in_a_new_log_if_the_loss_is_accepted(
+def test_one_nodes_data_go_on_alone_or_in_a_new_log_if_the_loss_is_accepted(
     nodes: Pair, servers: Servers, tmp_path: Path
 ) -> None:
     primary, _ = roles(nodes)
@@ -166,7 +181,7 @@ def test_one_node_s_data_go_on_alone_or_in_a_new_log_if_the_loss_is_accepted(
         left.configure(f'log = ["{url}"]\nname = "log-{secrets.token_hex(4)}"\nnode = "left"\n')
         left.spawn()
         left.until_active()
-        assert "kept" in left.run("peek", "orders", "--all", "--timeout", "0", "--format", "json")
+        assert "kept" in bodies_of(left)
         left.signal(signal.SIGTERM)
         assert left.wait() == 0
         left.run("cluster", "adopt", "--accept-loss")

@@ -352,3 +352,36 @@ def test_nothing_acknowledged_is_lost_with_the_leader(
             await engines.close()
 
     asyncio.run(run())
+
+
+def test_nothing_acknowledged_is_lost_with_all_servers(servers: Servers) -> None:
+    """All three are killed at once in the middle, and started again."""
+
+    async def run() -> None:
+        engines = NatsEngines([server.url for server in servers(3)])
+        log = await engines.open(new_name())
+        try:
+            primary = writer(log, Place(b"i" * 16, 1, 0, bytes(8)))
+            for number in range(20):
+                await outcome(primary.append(b"%d" % number))
+            waiting = [primary.append(b"%d" % number) for number in range(20, 30)]
+            for server in servers(3):
+                server.kill()
+            for server in servers(3):
+                server.spawn()
+            for server in servers(3):
+                await asyncio.to_thread(server.wait)
+            for each in waiting:
+                if not each.done:
+                    await outcome(each)
+            reader = Reader(log, 0)
+            await reader.until(lambda: len(reader.records) >= 30)
+            records = map(LogRecord.decode, reader.records)
+            bodies = [record.body for record in records if record.kind is RecordKind.ROWS]
+            assert bodies == [b"%d" % number for number in range(30)]
+            primary.stop()
+            reader.reading.stop()
+        finally:
+            await engines.close()
+
+    asyncio.run(run())

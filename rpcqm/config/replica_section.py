@@ -154,8 +154,8 @@ class ReplicaSection:
     on_demote: Annotated[
         tuple[str, ...],
         About(
-            "Program and its arguments, run after the doors have closed of a node that was "
-            "primary, and before it goes on as a standby.",
+            "Program and its arguments, run at each start, before a node follows the log: it may "
+            "take the address back that clients use. If it fails, the node does not start.",
             default="none",
             check=check_word,
         ),

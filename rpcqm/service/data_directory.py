@@ -60,7 +60,9 @@ async def open_store_in_cluster(
     executor = _executor(undo)
     with usable(node.configuration.data_dir):
         store = _opened(node.configuration, node.clock, metrics, executor, node)
-    undo.callback(store.close)
+        undo.callback(store.close)
+        await asyncio.get_running_loop().run_in_executor(executor, store.recover)
+        store.drop_staged()
     undo.push_async_callback(node.stop_syncing)
     undo.push_async_callback(node.settle, store)
     return store, node.order
@@ -96,6 +98,7 @@ def _opened(
         fatal=exit_unanswered if node is None else node.failed,
         log=None if node is None else node.appender,
         database=None if node is None else node.database,
+        later=node is not None,
     )
 
 

@@ -104,7 +104,8 @@ def check_of_cluster(database: Database) -> None:
 
 def enter_cluster(database: Database, place: Place) -> None:
     """Let a database of this version, or a new one, go on from a place in a log, durably."""
-    bring_to_format(database)
+    if not is_of_cluster(database):
+        bring_to_format(database)
     _step(database, WriteBatch(raw_mode=True), FORMAT | OF_CLUSTER, place.encode())
 
 

@@ -117,13 +117,15 @@ class Store:
         begin_anew: restored.BeginAnew | None = None,
         log: GroupLog | None = None,
         database: Database | None = None,
+        later: bool = False,
     ) -> "Store":
         """Open the store of a directory, which is made when it is not there; recover it.
 
         The arguments are those of `environment.StoreEnvironment`; `free` gives the free bytes of
         the disk; `begin_anew` is what restored data begins with, whose mark stays without it. With
         a `log` the directory is one of a cluster, and what is written is appended there first; its
-        `database` may be open already, and is the store's from now on.
+        `database` may be open already, and is the store's from now on. If `later`, the caller has
+        it recovered, and drops what was staged afterwards.
         Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the operator,
         if the directory cannot be used.
         """
@@ -146,12 +148,20 @@ class Store:
                 store._prepare(begin_anew)
             else:
                 store._prepare_in_cluster()
-            recovery.recover(store._database, store.counters, store.index)
-            store._drop_staged()
+            if not later:
+                store.recover()
+                store.drop_staged()
         except BaseException:
             store.close()
             raise
         return store
+
+    def recover(self) -> None:
+        """Build what is in memory from what is on the disk; nothing else uses the store yet.
+
+        It may run in a thread, so that a node gives signs of life meanwhile.
+        """
+        recovery.recover(self._database, self.counters, self.index)
 
     def _prepare(self, begin_anew: restored.BeginAnew | None) -> None:
         """Bring the data to this version, and let what was restored go on by itself."""
@@ -173,7 +183,7 @@ class Store:
                 "cluster's log has gone on since: it must not go on from there."
             )
 
-    def _drop_staged(self) -> None:
+    def drop_staged(self) -> None:
         """Drop what open transactions have staged; with a log by the first write (G668)."""
         if not self.is_replicated:
             recovery.drop_staged(self._database)

@@ -50,7 +50,7 @@ async def enter(engine: ReplicatedLog, database: Database, log: str) -> Entered:
     Raises LogSilentError if the log does not answer now.
     """
     bounds = await settled(engine.bounds())
-    if not is_of_cluster(database) or _has_nothing(database):
+    if not is_of_cluster(database) or has_nothing(database):
         await _enter_first(engine, database, bounds, log)
     check_of_cluster(database)
     place = place_of_database(database)
@@ -65,7 +65,7 @@ async def enter(engine: ReplicatedLog, database: Database, log: str) -> Entered:
     )
 
 
-def _has_nothing(database: Database) -> bool:
+def has_nothing(database: Database) -> bool:
     """Whether a database has entered a cluster, and nothing of a log was ever written to it."""
     place = place_of_database(database)
     return place.number == 0 and place.digest == bytes(DIGEST_SIZE)
@@ -75,7 +75,7 @@ async def _enter_first(
     engine: ReplicatedLog, database: Database, bounds: LogBounds, log: str
 ) -> None:
     """Enter a log that is empty, or one that began with nothing as this database does."""
-    is_empty = read_format(database) is None or (is_of_cluster(database) and _has_nothing(database))
+    is_empty = read_format(database) is None or (is_of_cluster(database) and has_nothing(database))
     if bounds.last == 0:
         if not is_of_cluster(database):
             enter_cluster(database, _beginning(is_empty))

@@ -32,7 +32,7 @@ from rpcqm.replica.lease import Lease, boottime
 from rpcqm.replica.members import Member
 from rpcqm.replica.tasks import EngineTasks
 from rpcqm.service.cluster.engines import Engine, open_engine
-from rpcqm.service.cluster.entering import Entered, enter
+from rpcqm.service.cluster.entering import Entered, enter, has_nothing
 from rpcqm.service.cluster.floor_clock import FloorClock
 from rpcqm.service.cluster.instance import instance_of
 from rpcqm.service.cluster.kept_place import KeptPlace
@@ -159,6 +159,7 @@ class ClusterNode:
         try:
             place = await self._promoted
         except ReplicationError as error:
+            await self._enter_another(error)
             raise StartError(str(error)) from error
         _log.warning("this node takes over", epoch=place.epoch, record=place.number)
         await self._syncing.sync()
@@ -233,6 +234,16 @@ class ClusterNode:
         _log.info("following the log", log=self.section.name, record=self.standby.end.number)
         if self._promote_asked:
             self.standby.promote()
+
+    async def _enter_another(self, error: ReplicationError) -> None:
+        """Begin anew if another node without data was faster to begin the log."""
+        if not has_nothing(self.database):
+            return
+        place = place_of_database(self.database)
+        await self._enter()
+        if place_of_database(self.database) != place:
+            _log.info("another node has begun the log", reason=str(error))
+            self.begin_anew()
 
     def _stop_following(self) -> None:
         if self.standby is not None and self.appender is None:

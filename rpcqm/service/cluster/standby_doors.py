@@ -61,6 +61,8 @@ class StandbyDoors:
     async def open(self) -> None:
         """Listen; StartError where that cannot be."""
         self._open = True
+        if self._configuration.ready_file is not None:  # left by a primary that began anew
+            self._configuration.ready_file.unlink(missing_ok=True)
         interface = self._rpc.register(
             load("rpcqm_cluster"), ClusterInterface(ClusterOperations(self._node)), cluster.POLICY
         )

@@ -91,7 +91,6 @@ def test_a_primary_that_stood_still_answers_nobody_and_is_a_standby(
     primary.signal(signal.SIGSTOP)
     standby.until_active()
     standby.run("send", "orders", "--body", "by the second")
-    primary.forget()
     primary.signal(signal.SIGCONT)
     primary.until_standby()
     assert primary.process.pid == pid

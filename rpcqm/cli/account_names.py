@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _ADMINISTRATOR = 500
 """The last number in the SID of a machine's own administrator ([MS-DTYP] 2.4.2.4)."""
 _OF_A_MACHINE = (21,)
+ADMINISTRATOR = "administrator"
+"""What root and the service's own user are called, who have no account."""
 
 
 def is_of_a_machine(sid: Sid) -> bool:
@@ -51,3 +53,10 @@ async def names_of_accounts(client: "QueueManagerClient", *others: Sid | str) ->
 
 def _is_asked_for(sid: Sid, names: dict[Sid, str]) -> bool:
     return is_of_a_machine(sid) and sid not in names
+
+
+async def names_of_senders(client: "QueueManagerClient") -> dict[str, str]:
+    """The same by SIDs as texts, with the administrator of the machine that has the accounts."""
+    names = await names_of_accounts(client)
+    beside = {administrator_beside(sid): ADMINISTRATOR for sid in names if is_of_a_machine(sid)}
+    return {str(sid): name for sid, name in {**beside, **names}.items()}

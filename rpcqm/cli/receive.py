@@ -271,9 +271,10 @@ async def _names(client: "QueueManagerClient", arguments: argparse.Namespace) ->
     """Names of senders by their SIDs; only JSON has them."""
     if arguments.format != "json" or arguments.output is not None:
         return {}
-    from rpcqm.cli.account_names import names_of_accounts  # only now: few commands need it
+    # Only now, because few commands need it.
+    from rpcqm.cli.account_names import names_of_senders
 
-    return {str(sid): name for sid, name in (await names_of_accounts(client)).items()}
+    return await names_of_senders(client)
 
 
 async def _receive(

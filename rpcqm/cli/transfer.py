@@ -35,14 +35,16 @@ IN_FLIGHT = 32
 """Messages on their way at the same time; their number bounds the memory."""
 EXPORT_DETAILS = """\
 The messages stay in the queue. The file holds whole packets, in a format that
-docs/export-format.md describes. In a directory the file is named after the queue, with escapes
-like `%20` for all but letters and digits of ASCII and `_.-~$`."""
+docs/export-format.md describes; for lines of JSON or a table there is `peek --all --format json`
+or `csv`. In a directory the file is named after the queue, with escapes like `%20` for all but
+letters and digits of ASCII and `_.-~$`."""
 IMPORT_DETAILS = """\
 Messages come back as they were, with their identifiers and times; nobody is sent an
-acknowledgement. Who sent a message, and whether that was proved, is what the file says: what
-follows when it is received is written by the right of anonymous. The whole file is read first, so
-that nothing of a damaged one is imported; when the queue manager refuses a message, the command
-says how many are in the queue."""
+acknowledgement. Lines of JSON and tables are new messages: `send --lines` takes them. Who sent a
+message, and whether that was proved, is what the file says: what follows when it is received is
+written by the right of anonymous. The whole file is read first, so that nothing of a damaged one
+is imported; when the queue manager refuses a message, the command says how many are in the
+queue."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:

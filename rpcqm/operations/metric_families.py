@@ -182,6 +182,48 @@ LAG = Family(
     "rpcqm_loop_lag_seconds", HISTOGRAM, "How late a timer came, which is asked for each second"
 )
 
+_NODE = ("node",)
+
+CLUSTER = (
+    Family("rpcqm_cluster_epoch", GAUGE, "How often a node of the cluster has taken over"),
+    Family(
+        "rpcqm_cluster_last_takeover_timestamp_seconds",
+        GAUGE,
+        "When that was last, by the clock of the node that did; 0 before the first time",
+    ),
+    Family("rpcqm_cluster_place", GAUGE, "The number of the last record of the log here"),
+    Family("rpcqm_cluster_lag_records", GAUGE, "Records of the log that are not here yet"),
+    Family(
+        "rpcqm_cluster_silence_seconds",
+        GAUGE,
+        "Time since a record came, or the log has acknowledged one",
+    ),
+    Family("rpcqm_cluster_doubt_seconds", GAUGE, "Time for which a write has been in doubt, or 0"),
+    Family("rpcqm_cluster_may_answer", GAUGE, "Whether this node is active and has the lease"),
+    Family("rpcqm_cluster_appends", COUNTER, "Records that this node has appended while active"),
+    Family("rpcqm_cluster_standbys", GAUGE, "Standbys that have told of themselves lately"),
+    Family("rpcqm_cluster_log_records", GAUGE, "Records that the log keeps"),
+    Family("rpcqm_cluster_log_bytes", GAUGE, "What the log takes"),
+    Family("rpcqm_cluster_log_maximum_bytes", GAUGE, "The size at which the log is full"),
+)
+CLUSTER_ROLE = Family("rpcqm_cluster_role", GAUGE, "1 for what this node is", ("role",))
+MEMBER_LAG = Family(
+    "rpcqm_cluster_member_lag_records", GAUGE, "Records that a node lacks, as it has told", _NODE
+)
+MEMBER_LAG_SECONDS = Family(
+    "rpcqm_cluster_member_lag_seconds", GAUGE, "For how long the log has had them", _NODE
+)
+MEMBER_AGE = Family(
+    "rpcqm_cluster_member_age_seconds", GAUGE, "Time since the node has told anything", _NODE
+)
+APPENDS = Family(
+    "rpcqm_cluster_append_duration_seconds",
+    HISTOGRAM,
+    "How long it took until the log had a write, and it was written here",
+)
+OF_CLUSTERS = (*CLUSTER, CLUSTER_ROLE, MEMBER_LAG, MEMBER_LAG_SECONDS, MEMBER_AGE, APPENDS)
+"""Nodes of clusters alone tell these."""
+
 LABELLED = (BUILD, *TRIGGERS, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS, CERTIFICATES)
 HISTOGRAMS = (CALLS, COM_CALLS, REQUESTS, SYNCS, SYNC_MESSAGES, LAG)
-FAMILIES = (*SIMPLE, *LABELLED, *HISTOGRAMS, *QUEUES, *DESTINATIONS, *WINDOWS)
+FAMILIES = (*SIMPLE, *LABELLED, *HISTOGRAMS, *OF_CLUSTERS, *QUEUES, *DESTINATIONS, *WINDOWS)

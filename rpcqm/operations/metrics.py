@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -11,6 +11,8 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.identity import Identity
 from rpcqm.operations import metric_families as families
+from rpcqm.operations.cluster import ClusterStatus
+from rpcqm.operations.cluster_metrics import cluster_series
 from rpcqm.operations.exposition import MESSAGES, NANOSECONDS, Writer, labels
 from rpcqm.operations.history import FAILED_LOGONS
 from rpcqm.operations.overview import Overview, OverviewOperations
@@ -99,6 +101,8 @@ class MetricsOperations:
         self._engine = engine
         self._overview = overview
         self._places: dict[int, tuple[str, str, str]] = {}
+        self.cluster: Callable[[], ClusterStatus | None] = lambda: None
+        """How this node of a cluster is; None for a queue manager that is in none."""
 
     def told(
         self, identity: Identity, writer: Writer, settings: MetricsSettings
@@ -118,6 +122,8 @@ class MetricsOperations:
         yield from self._labelled(writer, overview)
         yield from self._triggers(writer)
         yield from self._histograms(writer)
+        if (status := self.cluster()) is not None:
+            yield from self._of_cluster(writer, status)
         gathered = _Gathered()
         for _ in self._gather(gathered, settings.queues):
             yield ""
@@ -227,6 +233,11 @@ class MetricsOperations:
                 if name[:length] == subject and (histogram.count or not family.labels)
             ]
             yield from writer.histograms(family, found, bits, unit)
+
+    def _of_cluster(self, writer: Writer, status: ClusterStatus) -> Iterator[str]:
+        yield from cluster_series(writer, status)
+        appends = self._engine.store.metrics.histogram("cluster", "append")
+        yield from writer.histograms(families.APPENDS, [((), appends)], NANOSECONDS, 1e-9)
 
     # Queues
 

@@ -474,6 +474,7 @@ class QueueManagerService:
         server.register(load("rpcqm_admin"), admin.Admin(self._operations), admin.POLICY)
         if self._node is not None:
             orders = self._operations.cluster = ClusterOperations(self._node)
+            self._operations.metrics.cluster = self._node.status
             server.register(load("rpcqm_cluster"), ClusterInterface(orders), cluster.POLICY)
 
     def _log_on_at(self, address: str) -> "Credentials | None":

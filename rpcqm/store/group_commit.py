@@ -344,7 +344,9 @@ class GroupCommit:
             self._fail(error)
             return
         self._writing = None
-        self._account(group, self._stopwatch() - began)
+        elapsed = self._stopwatch() - began
+        self._account(group, elapsed)
+        self._metrics.histogram("cluster", "append").add(elapsed)
         self._gather()
         if not self.idle and self._groups[0].records:
             self._write_next()

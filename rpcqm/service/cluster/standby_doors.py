@@ -1,6 +1,5 @@
 """What a standby answers: its health on the port of the console, and orders at the local socket."""
 
-import json
 import os
 from http import HTTPStatus
 from uuid import UUID
@@ -18,6 +17,8 @@ from rpcqm.http.origins import is_loopback
 from rpcqm.interfaces import cluster
 from rpcqm.interfaces.cluster import ClusterInterface
 from rpcqm.operations.cluster import Cluster, ClusterOperations
+from rpcqm.operations.cluster_metrics import cluster_series
+from rpcqm.operations.exposition import Writer
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.connection_limits import admission_of, rpc_limits
 from rpcqm.service.console import CONSOLE_PORT
@@ -122,12 +123,4 @@ def _text(status: int, text: str, headers: tuple[tuple[str, str], ...] = ()) -> 
 
 def node_metrics(node: Cluster) -> str:
     """What Prometheus reads of a standby."""
-    status = node.status()
-    role = json.dumps(status.role.value)
-    return (
-        f"rpcqm_cluster_role{{role={role}}} 1\n"
-        f"rpcqm_cluster_epoch {status.epoch}\n"
-        f"rpcqm_cluster_place {status.place}\n"
-        f"rpcqm_cluster_lag_records {status.lag}\n"
-        f"rpcqm_cluster_silence_seconds {status.silence / 1000}\n"
-    )
+    return "".join(cluster_series(Writer(), node.status()))

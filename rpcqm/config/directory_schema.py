@@ -24,7 +24,7 @@ _OF_ONE_QUEUE = frozenset(
         FormatNameType.QUEUE_FORMAT_TYPE_PRIVATE,
     }
 )
-_PRIVACY = {
+PRIVACY = {
     "none": QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE,
     "optional": QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL,
     "body": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY,
@@ -71,9 +71,9 @@ def _alias_of(value: object) -> str:
 
 
 def _privacy(value: object) -> QueuePrivacyLevel:
-    if text(value) not in _PRIVACY:
+    if text(value) not in PRIVACY:
         raise ValueError
-    return _PRIVACY[text(value)]
+    return PRIVACY[text(value)]
 
 
 def _descriptor(value: object) -> bytes:

@@ -1,5 +1,6 @@
 """A queue manager with Samba's directory: what it knows, and what its loop never waits for."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,3 +80,9 @@ def test_a_start_needs_no_controller(domain: Domain, served: ServedQueueManager)
             running.command("send", OFFERS, "--body", "x")
     finally:
         domain.thaw()
+
+
+def test_what_was_kept_is_shown_by_a_command(domain: Domain, served: ServedQueueManager) -> None:
+    file = served.directory / "rpcqm.toml"
+    found = served.command("directory", "show", "sites", "--json", "--config", str(file))
+    assert {"Berlin", "Paris"} <= {each["name"] for each in json.loads(found)}

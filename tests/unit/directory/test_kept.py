@@ -12,6 +12,9 @@ from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.config.directory import load_directory
+from rpcqm.config.directory_export import directory_file
 from rpcqm.directory.kept import NAME, Kept, read_kept, write_kept
 from rpcqm.directory.reading import Settings
 from rpcqm.directory.replica import LdapReplica
@@ -96,3 +99,18 @@ def test_a_replica_serves_what_was_kept_until_it_is_too_old(tmp_path: Path) -> N
     assert lasting().queues[0].label == "offers"
     assert lasting.offline
     assert lasting.counts()["Site"] == 2
+
+
+def test_what_is_exported_is_a_directory_file_of_the_same(tmp_path: Path) -> None:
+    made = contents()
+    made.users[0].security_identifier = Sid.parse("S-1-5-21-1-2-3-4").encode()
+    path = tmp_path / "directory.toml"
+    path.write_text("\n".join(directory_file(made)))
+    read = load_directory(path)
+    assert [each.name for each in read.sites] == ["site1", "site2"]
+    assert read.routing_links[0].actual_cost == 7
+    assert read.sites[0].site_gate_collection == read.queue_managers
+    (queue,) = read.queues
+    assert (queue.identifier, queue.label, queue.quota) == (UUID(int=5), "offers", 0xFFFFFFFF)
+    assert read.queue_aliases[0].format_name == "DIRECT=OS:a\\b"
+    assert len(read.users) == 1

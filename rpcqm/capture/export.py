@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import json_text
 from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.arrow_schema import arrow_schema
 from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.report import as_object
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 Write = Callable[[Exchange, str], None]
 Row = dict[str, object]
@@ -72,28 +72,6 @@ def _json_lines(file: TextIO) -> Write:
         file.write(json_text(as_object(exchange)) + "\n")
 
     return write
-
-
-_BETWEEN = re.compile(r",\s*(?![^<]*>)")
-
-
-def arrow_schema(columns: str) -> "pa.Schema":
-    """The Arrow schema for columns in Spark's notation."""
-    import pyarrow as pa
-
-    types = {
-        "string": pa.string(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "int": pa.int32(),
-        "long": pa.int64(),
-        "double": pa.float64(),
-        "boolean": pa.bool_(),
-        "binary": pa.binary(),
-        "array<string>": pa.list_(pa.string()),
-        "map<string,string>": pa.map_(pa.string(), pa.string()),
-    }
-    pairs = (column.strip().rsplit(" ", 1) for column in _BETWEEN.split(columns))
-    return pa.schema([(name, types[kind]) for name, kind in pairs])
 
 
 @contextmanager

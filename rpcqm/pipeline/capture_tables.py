@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from rpcqm.capture.analysis import Analysis
+from rpcqm.capture.arrow_schema import arrow_schema
 from rpcqm.capture.conversation.pdu_stream import CapturedPdu, pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
-from rpcqm.capture.export import COLUMNS, Row, arrow_schema
+from rpcqm.capture.export import COLUMNS, Row
 from rpcqm.capture.file.flow import Flow
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.arrow_schema import arrow_schema
 from rpcqm.capture.columnar.analysis import ColumnarAnalysis, Single
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.call_queues import QueueTracker
@@ -16,7 +17,7 @@ from rpcqm.capture.columnar.rows import MESSAGE_COLUMNS, Columns, call_columns, 
 from rpcqm.capture.columnar.same_shape import SameShapeCalls
 from rpcqm.capture.columnar.texts import Text
 from rpcqm.capture.conversation.call import Conversation
-from rpcqm.capture.export import Row, arrow_schema
+from rpcqm.capture.export import Row
 from rpcqm.capture.export import row as call_row
 from rpcqm.capture.file.problems import Problem, Problems
 from rpcqm.capture.file.reading import CaptureError

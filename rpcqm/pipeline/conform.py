@@ -109,7 +109,7 @@ def _disagreements(calls: "DataFrame") -> "DataFrame":
 
 
 def _checked(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    from rpcqm.capture.export import arrow_schema
+    from rpcqm.capture.arrow_schema import arrow_schema
     from rpcqm.pipeline.capture_tables import batches_of
 
     return batches_of(_wrong(batches), arrow_schema(DISAGREEMENTS))

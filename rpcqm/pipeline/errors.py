@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.client.target import ServerUnreachableError
 
 
 class SourceError(RuntimeError):
@@ -33,6 +32,9 @@ def sentence_of(error: BaseException) -> str | None:
 @contextmanager
 def in_a_sentence(subject: str) -> Iterator[None]:
     """Make a SourceError of what a queue manager refuses, and of one that is not reached."""
+    # Only now, because not all processes of Spark need it.
+    from rpcqm.client.target import ServerUnreachableError
+
     try:
         yield
     except (MQError, RpcFault, DecodeError, ServerUnreachableError) as error:

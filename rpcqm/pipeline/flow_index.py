@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rpcqm.capture.arrow_schema import arrow_schema
 from rpcqm.capture.columnar.record_batch import Array, Piece, RecordBatch, distinct
 from rpcqm.capture.columnar.segments import tcp_headers
-from rpcqm.capture.export import arrow_schema
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.capture.file.record import Record

@@ -7,14 +7,16 @@ names both, and another queue's is refused (G471).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.consecutive import consecutive
 from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.base.text import folded
-from rpcqm.client.blocking import BlockingClient
-from rpcqm.codec.names.format_name import FormatName
 from rpcqm.pipeline.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from rpcqm.client.blocking import BlockingClient
+    from rpcqm.codec.names.format_name import FormatName
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Origin:
     queue: str
 
     @classmethod
-    def of(cls, client: BlockingClient, address: str, name: FormatName) -> "Origin":
+    def of(cls, client: "BlockingClient", address: str, name: "FormatName") -> "Origin":
         """Ask the queue manager who it is; raises ServerUnreachableError."""
         try:
             identifier = str(client.run(client.queues.queue_manager_identifier()))
@@ -71,7 +73,7 @@ class Origin:
             )
 
 
-def _queue(name: FormatName) -> str:
+def _queue(name: "FormatName") -> str:
     """The queue without its computer, which has several names."""
     try:
         text = str(name.path_name).partition("\\")[2]

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rpcqm.base.files import read_private
-from rpcqm.client.blocking import BlockingClient
-from rpcqm.client.mq import server_at
-from rpcqm.client.names import HERE, format_name
-from rpcqm.client.target import LocalServer
-from rpcqm.codec.names.format_name import FormatName
 from rpcqm.pipeline.errors import in_a_sentence
+
+if TYPE_CHECKING:
+    from rpcqm.client.blocking import BlockingClient
+    from rpcqm.codec.names.format_name import FormatName
 
 DEFAULT_BATCH = 10_000
 DEFAULT_BYTES = 1 << 30
@@ -57,7 +57,13 @@ class QueueOptions:
             options.get("failondataloss", "true").lower() == "true",
         )
 
-    def client(self) -> BlockingClient:
+    def client(self) -> "BlockingClient":
+        """A connection to the queue manager."""
+        # Only now, because not all processes of Spark need it.
+        from rpcqm.client.blocking import BlockingClient
+        from rpcqm.client.mq import server_at
+        from rpcqm.client.target import LocalServer
+
         if self.socket:
             return BlockingClient(LocalServer(Path(self.socket)))
         user = f"{self.domain}\\{self.user}" if self.domain else self.user
@@ -73,8 +79,10 @@ class QueueOptions:
         return in_a_sentence(f"The queue {self.queue} at {self.address}")
 
     @property
-    def name(self) -> FormatName:
+    def name(self) -> "FormatName":
         """The queue's format name; `client.names` says how a queue may be named."""
+        from rpcqm.client.names import HERE, format_name
+
         return format_name(self.queue, self.server.partition(":")[0] or HERE)
 
 

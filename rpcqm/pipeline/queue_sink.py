@@ -9,9 +9,8 @@ import hashlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -27,11 +26,15 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from rpcqm.client.blocking import BlockingSender
-from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.pipeline.errors import SourceError
 from rpcqm.pipeline.queue_options import QueueOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rpcqm.client.blocking import BlockingSender
+    from rpcqm.client.outgoing import OutgoingMessage
+    from rpcqm.codec.packet.types import MessageIdentifier
 
 _KINDS: dict[str, tuple[type[DataType], ...]] = {
     "body": (BinaryType, StringType),
@@ -66,13 +69,15 @@ def check_columns(schema: StructType) -> None:
             )
 
 
-def correlation_of(key: str) -> MessageIdentifier:
+def correlation_of(key: str) -> "MessageIdentifier":
     """The correlation identifier that stands for an idempotency key: the same for the same key."""
+    from rpcqm.codec.packet.types import MessageIdentifier
+
     digest = hashlib.sha256(key.encode()).digest()
     return MessageIdentifier(uuid.UUID(bytes=digest[:16]), int.from_bytes(digest[16:20], "big"))
 
 
-def messages_of(batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
+def messages_of(batch: "pa.RecordBatch") -> "Iterator[OutgoingMessage]":
     """A message for each row."""
     names = [name for name in batch.schema.names if name in _KINDS]
     columns = [batch.column(name).to_pylist() for name in names]
@@ -80,7 +85,10 @@ def messages_of(batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
         yield _message(dict(zip(names, values, strict=True)))
 
 
-def _message(row: dict[str, Any]) -> OutgoingMessage:
+def _message(row: dict[str, Any]) -> "OutgoingMessage":
+    # Only now, because the processes of Spark that plan do not need it.
+    from rpcqm.client.outgoing import OutgoingMessage
+
     body = row["body"]
     settings: dict[str, Any] = {
         "body": body.encode() if isinstance(body, str) else body or b"",
@@ -93,7 +101,7 @@ def _message(row: dict[str, Any]) -> OutgoingMessage:
     return OutgoingMessage(**settings)
 
 
-def send(sender: BlockingSender, batches: Iterator[pa.RecordBatch]) -> int:
+def send(sender: "BlockingSender", batches: "Iterator[pa.RecordBatch]") -> int:
     """Send each row, in their order, many on their way at once; how many."""
     return sum(1 for batch in batches for _ in sender.send_all(messages_of(batch)))
 
@@ -111,7 +119,7 @@ class _Sender:
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         """Send rows; they are durable when this returns."""
         options = self._options
         with (

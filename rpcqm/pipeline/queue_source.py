@@ -14,12 +14,14 @@ often. The batch's messages are removed when the next one is planned, because Sp
 behind a batch that its log of commits has, also at the end of a query with `availableNow`; it
 calls `commit` later or never (G472). Messages that become visible later are in a later batch,
 whatever their identifiers.
+
+Spark starts five processes for a query, of which two speak to the queue manager: what only these
+need is imported where it is used.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -38,92 +40,23 @@ from pyspark.sql.types import StructType
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
-from rpcqm.capture.export import arrow_schema
-from rpcqm.client.blocking import BlockingBulk
-from rpcqm.client.bulk_session import Failure
-from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.bodies.budget import DecodeBudget
-from rpcqm.codec.bodies.described import LONGEST_DECODED
-from rpcqm.codec.bodies.extensions import headers_in
-from rpcqm.codec.names.format_name import FormatName
-from rpcqm.pipeline.capture_tables import BATCH
 from rpcqm.pipeline.errors import DataLossError, SourceError, in_a_sentence
+from rpcqm.pipeline.queue_columns import SCHEMA
 from rpcqm.pipeline.queue_offsets import Origin, from_ranges, ranges_text
 from rpcqm.pipeline.queue_options import DEFAULT_BYTES, QueueOptions
 from rpcqm.pipeline.queue_sink import QueueStreamWriter, QueueWriter, check_columns
 
-SCHEMA = (
-    "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
-    "body binary, body_type int, priority int, message_class int, correlation_id string, "
-    "application_tag long, response_queue string, soap_envelope string, extension binary, "
-    "headers map<string,string>"
-)
-OCTETS_OF_BATCH = 16 << 20
-"""Octets of messages that go on as one Arrow batch, and those of one more message."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rpcqm.client.blocking import BlockingBulk
+    from rpcqm.client.bulk_session import Failure
+    from rpcqm.client.message import ReceivedMessage
+
 SIZES_AT_ONCE = 2_048
 MOST_GONE = 10_000
 """Identifiers that an offset carries because the messages were not there to be removed."""
 _GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
-_SIGN = 1 << 63
-_COLUMNS = arrow_schema(SCHEMA)
-
-
-def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
-    """Messages as rows of `SCHEMA`."""
-    extensions = [each.extension for each in messages]
-    columns = {
-        # Spark has no unsigned integers.
-        "lookup_id": [_signed(each.lookup_identifier) for each in messages],
-        "message_id": [str(each.identifier) for each in messages],
-        "arrived": [each.arrival_time * 1_000_000 for each in messages],
-        "sent": [each.sent_time * 1_000_000 for each in messages],
-        "label": [each.label for each in messages],
-        "body": [each.body for each in messages],
-        "body_type": [int(each.body_type) for each in messages],
-        "priority": [each.priority for each in messages],
-        "message_class": [int(each.message_class) for each in messages],
-        "correlation_id": [str(each.correlation_identifier) for each in messages],
-        "application_tag": [int(each.application_tag) for each in messages],
-        "response_queue": [_text(each.response_queue_format_name) for each in messages],
-        "soap_envelope": [each.soap_envelope or None for each in messages],
-        "extension": [each or None for each in extensions],
-        "headers": [_headers(each) for each in extensions],
-    }
-    return pa.RecordBatch.from_arrays(
-        [pa.array(columns[field.name], field.type) for field in _COLUMNS], schema=_COLUMNS
-    )
-
-
-def _headers(extension: bytes) -> list[tuple[str, str | None]] | None:
-    """The headers of NServiceBus or Rebus in an extension, as Arrow has a map; None without any."""
-    if not 0 < len(extension) <= LONGEST_DECODED:
-        return None
-    try:
-        found = headers_in(extension, DecodeBudget(len(extension)))
-    except DecodeError:
-        return None
-    return None if found is None else list(found.items())
-
-
-def _text(name: FormatName | None) -> str | None:
-    return None if name is None else str(name)
-
-
-def _batches(messages: Iterator[ReceivedMessage]) -> Iterator[pa.RecordBatch]:
-    """Messages in batches; at least one, so that the columns are known."""
-    some: list[ReceivedMessage] = []
-    octets = 0
-    for message in messages:
-        some.append(message)
-        octets += len(message.buffer)
-        if len(some) >= BATCH or octets >= OCTETS_OF_BATCH:
-            yield _batch(some)
-            some, octets = [], 0
-    yield _batch(some)
-
-
-def _signed(identifier: int) -> int:
-    return identifier - 2 * _SIGN if identifier >= _SIGN else identifier
 
 
 class QueueSource(DataSource):
@@ -175,11 +108,13 @@ class QueueSourceReader(DataSourceReader):
             parts = divided(list(visible(self._options)), self._options.partitions)
         return parts or [IdentifierPartition([])]  # where there are none Spark makes one of its own
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, IdentifierPartition)
-        return _batches(self._messages(partition.identifiers))
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        from rpcqm.pipeline.queue_rows import batches
 
-    def _messages(self, identifiers: list[int] | None) -> Iterator[ReceivedMessage]:
+        assert isinstance(partition, IdentifierPartition)
+        return batches(self._messages(partition.identifiers))
+
+    def _messages(self, identifiers: list[int] | None) -> "Iterator[ReceivedMessage]":
         options = self._options
         with (
             options.in_a_sentence(),
@@ -190,7 +125,7 @@ class QueueSourceReader(DataSourceReader):
                 yield from reader.browse()
                 return
             for _, found in reader.peek(identifiers):
-                if isinstance(found, ReceivedMessage):
+                if not isinstance(found, MQError | DecodeError):
                     yield found
                 elif not isinstance(found, MQError) or found.status != _GONE:
                     raise found
@@ -326,11 +261,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         identifiers = [] if start == end else from_ranges(end["identifiers"])
         return divided(identifiers, self._options.partitions)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, IdentifierPartition)
-        return _batches(self._messages(partition.identifiers or []))
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        from rpcqm.pipeline.queue_rows import batches
 
-    def _messages(self, identifiers: list[int]) -> Iterator[ReceivedMessage]:
+        assert isinstance(partition, IdentifierPartition)
+        return batches(self._messages(partition.identifiers or []))
+
+    def _messages(self, identifiers: list[int]) -> "Iterator[ReceivedMessage]":
         options = self._options
         with (
             options.in_a_sentence(),
@@ -358,7 +295,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: `latestOffset` removes a batch, because this may never be called (G472)."""
 
 
-def fitting(reader: BlockingBulk, identifiers: list[int], room: int) -> list[int]:
+def fitting(reader: "BlockingBulk", identifiers: list[int], room: int) -> list[int]:
     """The first messages that together have room, and at least one."""
     for at in range(0, len(identifiers), SIZES_AT_ONCE):
         sizes = reader.sizes(identifiers[at : at + SIZES_AT_ONCE])

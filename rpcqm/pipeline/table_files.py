@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from rpcqm.capture.arrow_schema import arrow_schema
 from rpcqm.capture.columnar.record_batch import distinct
-from rpcqm.capture.export import Row, arrow_schema
+from rpcqm.capture.export import Row
 from rpcqm.pipeline.capture_tables import SCHEMAS
 
 PARTITIONED = frozenset({"calls", "messages"})

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rpcqm.capture.export import Row, arrow_schema
+from rpcqm.capture.arrow_schema import arrow_schema
+from rpcqm.capture.export import Row
 from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows, batches_of
 from rpcqm.pipeline.column_tables import TABLES
 from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan, unbroken

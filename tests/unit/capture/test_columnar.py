@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rpcqm.base.text import visible
 from rpcqm.capture.analysis import Exchange, analyse
+from rpcqm.capture.arrow_schema import arrow_schema
 from rpcqm.capture.columnar import consecutive, template
 from rpcqm.capture.columnar.analysis import Single, analyse_columns
 from rpcqm.capture.columnar.batch import CallBatch
@@ -22,7 +23,7 @@ from rpcqm.capture.columnar.rows import call_columns
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.srmp import SrmpExchange
 from rpcqm.capture.conversation.subjects import Subjects
-from rpcqm.capture.export import COLUMNS, arrow_schema, row
+from rpcqm.capture.export import COLUMNS, row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.report import as_object, line, utc_time

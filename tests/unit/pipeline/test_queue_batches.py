@@ -1,12 +1,14 @@
 """How much of a queue a stream takes at once, by messages, octets and partitions."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from rpcqm.pipeline import queue_source
+from rpcqm.pipeline import queue_rows, queue_source
 from rpcqm.pipeline.queue_options import QueueOptions
 from rpcqm.pipeline.queue_source import IdentifierPartition, divided, fitting
 
@@ -53,13 +55,13 @@ def test_partitions_are_of_one_size(count: int, most: int, sizes: list[int]) -> 
 
 
 def test_large_messages_go_on_in_batches_of_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_source, "_batch", list)
-    monkeypatch.setattr(queue_source, "OCTETS_OF_BATCH", 10)
-    monkeypatch.setattr(queue_source, "BATCH", 3)
+    monkeypatch.setattr(queue_rows, "_batch", list)
+    monkeypatch.setattr(queue_rows, "OCTETS_OF_BATCH", 10)
+    monkeypatch.setattr(queue_rows, "BATCH", 3)
     messages = [SimpleNamespace(buffer=bytes(size)) for size in (12, 4, 5, 1, 1, 1, 1)]
     batches = [
         [len(each.buffer) for each in some]
-        for some in queue_source._batches(cast(Any, iter(messages)))
+        for some in queue_rows.batches(cast(Any, iter(messages)))
     ]
     assert batches == [[12], [4, 5, 1], [1, 1, 1], []]
 
@@ -70,3 +72,17 @@ def test_options_that_are_no_numbers_are_refused(name: str, text: str) -> None:
     options = {"queue": "orders", "socket": "s", name.lower(): text}
     with pytest.raises(ValueError, match=f"the option {name} is a whole number"):
         QueueOptions.of(options)
+
+
+def test_what_only_plans_loads_neither_the_client_nor_arrow() -> None:
+    """Spark starts five processes for a query, and three of them only ask what there is."""
+    program = """
+import sys
+from rpcqm.pipeline.queue_source import QueueSource
+source = QueueSource({"queue": "orders", "socket": "s"})
+source.schema(), source.reader(None), source.streamReader(None).getDefaultReadLimit()
+heavy = ("pyarrow", "rpcqm.client", "rpcqm.capture")
+print([name for name in sys.modules if name.startswith(heavy)])
+"""
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -146,6 +146,7 @@ ca_file = "{keys.log.certificate}"
 lease_milliseconds = {lease}
 keep_bytes = 33554432
 maximum_bytes = 67108864
+refuse_after_milliseconds = 4000
 """
 
 

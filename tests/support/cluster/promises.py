@@ -91,20 +91,20 @@ class Observer:
         for program in gone:
             program.kill()
         nodes = (roles.primary, roles.standby)
-        saw = await self._watch(nodes)
+        saw = await self._watch(nodes, len(gone) == 1)
         for program in gone:
             program.start()
         saw.served_by = "the same" if await self.served() is roles.primary else "the other"
         await self._until_all_follow()
         return saw
 
-    async def _watch(self, nodes: Sequence[QueueManager]) -> Saw:
-        """Send until the outcome is clear: an answer again, or all refused for long enough."""
+    async def _watch(self, nodes: Sequence[QueueManager], is_to_serve: bool) -> Saw:
+        """Send until all is answered again; where nobody is to serve, until all is refused."""
         began, sends, self._retry_after = time.monotonic(), [], False
-        while time.monotonic() - began < LONGER:
+        while time.monotonic() - began < (PATIENCE if is_to_serve else LONGER):
             statuses = [await self.send(node) for node in nodes]
             sends.append(max(statuses, key=lambda status: (status == 201, status)))
-            if sends[-3:] in ([201] * 3, [503] * 3):
+            if sends[-3:] == [201 if is_to_serve else 503] * 3:
                 break
             await asyncio.sleep(POLL)
         looks = max([await self._look(node) for node in nodes])

@@ -34,6 +34,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--together", type=int, default=TOGETHER, help="faults of a part (%(default)s)"
     )
+    made.add_argument(
+        "--prompt",
+        type=float,
+        default=PROMPT,
+        help="seconds after a fault in which something is answered again (%(default)g); more where "
+        "the machine does other work besides",
+    )
     return options(made)
 
 
@@ -83,14 +90,13 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"This needs networks of its own, as root: {reason}", file=sys.stderr)
         return 2
     parts = [str(first) for first in range(0, given.faults, given.together)]
-    record = Record(made, given, Goal(len(parts)), seed=given.seed)
+    record = Record(made, given, Goal(len(parts)), seed=given.seed, neutral=["prompt"])
 
     def work(name: str) -> Part:
         first = int(name)
         count = min(given.together, given.faults - first)
-        part = part_of(
-            storm(given.seed, first, count, given.state / f"replica-{given.seed}-{first}")
-        )
+        kept = given.state / f"replica-{given.seed}-{first}"
+        part = part_of(storm(given.seed, first, count, kept, given.prompt))
         part.failures = [f"from fault {first}: {problem}" for problem in part.failures]
         return part
 

@@ -3,8 +3,8 @@
 Usage: python -m tests.support.cluster.storm SEED FIRST COUNT OUTCOME [--prompt SECONDS]
 
 In a network of its own (see `machines.alone`). The faults are those of the seed from number FIRST
-on. OUTCOME is a file that gets what came of it, as JSON. So many seconds
-after a fault something must be answered again.
+on. OUTCOME is a file that gets what came of it, as JSON; the machines' disks are beside it. So many
+seconds after a fault something must be answered again.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import asyncio
 import json
 import shutil
 import ssl
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -42,7 +41,6 @@ from tests.support.cluster.faults import Kind, chosen, happen, name_of
 from tests.support.cluster.history import Fault, Name, Outcome
 from tests.support.cluster.log_servers import CLIENTS
 from tests.support.cluster.machines import LAN
-from tests.support.queue_manager import MEMORY
 from tests.support.waiting import PATIENCE
 
 POLL = 0.05
@@ -206,18 +204,19 @@ def log_settings(cluster: Cluster) -> NatsSettings:
     return NatsSettings(servers, "rpcqm", 3, 67108864, options)
 
 
-def play(seed: int, faults: Sequence[Sequence[Kind]], prompt: float, kept: Path) -> Came:
-    """A storm in a cluster of its own; what was said is kept there if something went wrong."""
-    place = Path(tempfile.mkdtemp(prefix="rpcqm-storm-", dir=MEMORY))
+def play(seed: int, faults: Sequence[Sequence[Kind]], prompt: float, place: Path) -> Came:
+    """A storm in a cluster of its own; if something went wrong, what was said is kept there."""
+    machines = place / "machines"
+    machines.mkdir()
     try:
-        with running_cluster(place) as cluster:
+        with running_cluster(machines) as cluster:
             came = asyncio.run(Storm(cluster, seed, prompt).run(faults))
             if came.problems:
                 for program in cluster.programs:
-                    (kept / f"{program.name}.log").write_text(tail(program.output, 1 << 20))
+                    (place / f"{program.name}.log").write_text(tail(program.output, 1 << 20))
         return came
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(machines, ignore_errors=True)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from tests.support.cluster.checker import PROMPT
 from tests.support.cluster.log_servers import SERVER
 from tests.support.cluster.machines import alone, why_not
+from tests.support.queue_manager import MEMORY
 from tests.support.soak.soak_record import ROOT, Goal, Part, Record, options, run_parts
 
 TOGETHER = 10
@@ -48,7 +49,7 @@ def storm(
     seed: int, first: int, count: int, kept: Path | None = None, prompt: float = PROMPT
 ) -> dict[str, Any]:
     """What came of so many faults of a seed, from one on; what programs said is kept if need be."""
-    with tempfile.TemporaryDirectory(prefix="rpcqm-soak-") as name:
+    with tempfile.TemporaryDirectory(prefix="rpcqm-soak-", dir=MEMORY) as name:
         outcome = Path(name) / "outcome.json"
         program = [sys.executable, "-m", "tests.support.cluster.storm"]
         command = alone([*program, seed, first, count, outcome, "--prompt", prompt])

@@ -57,7 +57,7 @@ from rpcqm.store.store import Store
 _log = get_logger("qm")
 
 _CACHE_AT_MOST = 4096
-"""Prepared descriptors that are kept; a queue manager has fewer different ones, mostly."""
+"""Prepared descriptors that are cached; a queue manager mostly has fewer different ones."""
 PREPARED_OCTETS = 1 << 22
 """Octets of security descriptors that are kept in the form in which they are evaluated.
 
@@ -95,10 +95,10 @@ READING = RECEIVING | _PEEKING
 
 
 class _LetIn(NamedTuple):
-    """Somebody who may open a queue of that descriptor and name.
+    """A caller who may open a queue of that descriptor and name.
 
-    Whatever changes is another object from then on: the descriptor, the groups of an account, the
-    rights that a token leaves.
+    Every change makes another object: of the descriptor, the groups of an account, the rights that
+    a token leaves.
     """
 
     identity: Identity
@@ -143,7 +143,7 @@ class AccessControl:
     ) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants `rights`.
 
-        `queue` is the queue of the system that it is about.
+        `queue` is the system queue that the question is about.
         """
         security = self._queue_manager.security
         self._check(security, QUEUE_MANAGER_MAPPING, identity, rights, "the queue manager", queue)
@@ -158,7 +158,7 @@ class AccessControl:
     ) -> bool:
         """Whether a descriptor grants `rights`, and so does the scope of the caller's token.
 
-        Every question what a caller may do is answered here, so that no operation can forget the
+        Every question about a caller's rights is answered here, so that no operation can forget the
         scope (G350), or that an account has ended (G403).
         """
         scope = identity.scope
@@ -175,20 +175,20 @@ class AccessControl:
         return self._grants(queue.main.security, QUEUE_MAPPING, identity, rights, queue)
 
     def allows_without_audit(self, queue: Queue, identity: Identity, rights: int) -> bool:
-        """Whether `check_queue` would grant `rights`, and log nothing."""
+        """Whether `check_queue` would grant `rights` without a line in the log."""
         security = queue.main.security
         return not self._prepare(security, QUEUE_MAPPING).audited and self._grants(
             security, QUEUE_MAPPING, identity, rights, queue
         )
 
     def explain(self, queue: Queue | None, identity: Identity) -> Explanation:
-        """Why `allows` says what it says of each right; None is the queue manager itself."""
+        """The reasons for `allows`' answers to each right; None is the queue manager itself."""
         words = MACHINE if queue is None else QUEUE
         security = self._queue_manager.security if queue is None else queue.main.security
         return explained(self._prepare(security, words.mapping), words, identity, queue)
 
     def has_scope(self, identity: Identity, key: str) -> bool:
-        """Whether a caller's token lets it send to what is no queue here, by the key of a scope."""
+        """Whether a caller's token allows sending to a remote queue, by the key of a scope."""
         scope = identity.scope
         within = scope is None or permits_sending(scope, key)
         return within and not identity.validity.ended and not identity.read_only
@@ -199,7 +199,7 @@ class AccessControl:
             _refuse(identity, what, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
 
     def may_peek(self, queue: Queue, identity: Identity) -> bool:
-        """Whether the descriptor that counts for a queue lets an identity peek at it (G9).
+        """Whether the relevant descriptor of a queue lets an identity peek at it (G9).
 
         The machine's descriptor counts for its own journal and its dead-letter queues.
         """
@@ -223,7 +223,7 @@ class AccessControl:
         return bool(self._prepare(queue.security, QUEUE_MAPPING).granted(_ALL) & _RULING)
 
     def is_readable_by_all(self, security: bytes) -> bool:
-        """Whether a queue's descriptor lets everybody read messages, or take the queue (G272)."""
+        """Whether a queue's descriptor lets everybody read messages, or take ownership (G272)."""
         granted = self._prepare(security, QUEUE_MAPPING).granted(_ALL) if security else 0
         reading = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE
         taking = granted & MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
@@ -275,7 +275,8 @@ class AccessControl:
         return prepared
 
     def check_open(self, queue: Queue, identity: Identity | None, access: QueueAccessType) -> None:
-        """What opening needs (G9): receive 0x3, peek 0x2, journal 0xA, send 0x4.
+        """Raise unless the caller has the rights for opening (G9): receive 0x3, peek 0x2, journal
+        0xA, send 0x4.
 
         System journals and dead-letter queues have their bits in the machine's descriptor; the
         order and notification queues are nobody's ([MS-MQDMPR] 3.1.3). An outgoing queue is its
@@ -294,7 +295,7 @@ class AccessControl:
     def _remember(
         self, key: tuple[int, int, QueueAccessType], identity: Identity, queue: Queue
     ) -> None:
-        """Remember that somebody was let in, where the log is to tell of nobody who is."""
+        """Remember that a caller was let in, if the log need not report callers that are."""
         if self._prepare(queue.main.security, QUEUE_MAPPING).audited:
             return
         if len(self._let_in) >= LET_IN_AT_MOST:
@@ -303,7 +304,7 @@ class AccessControl:
         self._let_in[key] = _LetIn(identity, main.security, main.pathname)
 
     def forget(self, sid: str) -> None:
-        """Remember nobody of an account that has ended as let in."""
+        """Forget the openings of an account that has ended."""
         gone = [key for key, known in self._let_in.items() if known.identity.sid == sid]
         for key in gone:
             del self._let_in[key]
@@ -320,7 +321,7 @@ class AccessControl:
             self.check_queue(queue, identity, _queue_rights(queue, access))
 
     def may_open(self, queue: Queue, identity: Identity, access: QueueAccessType) -> bool:
-        """Whether `check_open` lets an identity in; nothing is logged, for nothing is done."""
+        """Whether `check_open` lets an identity in; nothing is logged, because it opens nothing."""
         if isinstance(queue, OutgoingQueue):
             return _may_open_outgoing(queue, identity, access)
         if is_internal(queue):
@@ -427,8 +428,8 @@ class AccessControl:
         """Create Default Queue Security Descriptor ([MS-MQDMPR] 3.1.7.1.3.1).
 
         A supplied access list is kept. Without one the owner gets everything, Everyone peek,
-        receive and send, Anonymous send; or what the section says of a workgroup, where the
-        switch `workgroup_default_security` is on; without it Anonymous owns no new queue (G83).
+        receive and send, Anonymous send; or the section's list for a workgroup, if the switch
+        `workgroup_default_security` is on; without it Anonymous owns no new queue (G83).
         """
         given = _decoded(supplied) if supplied else SecurityDescriptor()
         if given.sacl is not None:
@@ -457,9 +458,9 @@ _PROBING = ContextVar("probing", default=False)
 
 @contextmanager
 def probing() -> Iterator[None]:
-    """Refusals in the block have no line of the log, unless the descriptor wants them audited.
+    """Log no refusals within the block, unless the descriptor wants them audited.
 
-    A page asks so what it may show; nobody has tried anything.
+    A page asks in this way what it may show; its reader has not tried anything.
     """
     before = _PROBING.set(True)
     try:
@@ -487,15 +488,15 @@ def require_observer(identity: Identity) -> None:
 
 
 def refuse_read_only(identity: Identity) -> None:
-    """Raise MQ_ERROR_ACCESS_DENIED for who may only look, where everybody else may change it."""
+    """Raise MQ_ERROR_ACCESS_DENIED for a read-only account, where any other may change it."""
     if identity.read_only:
         raise denied_to(identity, _CHANGERS)
 
 
 def require_metrics_reader(identity: Identity) -> None:
-    """Raise MQ_ERROR_ACCESS_DENIED unless the caller may know what all queues do (G362).
+    """Raise MQ_ERROR_ACCESS_DENIED unless the caller may see the metrics of all queues (G362).
 
-    That is who may see everything, or the bearer of a token of one that leaves `peek` of every
+    These are callers who may see everything, and bearers of their tokens that leave `peek` of every
     queue.
     """
     scope = identity.scope
@@ -550,13 +551,13 @@ def _check_new_owner(what: str, change: bytes, identity: Identity | None) -> Non
 
 
 def _rights_to_change(parts: int, permissions: int, ownership: int) -> int:
-    """The rights that changing parts of a descriptor takes; the owner part has its own right."""
+    """The rights for changing parts of a descriptor; the owner part has its own right."""
     owner = SecurityInformation.OWNER_SECURITY_INFORMATION
     return (permissions if parts & ~owner else 0) | (ownership if parts & owner else 0)
 
 
 def _may_open_outgoing(queue: OutgoingQueue, identity: Identity, access: QueueAccessType) -> bool:
-    """Everybody may send to it; reading what waits there is for administrators."""
+    """Everybody may send to it; reading its waiting messages is for administrators."""
     scope = identity.scope
     in_scope = scope is None or permits(scope, QUEUE_MAPPING, _OPEN_RIGHTS[access], queue)
     reads = access != QueueAccessType.SEND_ACCESS

@@ -1,4 +1,4 @@
-"""Why an access check says what it says: the steps of the check itself, and what a token leaves."""
+"""Explains the result of an access check: its steps, and the limits of a token."""
 
 import enum
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rpcqm.qm.token_scopes import permits
 
 
 class Because(enum.StrEnum):
-    """What decides whether somebody has a right."""
+    """The reasons that decide about a right."""
 
     PRIVILEGE = Reason.PRIVILEGE.value
     OWNER = Reason.OWNER.value
@@ -28,7 +28,7 @@ class Because(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether somebody has the right of a word, and the steps that decide it."""
+    """Whether a caller has the right of a word, and the deciding steps."""
 
     word: str
     granted: bool
@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All steps of a check in their order, and what follows for each right."""
+    """All steps of a check in their order, and the result for each right."""
 
     identity: Identity
     steps: tuple[Step, ...]
@@ -92,13 +92,13 @@ def refusal(identity: Identity, what: str, rights: int, words: Vocabulary, grant
 
 
 def denied_to(identity: Identity, callers: str, *, looks: bool = False) -> MQError:
-    """The refusal of what only some `callers` may do; `looks` if that changes nothing."""
+    """The refusal of an order for some `callers` only; `looks` if the order changes nothing."""
     told = f"only {callers} may do this, not {identity.name}{_cause(identity, looks)}"
     return MQError(HResult.MQ_ERROR_ACCESS_DENIED, told)
 
 
 def _cause(identity: Identity, looks: bool) -> str:
-    """What takes a right from a caller whatever the entries of a descriptor allow."""
+    """The reason that takes a right from a caller, whatever the entries of a descriptor allow."""
     if identity.validity.ended:
         return ": the account has ended"
     if identity.read_only and not looks:

@@ -1,7 +1,7 @@
 """Outgoing queues that exist only because strangers want acknowledgements (G100).
 
-The sender of a message names the queue that its acknowledgements go to, on whatever host. Senders
-that have not proved an identity can make only so many such queues to unknown hosts: else a few
+The sender of a message names the queue for its acknowledgements, on any host. Senders without a
+proved identity can make only a bounded number of such queues to unknown hosts: otherwise a few
 messages would make this queue manager connect to as many hosts as they name.
 """
 
@@ -46,17 +46,17 @@ _log = get_logger("qm")
 _PREFIX = b"stranger:"
 _LOOK_MILLISECONDS = 60_000
 _EMPTY_MILLISECONDS = 600_000
-"""How often empty queues are looked for, and for how long one is kept: a sender that goes on
-needs it again."""
+"""How often empty queues are looked for, and how long one is kept: an active sender needs it again.
+"""
 
 
 class TooManyAcknowledgementQueuesError(TooManyOutgoingQueuesError):
-    """An acknowledgement is dropped, which has been counted and logged already."""
+    """An acknowledgement was dropped; it is counted and logged already."""
 
 
 @dataclass(eq=False, repr=False)
 class AcknowledgementQueues:
-    """Which outgoing queues were made for strangers, and from which source each came."""
+    """The outgoing queues that were made for strangers, each with its source."""
 
     _store: Store
     _clock: Clock
@@ -69,7 +69,7 @@ class AcknowledgementQueues:
 
     def __post_init__(self) -> None:
         self.is_known: Callable[[FormatName], bool] = lambda name: False
-        """Whether the protocol that sends knows who a name leads to, from its settings."""
+        """Whether the sending protocol can place a name by its settings."""
         self.may_name: Callable[[FormatName, str, OutgoingQueue | None], bool] = lambda *_: True
         """Whether a message from a source may name a URL, whose queue may be there already."""
         self.refused = 0
@@ -89,7 +89,7 @@ class AcknowledgementQueues:
         return queue in self._sources
 
     def start(self) -> None:
-        """Find the queues again that were made before a restart."""
+        """Find the queues from before a restart again."""
         lost = []
         for key, source in self._records.records(_PREFIX):
             queue_id = QUEUE_ID.unpack_from(key, len(_PREFIX))[0]
@@ -108,14 +108,14 @@ class AcknowledgementQueues:
             self._timer = None
 
     def source_of(self, queue: OutgoingQueue) -> str | None:
-        """The stranger's address that a queue was made for; None if somebody here sends to it."""
+        """The stranger's address for which a queue was made; None if somebody here sends to it."""
         return self._sources.get(queue)
 
     def check_url(self, name: FormatName, source: str, queue: OutgoingQueue | None) -> None:
         """Refuse a URL that a message from `source` may not name.
 
-        Raises TooManyAcknowledgementQueuesError. What was sent here names what its sender may open
-        (G217).
+        Raises TooManyAcknowledgementQueuesError. Messages sent here name queues that their senders
+        may open (G217).
         """
         sent_here = source == str(self._queue_manager.identifier)
         if name.is_http and not sent_here and not self.may_name(name, source, queue):
@@ -142,8 +142,8 @@ class AcknowledgementQueues:
     def admit(self, queue: OutgoingQueue, size: int) -> None:
         """Let an acknowledgement of `size` bytes into a queue.
 
-        Raises TooManyAcknowledgementQueuesError if too many bytes wait. The queues are added up
-        at first, and again when as many as may wait have gone in since.
+        Raises TooManyAcknowledgementQueuesError if too many bytes wait. The waiting bytes are
+        summed up at first, and again when as many as may wait have gone in since.
         """
         source = self._sources.get(queue)
         if source is None:
@@ -158,7 +158,7 @@ class AcknowledgementQueues:
             self._refuse(source, "too much waits in outgoing queues to strangers")
 
     def _refuse(self, source: str, event: str, **more: str) -> None:
-        """Refuse an acknowledgement; at most one log line a minute says so."""
+        """Refuse an acknowledgement; it is logged at most once a minute."""
         self.refused += 1
         now = self._clock.monotonic()
         if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
@@ -185,7 +185,7 @@ class AcknowledgementQueues:
         )
 
     def adopt(self, queue: OutgoingQueue) -> None:
-        """Take a queue out of these, because somebody here sends to it too."""
+        """Take a queue out of these, because somebody here sends to it, too."""
         if queue in self._sources:
             self._remove(queue)
             self._records.write({_key(queue): None})
@@ -230,10 +230,10 @@ class AcknowledgementQueues:
 
 
 def unproven_source(message: Message) -> str:
-    """Where a message without a proved sender came from; "" if its signature was good.
+    """The source of a message without a proved sender; "" if its signature was good.
 
-    It is an address, or the queue manager that the message names if no address was kept. What
-    came by HTTP has signed attachments only, not what it asks for (G165).
+    It is an address, or the queue manager in the message if no address was kept. Signatures over
+    HTTP cover attachments only, not the requested acknowledgements (G165).
     """
     attributes = message.attributes
     if attributes.authentication_level and not attributes.is_srmp:

@@ -1,7 +1,7 @@
-"""What follows from arriving and leaving: journals, dead letters, acknowledgements.
+"""The consequences of arrivals and removals: journals, dead letters, acknowledgements.
 
-[MS-MQQB] 3.1.5.8.10, 3.1.7.2.1, 3.1.7.15 for administration acknowledgements, [MC-MQAC] 2.2.2.4
-and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit that causes it.
+[MS-MQQB] 3.1.5.8.10, 3.1.7.2.1, 3.1.7.15 for administration acknowledgements, [MC-MQAC] 2.2.2.4 and
+3.1.6.1.1 for journals and dead letters. All of it belongs to the commit that causes it.
 """
 
 from collections.abc import Callable
@@ -73,11 +73,10 @@ _DEAD_AT_DESTINATION = frozenset(
         MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
     }
 )
-"""Why a destination or a router keeps a message that is not transactional as a dead letter.
+"""The reasons for which a destination or a router keeps a dead letter that is not transactional.
 
-It is one too where its queue was deleted under it (G188, G583).
-
-What its sender may not send, or has not proved, is not kept.
+One of them is the deletion of its queue (G188, G583). Messages that their senders may not send, or
+have not proved, are not kept.
 """
 
 _INSECURE = frozenset(
@@ -89,11 +88,11 @@ _INSECURE = frozenset(
         MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER,
     }
 )
-"""Classes that unauthenticated senders are not told unless SendInsecureNacks is set."""
+"""Classes that unauthenticated senders do not get unless SendInsecureNacks is set."""
 
 
 class WantedAcknowledgement(NamedTuple):
-    """The class of an acknowledgement, where it goes, and what it is about if not the message."""
+    """An acknowledgement's class, its destination, and its subject if that is not the message."""
 
     message_class: MessageClass
     destination: FormatName | None
@@ -119,16 +118,17 @@ class Acknowledgements:
     def __post_init__(self) -> None:
         self._positions.consequences = self
         self.receipt_of: ReceiptOf | None = None
-        """What a message that came by HTTP asks for; the protocol that reads envelopes sets it."""
+        """The receipts that a message from HTTP asks for; the protocol that reads envelopes sets
+        it."""
 
     # Arrivals
 
     def message_arrived(
         self, transaction: StoreTransaction, queue: Queue, message: Message, flags: int
     ) -> None:
-        """A message has been stored: acknowledge it, and journal it when it was sent here.
+        """Acknowledge a stored message, and journal it if it was sent here.
 
-        What is in an outgoing queue has not arrived yet.
+        A message in an outgoing queue has not arrived yet.
         """
         if isinstance(queue, OutgoingQueue):
             return
@@ -171,9 +171,8 @@ class Acknowledgements:
         )
 
     def is_usual_on_arrival(self, message: Message) -> bool:
-        """Whether what follows from the arrival of messages like one makes no queue, and is not
-        refused: an acknowledgement goes to a machine that others have gone to before.
-        """
+        """Whether the arrival of messages like one makes no queue, and its acknowledgement is
+        allowed: it goes to a machine that others have gone to before."""
         envelope = message.envelope
         if envelope.flags & FLAG_POSITIVE_JOURNALING and is_source(self._queue_manager, message):
             return False
@@ -187,7 +186,7 @@ class Acknowledgements:
     def acknowledgement_needs_no_new_queue(
         self, administration: FormatName | None, sender: Identity
     ) -> bool:
-        """Whether an acknowledgement of what was sent here makes no queue, and may be asked for."""
+        """Whether an acknowledgement of a local sender's message makes no queue, and is allowed."""
         return administration is None or (
             self._opening.makes_no_queue(administration)
             and self._rights.may_name(administration, sender)
@@ -218,7 +217,7 @@ class Acknowledgements:
     def keeping_queue(
         self, queue: Queue, key: int, reason: MessageClass, flags: int, size: int
     ) -> Queue | None:
-        """Where a removed message is kept, None when nowhere or when there is no room (G58)."""
+        """The queue for a removed message; None if it is not kept, or there is no room (G58)."""
         if queue.is_journal:
             return None
         if reason == _RECEIVED:
@@ -234,10 +233,10 @@ class Acknowledgements:
     def queue_after_transfer(
         self, queue: Queue, key: int, reason: MessageClass | None, flags: int, size: int
     ) -> Queue | None:
-        """Where the source keeps a message that its final destination has decided about.
+        """The queue in which the source keeps a message after its destination's decision.
 
-        `reason` is the class of the final acknowledgement, None when there is none to come.
-        Source: [MS-MQQB] 3.1.5.7.
+        `reason` is the class of the final acknowledgement, None when there is none to come. Source:
+        [MS-MQQB] 3.1.5.7.
         """
         target: Queue | None = None
         if reason is None or reason == _RECEIVED:
@@ -280,7 +279,8 @@ class Acknowledgements:
     def _deadletter_of(
         self, message: Message | None, transactional: bool, queue: Queue | None, reason: int
     ) -> Queue | None:
-        """`message` is there when it is transactional or names a queue of its application's."""
+        """The dead-letter queue; `message` is given if it is transactional or names a queue of its
+        application."""
         queue_manager = self._queue_manager
         if transactional:
             if message is None or not is_source(self._queue_manager, message):
@@ -317,10 +317,10 @@ class Acknowledgements:
         reason: MessageClass,
         from_elsewhere: bool = False,
     ) -> None:
-        """A message that never got into its queue: acknowledge it, and keep a dead letter.
+        """Acknowledge a message that never got into its queue, and keep a dead letter.
 
-        Those of strangers are kept as long as there is room for more than them (G188). The packet
-        stays as it came; the class is kept beside it (G189).
+        Those of strangers are kept as long as there is room for others' as well (G188). The packet
+        stays unchanged; the class is kept beside it (G189).
         """
         envelope = message.envelope
         flags = envelope.flags
@@ -345,9 +345,9 @@ class Acknowledgements:
     def message_refused(
         self, message: Message, reason: MessageClass, changes: Changes | None = None
     ) -> Completion[None]:
-        """A message from elsewhere was not taken: the same, as a commit of its own.
+        """Do the same in a commit of its own, for a message from elsewhere.
 
-        `changes` of the records belong to it. A transactional one is kept by its source, even
+        `changes` of the records belong to it. A transactional message is kept by its source, even
         when that is here and the message has come back: it is still in its outgoing queue.
         """
         with self._store.transaction("refuse") as transaction:
@@ -389,12 +389,12 @@ class Acknowledgements:
         )
 
     def _tells_insecurely(self, message: Message) -> bool:
-        """Whether the sender learns why; one here learns what others told us (G553)."""
+        """Whether the sender learns the reason; a local one learns others' reasons (G553)."""
         refused_elsewhere = isinstance(message.queue, OutgoingQueue) and not message.source_address
         return self._settings.send_insecure_nacks or refused_elsewhere
 
     def _wanted(self, message: Message, reason: MessageClass) -> WantedAcknowledgement | None:
-        """What the message asks for; what came by HTTP says so in its envelope."""
+        """The acknowledgement that a message asks for; one from HTTP has it in its envelope."""
         attributes = message.attributes
         if attributes.is_srmp and self.receipt_of is not None:
             found = self.receipt_of(message, reason)
@@ -414,7 +414,7 @@ class Acknowledgements:
         unbounded: bool = False,
         origin: str = "",
     ) -> None:
-        """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
+        """As `send_within` for a message that must not hinder its cause: it is dropped instead."""
         try:
             self.send_within(
                 transaction,
@@ -442,15 +442,15 @@ class Acknowledgements:
         unbounded: bool = False,
         origin: str = "",
     ) -> None:
-        """Put a message of the queue manager's own into a queue, or on its way to one.
+        """Put a message of the queue manager's own into a queue, local or outgoing.
 
-        `sender` is who has chosen the queue, and must have the right to write into one here;
-        `source` is where the stranger is that wants it, if it is one, and `origin` for whom a new
-        queue is counted. What is `unbounded` has room
-        whatever the quotas say, but for those of strangers. Nothing happens
-        when the destination cannot be reached or is a transactional queue here;
-        EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED,
-        TooManyOutgoingQueuesError.
+        `sender` is the account that has chosen the queue, and must have the right to write into a
+        local one; `source` is the address of a stranger who asks for it, and a new queue counts for
+        `origin`. An `unbounded` message has room whatever the quotas say, but for those of
+        strangers.
+
+        Nothing happens when the destination cannot be reached or is a local transactional queue;
+        EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED, TooManyOutgoingQueuesError.
         """
         resolve = self._opening.resolve_for_sending
         target = resolve(destination, transaction, source, origin)

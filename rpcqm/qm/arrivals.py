@@ -1,8 +1,8 @@
 """Messages that other queue managers send here ([MS-MQQB] 3.1.5.8).
 
-The steps that concern the core, in the order in which a protocol takes them: `destination`,
-`check_access`, `check_expiry`, and `store` or `reject`. A protocol checks signatures, decrypts
-and keeps sequences between them.
+The steps of the core, in the order in which a protocol takes them: `destination`, `check_access`,
+`check_expiry`, and `store` or `reject`. A protocol checks signatures, decrypts and keeps sequences
+between them.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ _HOP_COUNT = UserFlags.RC.bits
 
 
 Decrypt = Callable[[bytes, bytes, int, int], bytes]
-"""The clear body of an encrypted one, its key's SIMPLEBLOB, level and algorithm; DecodeError."""
+"""Decrypts a body with its key's SIMPLEBLOB, level and algorithm; DecodeError."""
 
 
 @dataclass(eq=False, repr=False)
@@ -61,19 +61,21 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         self.decrypt: Decrypt | None = None
-        """Decrypts what was encrypted for this queue manager; a protocol with a key sets it."""
+        """Decrypts bodies for this queue manager; a protocol with a key sets it."""
         self._infos: WeakValueDictionary[
             tuple[int, UUID, str], IncomingTransactionalTransferInfo
         ] = WeakValueDictionary()
-        """What is in the collections of queues; looking there would take as long as they are."""
+        """The entries of queues' collections; searching those would take long."""
 
     def destination(self, message: Message) -> Queue:
-        """Where a message goes: a queue here, or an outgoing queue when it is to be forwarded.
+        """The destination of a message: a local queue, or an outgoing one if it is to be forwarded.
 
-        An address of zero is this queue manager (G21). Only a routing server forwards, which
-        counts a hop in the packet. Raises RejectedError: BAD_DST_Q, NOT_TRANSACTIONAL_Q,
+        An address of zero is this queue manager (G21). Only a routing server forwards, which counts
+        a hop in the packet. Raises RejectedError: BAD_DST_Q, NOT_TRANSACTIONAL_Q,
         NOT_TRANSACTIONAL_MSG, HOP_COUNT_EXCEEDED, ACCESS_DENIED, Q_EXCEED_QUOTA for a name too many
-        of one neighbour. Source: [MS-MQQB] 3.1.5.8.2, .5.
+        of one neighbour.
+
+        Source: [MS-MQQB] 3.1.5.8.2, .5.
         """
         address = message.attributes.destination_queue_manager_identifier
         if address not in (NULL_GUID, self._queue_manager.identifier):
@@ -84,7 +86,7 @@ class Arrivals:
         return self.queue_here(name, message.envelope.transactional)
 
     def queue_here(self, name: FormatName, transactional: bool) -> Queue:
-        """The queue here of that name, whatever host it calls, if it takes such messages.
+        """The local queue of a name, whatever its host, if it takes such messages.
 
         Raises RejectedError as `destination`.
         """
@@ -104,7 +106,7 @@ class Arrivals:
         return queue
 
     def _forwarding_queue(self, message: Message) -> Queue:
-        """Where a message for another machine waits; only routing servers pass them on (G67)."""
+        """The queue of a message for another machine; only routing servers pass them on (G67)."""
         name = message.attributes.destination_queue_format_name
         if name is None or not self._queue_manager.routing_server:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
@@ -118,7 +120,7 @@ class Arrivals:
         return queue
 
     def _new_forwarding_queue(self, name: FormatName, message: Message) -> Queue:
-        """A queue for what a neighbour sends on, which has only so many (G426)."""
+        """A queue for a neighbour's forwarded messages, which has a bounded number (G426)."""
         base_priority = self._directory.base_priority(name)
         origin = owner_of(source_of(message))
         try:
@@ -136,7 +138,7 @@ class Arrivals:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED) from None
 
     def may_write_without_audit(self, queue: Queue, identity: Identity) -> bool:
-        """Whether a queue takes what a sender sends, and nobody is to be told of each message."""
+        """Whether a sender may write into a queue without a line for each message in the log."""
         if queue.queue_manager is None or queue.trail or isinstance(queue, OutgoingQueue):
             return False
         if queue.queue_type is QueueType.PUBLIC:
@@ -160,7 +162,7 @@ class Arrivals:
 
         `changes` of the records belong to the same commit. Raises RejectedError: Q_EXCEED_QUOTA.
         Raises MQError if the queue manager's quota or its disk is full: the session ends, and
-        nothing has changed (G59). Raises MaintenanceError for what is no acknowledgement.
+        nothing has changed (G59). Raises MaintenanceError unless it is an acknowledgement.
         """
         self._admission.check_arrived(message.attributes.message_class)
         try:
@@ -183,10 +185,10 @@ class Arrivals:
     ) -> Completion[None]:
         """Refuse a message: acknowledge that and keep a dead letter, if the message asks for it.
 
-        Where its sender is not to know why, `because` is the true reason.
+        Where its sender must not learn the reason, `because` is the true one.
         """
         because = because or reason
-        if because is not MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA:  # the queue has told that
+        if because is not MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA:  # the queue has logged it
             self._messages.watch_rejected(message, because)
         return self._acknowledgements.message_refused(message, reason, changes)
 
@@ -205,7 +207,7 @@ class Arrivals:
         return info
 
     def forget_transfer_info(self, queue_id: int, format_name: str, sender: UUID) -> None:
-        """Show that transfer to nobody any more, also if its queue is there no more."""
+        """Show that transfer no more, even if its queue has gone."""
         info = self._infos.pop((queue_id, sender, format_name), None)
         if info is not None:
             info.queue_reference.incoming_transactional_transfer_info_collection.remove(info)

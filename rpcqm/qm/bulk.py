@@ -1,4 +1,4 @@
-"""Many messages of an open queue at once: which there are, and their removal (G700)."""
+"""Many messages of an open queue at once: listing and removing them (G700)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from rpcqm.store.transaction import StoreTransaction
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a removal has left out, with the reasons, and when the rest is durable."""
+    """The messages that a removal has left out, with the reasons, and the end of the rest."""
 
     refused: Sequence[tuple[int, MQError]]
     durable: Completion[None]
@@ -35,7 +35,7 @@ class BulkEvents:
     _positions: Positions
     _messages: MessageEvents
 
-    # Which there are
+    # Listing
 
     def visible(
         self, descriptor: OpenQueueDescriptor, after: int, limit: int
@@ -52,7 +52,7 @@ class BulkEvents:
         return keys[:limit], len(keys) > limit
 
     def _with_peekable(self, queue: Queue, keys: list[int], after: int, limit: int) -> list[int]:
-        """Also what a transaction has locked and lets be seen, where it lies among the others."""
+        """The same with messages that a transaction has locked and lets peeks see, in order."""
         locked = PositionState.LOCKED
         positions = queue.message_position_list
         end = keys[-1] if len(keys) > limit else None
@@ -64,7 +64,7 @@ class BulkEvents:
         return sorted([*keys, *more])
 
     def message(self, descriptor: OpenQueueDescriptor, key: int) -> Message:
-        """One of them; raises MQError as a peek by lookup identifier does."""
+        """A message by its lookup identifier; raises MQError as a peek does."""
         found = self._messages.read_message_by_lookup_identifier(
             descriptor, key, True, MessageSeekAction.SEEK_CURRENT
         )
@@ -83,10 +83,10 @@ class BulkEvents:
     # Removal
 
     def remove(self, descriptor: OpenQueueDescriptor, keys: Iterable[int]) -> Removal:
-        """Receive messages of which nobody wants to see the content, in one commit.
+        """Receive messages without their contents, in one commit.
 
-        Each has the consequences that receiving it has. Raises MQError as receiving does where
-        none can be removed.
+        Each has the consequences that receiving it has. Raises MQError as receiving does where none
+        can be removed.
         """
         queue = self._messages.opened(descriptor, RECEIVING)
         refused: list[tuple[int, MQError]] = []
@@ -115,7 +115,7 @@ class BulkEvents:
                 yield key
 
     def _remove(self, change: StoreTransaction, queue: Queue, keys: Sequence[int]) -> None:
-        """Those from whose removal nothing follows are removed as one."""
+        """Remove messages; those without consequences are removed as one."""
         reason = MessageClass.MQMSG_CLASS_ACK_RECEIVE
         if isinstance(queue, OutgoingQueue):
             reason = purge_reason(queue)
@@ -132,7 +132,7 @@ class BulkEvents:
             self._positions.message_position_deleted(change, queue, key, reason)
 
     def _follows(self, queue: Queue, position: StoredPosition | None) -> bool:
-        """Whether a removal is more than that: a copy, an acknowledgement, a line of the trail."""
+        """Whether a removal has consequences: a copy, an acknowledgement, a line of the trail."""
         if not only_leaves(queue) or self._positions.watch is not None:
             return True
         return position is None or bool(position.flags & CONSEQUENCES)

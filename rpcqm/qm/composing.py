@@ -39,7 +39,7 @@ _LAST_TRANSACTION = TransactionFlags.ID.mask
 
 @dataclass(eq=False, repr=False)
 class Composer:
-    """Makes packets of the attributes that applications give."""
+    """Makes packets of applications' attributes."""
 
     _store: Store
     _clock: Clock
@@ -53,7 +53,7 @@ class Composer:
         return MessageIdentifier(self._queue_manager.identifier, ordinal)
 
     def _number_of(self, transaction: Transaction) -> int:
-        """What tells the messages of a transaction from those of others ([MS-MQMQ] 2.2.20.5).
+        """The number of a transaction in its messages ([MS-MQMQ] 2.2.20.5).
 
         The field has 20 bits, so that numbers come again after a million transactions (G171).
         """
@@ -72,13 +72,14 @@ class Composer:
         *,
         names_sender: bool = False,
     ) -> Message:
-        """A message to an open queue, with what the queue manager assigns.
+        """A message to an open queue, with the values that the queue manager assigns.
 
-        The queue manager assigns identifier, sending time, source, destination, sender and
-        transaction, by changing `attributes`; then `sign` adds a signature. A transactional
-        message is recoverable. With `names_sender` the sender stays as it is given. Raises MQError
-        as `build_user_message` and `sign` raise, and ACCESS_DENIED for a queue named in it that
-        the caller may not send to (G400).
+        These are identifier, sending time, source, destination, sender and transaction, set in
+        `attributes`; then `sign` adds a signature. A transactional message is recoverable. With
+        `names_sender` the given sender stays.
+
+        Raises MQError as `build_user_message` and `sign` raise, and ACCESS_DENIED for a queue named
+        in it that the caller may not send to (G400).
         """
         name = descriptor.format_name
         message = attributes
@@ -110,7 +111,7 @@ class Composer:
         return composed
 
     def _limit_transfer(self, message: MessageAttributes) -> None:
-        """Give a message without a limit of its own Enterprise.DefaultTimeToLive (G137)."""
+        """Give a message without a limit Enterprise.DefaultTimeToLive (G137)."""
         enterprise = self._queue_manager.enterprise_reference
         if (
             message.time_to_reach_queue == NEVER
@@ -120,7 +121,7 @@ class Composer:
             message.time_to_reach_queue = enterprise.default_time_to_live
 
     def _name_own_queues(self, message: MessageAttributes) -> None:
-        """Name own queues for answers as other machines call them: `.` would be theirs (G74)."""
+        """Name own queues for answers as other machines do: `.` would be theirs (G74)."""
         for name in ("administration_queue_format_name", "response_queue_format_name"):
             own: FormatName | None = getattr(message, name)
             if own is not None:
@@ -149,7 +150,7 @@ class Composer:
     ) -> Message:
         """A copy of a message for one of several destinations ([MS-MQDMPR] 3.1.7.1.27).
 
-        How it was signed is known where it stays here; by HTTP it has a signature of its own.
+        A local copy keeps the sign of its signature; one for HTTP has a signature of its own.
         """
         attributes = read_attributes(message.packet)
         attributes.destination_queue_format_name = single.format_name
@@ -171,7 +172,8 @@ class Composer:
         return copy
 
     def mark_in_transaction(self, message: Message, first: bool, last: bool) -> bool:
-        """Set FirstInTransaction and LastInTransaction in a packet; whether that changed it."""
+        """Set FirstInTransaction and LastInTransaction in a packet; returns whether that changed
+        it."""
         packet = with_transaction_marks(message.attributes, first, last)
         changed = packet is not message.packet
         message.packet = packet
@@ -213,7 +215,7 @@ class Composer:
 
 
 def _is_relative(name: FormatName) -> bool:
-    """Whether a name means the machine on which it is read: `DIRECT=OS:.\\…`."""
+    """Whether a name means the machine of its reader: `DIRECT=OS:.\\…`."""
     return isinstance(name.value, str) and name.direct_name.host == "."
 
 

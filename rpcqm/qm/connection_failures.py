@@ -1,4 +1,4 @@
-"""Why a connection failed, as administrators see it ([MS-MQMQ] 2.3.12.25, G114, G197)."""
+"""The reasons of failed connections, for administrators ([MS-MQMQ] 2.3.12.25, G114, G197)."""
 
 import errno
 import socket
@@ -28,7 +28,7 @@ _WINDOWS_SOCKETS = {
     errno.ECONNREFUSED: 10061,
     errno.EHOSTUNREACH: 10065,
 }
-"""The numbers by which administrators of Windows know these errors."""
+"""The numbers of these errors on Windows."""
 
 _FAILURES = {
     errno.EMFILE: ConnectionStatus.SOCKET_CREATE_FAILURE,
@@ -54,17 +54,17 @@ _ERRORS: dict[ConnectionStatus, int] = {
 
 
 def error_of(status: ConnectionStatus) -> int:
-    """The HRESULT that goes with a status when nothing more is known; 0 if it is no failure."""
+    """The HRESULT of a status without further details; 0 if it is no failure."""
     return int(_ERRORS.get(status, HResult.MQ_ERROR))
 
 
 def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
-    """The status and the HRESULT that tell why a connection could not be made."""
+    """The status and the HRESULT for a failed attempt to connect."""
     if isinstance(error, socket.gaierror):
         return ConnectionStatus.DNS_FAILURE, error_of(ConnectionStatus.DNS_FAILURE)
     if isinstance(error, TimeoutError):
         return ConnectionStatus.SOCKET_CONNECT_FAILURE, _WIN32 | _TIMED_OUT
-    if isinstance(error, ssl.SSLCertVerificationError):  # its `errno` is none of the system
+    if isinstance(error, ssl.SSLCertVerificationError):  # its `errno` is not the system's
         return ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, int(HResult.MQ_ERROR)
     number = (error.errno if isinstance(error, OSError) else None) or 0
     status = _FAILURES.get(number, ConnectionStatus.SOCKET_CONNECT_FAILURE)

@@ -1,7 +1,7 @@
-"""The two dead-letter queues: why their messages are there, and which nobody has looked at (G361).
+"""The two dead-letter queues: the reasons of their messages, and the unread ones (G361).
 
-Somebody looks at dead letters by opening their queue to read it: whatever is there then, and until
-it is closed, has been looked at. That is kept over a restart.
+Somebody looks at dead letters by opening their queue for reading: all messages that are there then,
+and until it is closed, have been looked at. That is kept over a restart.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ _PREFIX = b"dead letters looked at:"
 
 
 class DeadLetters:
-    """Counts dead letters; nothing here walks over them but the start."""
+    """Counts dead letters; only the start walks over them."""
 
     def __init__(self, store: Store, queue_manager: QueueManager, opening: Opening) -> None:
         self._store = store
@@ -28,35 +28,35 @@ class DeadLetters:
         opening.look_hooks.append(self._look)
 
     def restore(self) -> None:
-        """Find out what nobody had looked at when the queue manager stopped."""
+        """Restore which messages were unread when the queue manager stopped."""
         for queue in self.queues():
             kept = self._store.get(Family.META, _key(queue))
             last = 0 if kept is None else COUNTER.unpack(kept)[0]
             self._store.index(queue.queue_id).moved.restore_look(last)
 
     def queues(self) -> list[Queue]:
-        """That of transactional messages comes last."""
+        """Both queues; that of transactional messages comes last."""
         machine = self._queue_manager
         queues = (machine.system_deadletter_queue, machine.system_transactional_deadletter_queue)
         return [queue for queue in queues if queue is not None]
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of dead letters."""
         return sum(queue.message_count for queue in self.queues())
 
     def by_reason(self) -> dict[str, int]:
-        """How many there are for each reason; UNKNOWN are those of a version that kept none."""
+        """The number for each reason; UNKNOWN for those of a version without reasons."""
         counts: Counter[int] = Counter()
         for queue in self.queues():
             counts.update(self._store.index(queue.queue_id).moved.classes)
         return _reasons(counts, self.count())
 
     def unread(self) -> int:
-        """How many nobody has looked at."""
+        """The number of unread ones."""
         return sum(self.unread_in(queue) for queue in self.queues())
 
     def unread_by_reason(self) -> dict[str, int]:
-        """How many nobody has looked at, for each reason."""
+        """The number of unread ones for each reason."""
         counts: Counter[int] = Counter()
         for queue in self.queues():
             if not _is_open(queue):
@@ -64,18 +64,18 @@ class DeadLetters:
         return _reasons(counts, self.unread())
 
     def unread_in(self, queue: Queue) -> int:
-        """How many of one queue nobody has looked at."""
+        """The number of unread ones in one queue."""
         return 0 if _is_open(queue) else self._store.index(queue.queue_id).unread()
 
     def looked_at(self, queue: Queue) -> int:
-        """The last number in lookup identifiers up to which somebody has looked at all."""
+        """The lookup identifier up to which all of a queue have been looked at, as a number."""
         return self._store.index(queue.queue_id).moved.looked_at
 
     def _look(self, queue: Queue) -> None:
-        """Somebody begins to read a queue, or ends that.
+        """Note that a caller begins or ends reading a queue.
 
-        What is on its way to the queue then was not seen. Nobody knows after a restart which that
-        was: from the first of it on, all count as unread then.
+        Messages on their way to the queue at that time were not seen. After a restart that cannot
+        be told apart: from the first of them on, all count as unread then.
         """
         if not is_deadletter(queue):
             return

@@ -1,4 +1,4 @@
-"""The descriptors that queues get by default, and what becomes of those of earlier versions."""
+"""The default descriptors of queues, and the replacement of earlier versions' defaults."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
 
 MIGRATED_KEY = b"default descriptors migrated"
-"""The record that says that this data directory has no old defaults any more, or keeps them."""
+"""Records that this data directory has no old defaults any more, or keeps them."""
 
 _FULL = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL
 _USE = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE

@@ -42,7 +42,7 @@ _log = get_logger("qm")
 
 
 class Directory(DirectoryAccess):
-    """Resolves names; and brings what the directory says into the queue manager."""
+    """Resolves names, and brings the directory's contents into the queue manager."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Directory(DirectoryAccess):
             store, timers, registry, queue_manager, settings, self.forget
         )
         self._owners: dict[object, UUID] = {}
-        """Whose the public queues elsewhere are, for when the directory cannot be asked."""
+        """The owners of public queues elsewhere, for times without the directory."""
 
     def get_queue_path(self, format_name: FormatName) -> tuple[str, str]:
         """The path name of a queue, or "" when only its machine is known, and the machine.
@@ -103,7 +103,7 @@ class Directory(DirectoryAccess):
         return "", machine.computer_name
 
     def queue_manager(self, identifier: UUID) -> QueueManager | None:
-        """A queue manager by its identifier, as far as the directory knows it."""
+        """The directory's queue manager of an identifier, or None."""
         return self.read_directory(QueueManager, [equals("identifier", identifier)])[1]
 
     def lists(self, computer_name: str) -> bool:
@@ -115,11 +115,11 @@ class Directory(DirectoryAccess):
         return self.read_directory(QueueManager, wanted)[1]
 
     def public_queue(self, format_name: FormatName) -> Queue | None:
-        """The queue that a PUBLIC= name means, from the directory; its queue manager is set."""
+        """The queue of a PUBLIC= name, from the directory; its queue manager is set."""
         return self.read_directory(Queue, [equals("identifier", format_name.value)])[1]
 
     def base_priority(self, format_name: FormatName) -> int:
-        """BasePriority of the queue that a name means, of which the directory tells; else 0."""
+        """BasePriority of the queue of a name, if the directory contains it; else 0."""
         if format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
             return 0
         queue = self.public_queue(format_name)
@@ -135,7 +135,7 @@ class Directory(DirectoryAccess):
         return None
 
     def find_directory_path(self, path: str) -> FormatName:
-        """What a path in the directory, LDAP://…, names ([MC-MQAC] 3.12.6.1).
+        """The name for a path in the directory, LDAP://… ([MC-MQAC] 3.12.6.1).
 
         It is the path, the distinguished name or <GUID=…> of a public queue, a queue alias or a
         distribution list (G287). Raises MQ_ERROR_QUEUE_NOT_FOUND.
@@ -144,7 +144,7 @@ class Directory(DirectoryAccess):
         name = rest if "=" in rest.partition("/")[0] else rest.partition("/")[2]
         if scheme.upper() == "LDAP:" and rest and not self._queue_manager.directory_offline:
             filters = [equals("directory_path", path)]
-            if name:  # most objects of a file have no full path, and are not meant by none
+            if name:  # most objects of a file have no full path, which matches nothing
                 filters.append(equals("full_path", name))
             filters += [equals("identifier", guid) for guid in _guid_in(name)]
             for wanted in filters:
@@ -154,7 +154,7 @@ class Directory(DirectoryAccess):
         raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, path)
 
     def _recipient(self, wanted: AttributeFilter) -> FormatName | None:
-        """The name of the queue, what the alias names, or the name of the list that is wanted."""
+        """The name of the wanted queue or list, or the target of the wanted alias."""
         queue = self.read_directory(Queue, [wanted])[1]
         if queue is not None:
             return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, queue.identifier)
@@ -168,7 +168,7 @@ class Directory(DirectoryAccess):
         return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_DL, value)
 
     def destination_queue_manager(self, format_name: FormatName) -> UUID | None:
-        """The owner of the queue that a name means; None if the directory does not know it."""
+        """The owner of the queue of a name; None if the directory does not contain it."""
         value = format_name.value
         if isinstance(value, PrivateQueueFormatName):
             return value.source_queue_manager
@@ -188,10 +188,10 @@ class Directory(DirectoryAccess):
     def expand_format_name(
         self, format_name: FormatName | tuple[FormatName, ...]
     ) -> tuple[FormatName, ...]:
-        """The single names that a name stands for, each once, sorted without regard to case.
+        """The single names in a name, each once, sorted without regard to case.
 
         Raises MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists that cannot be
-        resolved, and for those that stand for no name at all. Source: [MS-MQDMPR] 3.1.7.3.8.
+        resolved, and for those without any name. Source: [MS-MQDMPR] 3.1.7.3.8.
         """
         names = (format_name,) if isinstance(format_name, FormatName) else format_name
         if len(names) == 1 and not isinstance(names[0].value, DistributionListName):
@@ -224,16 +224,16 @@ class Directory(DirectoryAccess):
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
         return [FormatName.parse(text) for text in found.format_names]
 
-    # What the directory says of this queue manager
+    # The directory's view of this queue manager
 
     def given_identifier(self) -> UUID | None:
-        """The identifier that the directory has for a new queue manager of this name."""
+        """The directory's identifier for a new queue manager of this name."""
         own = [equals("computer_name", self._queue_manager.computer_name)]
         found = self.read_directory(QueueManager, own, force_directory_read=True)[1]
         return None if found is None else found.identifier
 
     def online(self) -> None:
-        """Find the enterprise, make the public queues that are ours, learn whose others are."""
+        """Find the enterprise, create our own public queues, learn the owners of others."""
         self._drop_what_is_gone()
         self._queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
         self._create_own_queues()
@@ -243,7 +243,7 @@ class Directory(DirectoryAccess):
             hook()
 
     def _create_own_queues(self) -> None:
-        """Public queues are created by listing them in the directory file."""
+        """Create the public queues that the directory file lists."""
         contents, own = self._contents(), self._queue_manager.identifier
         for queue in [] if contents is None else list(self._all(contents, Queue)):
             machine = queue.queue_manager
@@ -259,13 +259,13 @@ class Directory(DirectoryAccess):
         queue.pathname = str(self._names.path(path.kind, path.queue))
         try:
             self.create_listed(queue)
-        except MQError as error:  # the others of the list are created all the same
+        except MQError as error:  # the other queues of the list are created all the same
             _log.warning("queue not created", queue=queue.pathname, error=str(error))
 
     # Public queues
 
     def public_queues(self) -> dict[UUID, Queue]:
-        """The public queues that are known by their identifiers, and those here in any case."""
+        """All identified public queues, and those here in any case."""
         contents = self._contents()
         known = () if contents is None else self._all(contents, Queue)
         here = (
@@ -283,7 +283,8 @@ class Directory(DirectoryAccess):
     # Publishing
 
     def writes(self, queue: Queue, attributes: Iterable[str] = PUBLISHED) -> bool:
-        """Whether a change of a queue goes into a real directory, which one has to wait for."""
+        """Whether a change of a queue goes into a real directory, whose answer has to be waited
+        for."""
         is_public = queue.queue_type is QueueType.PUBLIC and queue.parent is None
         published = is_public and self._writer_of(queue) is not None
         return published and not set(PUBLISHED).isdisjoint(attributes)
@@ -295,8 +296,9 @@ class Directory(DirectoryAccess):
     async def publish_there(self, queue: Queue) -> None:
         """Publish a public queue in a real directory, and give it the identifier from there.
 
-        Whoever succeeds calls `arrived` in the commit that makes the queue, else `look_again`,
-        which leads to the object being deleted. Raises those of `publish` and ACCESS_DENIED.
+        After success the caller calls `arrived` in the commit that makes the queue, else
+        `look_again`, which leads to the object being deleted. Raises those of `publish` and
+        ACCESS_DENIED.
         """
         await self._change_there(queue, self.create_directory_object)
 
@@ -318,11 +320,11 @@ class Directory(DirectoryAccess):
             _check(answer)
 
     def arrived(self, queue: Queue, change: StoreTransaction) -> None:
-        """What was changed in a real directory is made here by the commit of `change`."""
+        """Note that the commit of `change` makes here what was changed in a real directory."""
         self.publications.end(queue, change)
 
     def look_again(self, queue: Queue) -> None:
-        """What was changed there was not made here: the object is made as the queue is."""
+        """Correct the object: its change has failed here, so it becomes as the queue is."""
         self.publications.end_in_doubt(queue)
 
     def publish_changes(self, queue: Queue, attributes: list[str]) -> None:
@@ -333,10 +335,7 @@ class Directory(DirectoryAccess):
                 _check(answer)
 
     async def publish_changes_there(self, queue: Queue, attributes: Sequence[str]) -> None:
-        """The same in a real directory; an object that is gone there is no error.
-
-        Then as `publish_there`.
-        """
+        """The same in a real directory; a missing object is no error. Then as `publish_there`."""
         names = [name for name in PUBLISHED if name in attributes]
         change = partial(self.write_directory, attributes=names)
         await self._change_there(queue, change, DirectoryOperationResult.OBJECT_NOT_FOUND)
@@ -367,7 +366,7 @@ class Directory(DirectoryAccess):
 
 
 def _guid_in(name: str) -> list[UUID]:
-    """The identifier in <GUID=…>, or none."""
+    """The identifier in <GUID=…>, if there is one."""
     found = _GUID_PATH.fullmatch(name)
     return [] if found is None else [UUID(found[1])]
 

@@ -45,7 +45,7 @@ DIRECTORY_ONLINE = 60 * 1000
 
 _PREFIX = b"directory:"
 _WITHDRAWN = "withdrawn"
-"""What is kept in the place of attributes of a queue that was withdrawn from a real directory."""
+"""Kept in the place of attributes of a queue that was withdrawn from a real directory."""
 _SUCCESS = DirectoryOperationResult.SUCCESS
 _NOT_CONNECTED = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 
@@ -78,7 +78,7 @@ class DirectoryAccess:
 
     @property
     def is_there(self) -> bool:
-        """Whether this queue manager has a directory at all."""
+        """Whether this queue manager has a directory."""
         return self._source is not None
 
     # Events that change
@@ -135,7 +135,7 @@ class DirectoryAccess:
         return answer
 
     def forget(self, identifier: UUID) -> None:
-        """Show a queue no more whose object is gone, as long as what was read still has it."""
+        """Hide a queue whose object is gone, as long as the replica still has it."""
         self._put(Queue, identifier, {_WITHDRAWN: True})
         self._made_here[Queue][identifier] = {_WITHDRAWN: True}
 
@@ -157,7 +157,7 @@ class DirectoryAccess:
             change.delete(Family.META, _key(kind, identifier))
 
     def _drop_what_is_gone(self) -> None:
-        """Forget the queues that were withdrawn and that the directory shows no more."""
+        """Forget withdrawn queues that the directory does not show any more."""
         contents = self._contents()
         if contents is None:
             return
@@ -203,7 +203,7 @@ class DirectoryAccess:
         return DirectoryAnswer(_SUCCESS), self._keep(element, attributes)
 
     def _writer_of(self, element: DirectoryObject) -> DirectoryWriter | None:
-        """Who writes such an object into a real directory; None for what stays here."""
+        """The writer of such an object in a real directory; None for objects that stay here."""
         writer = self._settings.directory_writer
         return writer if writer is not None and writer.creates(element) else None
 
@@ -233,8 +233,8 @@ class DirectoryAccess:
     ) -> tuple[DirectoryOperationResult, T | None]:
         """The first object that satisfies all filters ([MS-MQDMPR] 3.1.7.1.20).
 
-        What is returned is a copy with the attributes listed, except for local queues and the
-        local queue manager while the directory is offline.
+        It is a copy with the attributes listed, except for local queues and the local queue manager
+        while the directory is offline.
         """
         if self._queue_manager.directory_offline and not force_directory_read:
             return self._read_offline(kind, filters)
@@ -255,7 +255,7 @@ class DirectoryAccess:
     def _candidates(
         self, contents: DirectoryContents, kind: type[T], filters: Sequence[AttributeFilter]
     ) -> Iterator[T]:
-        """All that may satisfy the filters; a directory of many objects is not looked through."""
+        """The objects that may satisfy the filters, by an index where the directory is large."""
         indexed = next((each for each in filters if _is_indexed(each)), None)
         if indexed is None:
             yield from self._all(contents, kind)
@@ -358,7 +358,7 @@ class DirectoryAccess:
             return None
 
     def _all(self, contents: DirectoryContents, kind: type[T]) -> Iterator[T]:
-        """The objects of the file with what was changed here, then those made here."""
+        """The directory's objects with the local changes, then those made here."""
         changed = dict(self._made_here[kind])
         for element in contents.of(kind):
             change = changed.pop(element.identifier, None)
@@ -380,7 +380,7 @@ class DirectoryAccess:
             self.check_directory_online()
 
     def _name_own_queues(self) -> None:
-        """Queues that were published here have the path names of a machine of today's name."""
+        """Give queues that were published here path names with the machine's present name."""
         for queue in self._own_public_queues():
             kept = self._made_here[Queue].get(queue.identifier, {})
             stale = [name for name in _NAMES if kept.get(name) not in (None, getattr(queue, name))]
@@ -395,7 +395,7 @@ class DirectoryAccess:
         ]
 
     def use(self, source: DirectorySource) -> None:
-        """Go on with another source; what was created here lies over it as before."""
+        """Use another source; objects that were created here lie over it as before."""
         self.stop()
         self._source = source
         self.start()
@@ -420,7 +420,7 @@ class DirectoryAccess:
         return _NOT_CONNECTED
 
     def check_directory_online(self) -> None:
-        """Look for the directory again, and take over what it says of this queue manager.
+        """Look for the directory again, and take over its view of this queue manager.
 
         Source: [MS-MQDMPR] 3.1.7.1.25.
         """
@@ -456,9 +456,9 @@ class DirectoryAccess:
         self.take_over_security(queue)
 
     def take_over_security(self, queue: Queue) -> None:
-        """Let the descriptor that the directory has of a public queue here count (G152).
+        """Use the directory's descriptor of a local public queue (G152).
 
-        What was changed here lies over it. Source: [MS-MQQB] 3.1.5.8.3.
+        Local changes of it come first. Source: [MS-MQQB] 3.1.5.8.3.
         """
         if self._queue_manager.directory_offline:
             return
@@ -483,7 +483,8 @@ class DirectoryAccess:
         return self._listed[1].get(identifier)
 
     def online(self) -> None:
-        """Called when the directory has been read; `Directory` looks up what depends on it."""
+        """Called when the directory has been read; `Directory` refreshes everything that depends on
+        it."""
 
 
 _NAMES = ("pathname", "qualified_pathname")
@@ -506,7 +507,7 @@ _KEPT_LOCALLY = frozenset(
         "supporting_server",
     }
 )
-"""What a static file does not decide: facts of this machine, and what was fixed when it began."""
+"""Attributes that a static file does not decide: facts of this machine, and fixed ones."""
 
 
 def _kind(element: DirectoryObject) -> type[DirectoryObject]:
@@ -514,7 +515,7 @@ def _kind(element: DirectoryObject) -> type[DirectoryObject]:
 
 
 def _read_records(store: Store) -> dict[type[DirectoryObject], dict[UUID, dict[str, object]]]:
-    """What was created or changed here before, by kind and identifier; raises DecodeError."""
+    """Objects created or changed here before, by kind and identifier; raises DecodeError."""
     found: dict[type[DirectoryObject], dict[UUID, dict[str, object]]] = {
         kind: {} for kind in DIRECTORY_ATTRIBUTES
     }
@@ -540,7 +541,7 @@ _INDEXED = frozenset({"identifier", "pathname", "qualified_pathname", "computer_
 
 
 def _is_indexed(each: AttributeFilter) -> bool:
-    """Whether one value of an attribute is asked for that is looked up all the time."""
+    """Whether a filter asks for one value of an indexed attribute."""
     return each.operator is FilterOperator.EQUALS and each.attribute in _INDEXED
 
 
@@ -584,7 +585,7 @@ def _changed(element: T, values: dict[str, object]) -> T:
 def _update(
     element: DirectoryObject, read: DirectoryObject, kept: frozenset[str] = frozenset()
 ) -> None:
-    """Take over, in place, what the directory says of the attributes of an object (G139)."""
+    """Take over the directory's values of an object's attributes, in place (G139)."""
     for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
         if name not in kept and name not in read.unsaid:
             setattr(element, name, getattr(read, name))

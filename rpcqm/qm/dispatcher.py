@@ -1,7 +1,7 @@
-"""Which message is sent next ([MS-MQDMPR] 3.1.7.1.28, .29, .34, 3.1.7.3.9).
+"""The order of sending ([MS-MQDMPR] 3.1.7.1.28, .29, .34, 3.1.7.3.9).
 
-Of each outgoing queue only the next message is in the collection (G141): the others come behind
-it anyway, because a queue has its own messages in the order of their priority.
+Of each outgoing queue only the next message is in the collection (G141): the others come behind it
+anyway, because a queue has its own messages in the order of their priority.
 """
 
 import heapq
@@ -25,9 +25,9 @@ _log = get_logger("qm")
 class SendDispatcher:
     """Lets the queue send whose next message has the highest priority.
 
-    The protocols register themselves: `send_by_srmp` sends what is added without data of a
-    protocol, `send_by_binary` everything else. What is added within `gathering` is sent at its
-    end, so that all of it is compared.
+    The protocols register themselves: `send_by_srmp` sends entries without data of a protocol,
+    `send_by_binary` all others. Entries added within `gathering` are sent at its end, so that all
+    of them are compared.
     """
 
     def __init__(self, queue_manager: QueueManager) -> None:
@@ -57,14 +57,14 @@ class SendDispatcher:
         self.dispatch_send_message()
 
     def remove_message_from_dispatch_collection(self, position: MessagePosition) -> None:
-        """A message has been sent or is gone: the next one, please ([MS-MQDMPR] 3.1.7.1.29)."""
+        """Remove a message that was sent or is gone, and send the next ([MS-MQDMPR] 3.1.7.1.29)."""
         entry = self._collection.get(position.queue_reference)
         if entry is not None and entry.message_position_reference == position:
             del self._collection[position.queue_reference]
         self.dispatch_send_message()
 
     def remove_messages_from_dispatch_collection_by_queue(self, queue: Queue) -> None:
-        """Nothing of this queue is to be sent ([MS-MQDMPR] 3.1.7.1.34)."""
+        """Remove all entries of a queue ([MS-MQDMPR] 3.1.7.1.34)."""
         self._collection.pop(queue, None)
 
     def is_outranked(self, queue: Queue) -> bool:
@@ -108,7 +108,7 @@ class SendDispatcher:
 
 
 def _send(send: SendUserMessageWrapper, entry: DispatchEntry) -> None:
-    """A message that cannot be sent holds no other queue up."""
+    """Send; a message that fails holds up no other queue."""
     position = entry.message_position_reference
     try:
         send(entry.protocol_data, position)

@@ -59,8 +59,8 @@ from rpcqm.store.store import Store
 class QueueManagerEngine:
     """The events of [MS-MQDMPR], by subject.
 
-    Everything is called from one thread, and nothing of it waits: what takes time is a
-    Completion. `timers` must run on `clock`.
+    Everything is called from one thread and returns at once: results that take time are
+    Completions. `timers` must run on `clock`.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class QueueManagerEngine:
         """Called when queues and messages are there again, before any message is removed."""
         self.online_hooks: list[Callable[[bool], None]] = []
         self.flow_hooks: list[Callable[[bool], None]] = []
-        """Told when flow control begins, and when it ends."""
+        """Called when flow control begins, and when it ends."""
         self.maintenance_hooks: list[Callable[[bool], None]] = []
-        """Told when maintenance begins, and when it ends."""
+        """Called when maintenance begins, and when it ends."""
         self.hardened_hooks: list[Callable[[bool], None]] = []
-        """Told when only HTTP is to carry messages from now on, and when other protocols may."""
+        """Called when only HTTP may carry messages from now on, and when other protocols may."""
         self.stopped_hooks: list[Callable[[], None]] = []
         self.session_sources: list[SessionSource] = []
         """The protocols that have sessions with other queue managers."""
@@ -105,7 +105,7 @@ class QueueManagerEngine:
         self.trail = Trail(store, clock, timers, machine)
         self.expiry = TimeToBeReceivedTimer(store, clock, timers, machine)
         self.ended = EndedRights()
-        """Ends what is open of accounts; whoever keeps accounts tells it."""
+        """Ends things of accounts that are still open; the keeper of accounts calls it."""
         self.registry = QueueRegistry(store, machine, self.names, self.readers)
         self.positions = Positions(
             store, clock, self.registry, self.readers, self.expiry, self.trail
@@ -249,7 +249,8 @@ class QueueManagerEngine:
         self._build_programs()
 
     def _build_programs(self) -> None:
-        """Build what programs use beyond the events of MSMQ: leases, keys of requests, triggers."""
+        """Build the parts for programs beyond the events of MSMQ: leases, keys of requests,
+        triggers."""
         self.leases = Leases(
             self.store,
             self.clock,
@@ -276,11 +277,11 @@ class QueueManagerEngine:
         self._end_with_accounts()
 
     def _scope_key(self, text: str) -> str:
-        """What names of one queue have in common; raises MQError for what is no name."""
+        """The key of a queue, whichever of its names is given; raises MQError for another text."""
         return scope_key(text, self.names, self.registry)
 
     def _end_with_accounts(self) -> None:
-        """Keep nothing open for accounts that have ended."""
+        """Subscribe everything that stays open for accounts to their ends."""
         ended = self.ended
         ended.subscribe(OpenKind.PERMISSION, self.access.forget)
         ended.subscribe(OpenKind.WAITING_READ, self.opening.end_waits)
@@ -289,12 +290,12 @@ class QueueManagerEngine:
         ended.subscribe(OpenKind.TRANSACTION, self.transactions.abort_all)
 
     def use_aliases(self, aliases: Iterable[str]) -> None:
-        """Take other further names of this machine than before; what is open stays so (G500)."""
+        """Take other further names of this machine than before; open queues stay open (G500)."""
         self.names.use_aliases(aliases)
         self.registry.changes += 1  # names may lead to other queues now
 
     def watch_messages(self, watch: MessageWatch) -> None:
-        """Tell somebody what becomes of messages, from now on."""
+        """Report the fate of messages to a watch from now on."""
         self.positions.watch = self.message_trace.watch = watch
         self.positions.deleted_hooks.append(watch.deleted)
 
@@ -330,7 +331,7 @@ class QueueManagerEngine:
     def queue_manager_stopped(self) -> None:
         """Stop ([MS-MQDMPR] 3.1.4.2): readers are answered, `stopped_hooks` are called.
 
-        The store stays open, so that what is pending can be written.
+        The store stays open, so that pending changes can be written.
         """
         self.queue_manager.queue_manager_state = QueueManagerState.STOPPING
         self.expiry.stop()
@@ -369,7 +370,7 @@ class QueueManagerEngine:
             hook(active)
 
     def begin_maintenance(self, by: str = "", reason: str = "") -> Completion[None]:
-        """Take no new message from whomever (G631); `maintenance_hooks` are called.
+        """Take no new message from anybody (G631); `maintenance_hooks` are called.
 
         That holds over restarts; done when it is durable.
         """
@@ -396,7 +397,7 @@ class QueueManagerEngine:
             hook(hardened)
 
     def control_flow(self, refusing: bool) -> None:
-        """Begin or end flow control, as the disk of the store gets short of room or has it again.
+        """Begin or end flow control, as the store's disk gets short of room or has it again.
 
         Nothing else raises these two events (G138).
         """

@@ -1,4 +1,4 @@
-"""Messages that were given back: how often, and when they are put aside as poison.
+"""Failed deliveries: their counts, and messages that are put aside as poison.
 
 A message that a reader has locked or a transaction has received, and that comes back, was aborted
 once more ([MS-MQDMPR] 3.1.1.12, AbortCount). A queue with a limit moves it to a subqueue then.
@@ -49,7 +49,7 @@ class FailedDeliveries:
     ) -> Completion[None]:
         """Let a queue move messages to a subqueue after `limit` failures; 0 means never.
 
-        Raises MQError: ACCESS_DENIED, ILLEGAL_QUEUE_PATHNAME for a subqueue that cannot be.
+        Raises MQError: ACCESS_DENIED, ILLEGAL_QUEUE_PATHNAME for an invalid subqueue.
         """
         main = queue.main
         if main.queue_type is QueueType.SYSTEM or isinstance(main, OutgoingQueue):
@@ -68,7 +68,7 @@ class FailedDeliveries:
             raise
 
     def give_back(self, queue: Queue, key: int) -> Completion[None]:
-        """Give back a locked message that was delivered in vain.
+        """Give back a locked message after a failed delivery.
 
         It is available at once with one abort more, which is written with a later commit; or it is
         moved to the subqueue for poison, and the completion succeeds when that is durable.
@@ -86,7 +86,7 @@ class FailedDeliveries:
         return completed(None)
 
     def next_place(self, queue: Queue, key: int) -> Queue | None:
-        """The subqueue that a message goes to if its delivery fails now; it is kept till `count`.
+        """The subqueue for a message if its delivery fails now; it is kept until `count`.
 
         None if the message stays.
         """
@@ -104,7 +104,7 @@ class FailedDeliveries:
         return target
 
     def count(self, change: StoreTransaction, queue: Queue, key: int, target: Queue | None) -> None:
-        """Let a commit raise the number of aborts, or move the message to `target` (G180)."""
+        """Add the new number of aborts to a commit, or a move of the message to `target` (G180)."""
         if not _counts(queue, key):
             return
         before = self._store.index(queue.queue_id).moves(key)

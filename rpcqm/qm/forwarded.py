@@ -1,7 +1,7 @@
-"""Transactional messages of others that wait here for their next hop (G155).
+"""Others' transactional messages that wait here for their next hop (G155).
 
 Their source sends them again until their destination has acknowledged their order, which may take
-days. What waits here still is not stored once more.
+days. A message that still waits here is not stored once more.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def fingerprint(message: Message) -> bytes:
 
 
 class Forwarded:
-    """Which messages are durable here and wait, by their fingerprints."""
+    """The durable messages that wait here, by their fingerprints."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, tuple[Queue, int]] = {}
@@ -43,7 +43,7 @@ class Forwarded:
             self._fingerprints[queue.queue_id, key] = printed
 
     def removed_many(self, queue: Queue, keys: Sequence[int]) -> None:
-        """`removed` of each."""
+        """Forget several messages."""
         for key in keys if self._fingerprints else ():
             self.removed(queue, key)
 

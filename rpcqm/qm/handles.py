@@ -1,4 +1,4 @@
-"""Numbers that callers keep: random, because DWORD handles are all that protects them (G43)."""
+"""Numbers for callers: random, because DWORD handles are protected by nothing else (G43)."""
 
 import os
 import struct
@@ -9,7 +9,7 @@ _INVALID = 0xFFFF_FFFF
 
 
 _DRAWN_AT_ONCE = 256
-"""Numbers for which the kernel is asked together, because each question takes microseconds."""
+"""Numbers drawn from the kernel at once, because each call takes microseconds."""
 
 
 def _numbers() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Where messages are kept that are not to be sent before a time (G656)."""
+"""Records of messages that are not to be sent before a time (G656)."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,7 @@ RECORD_PREFIX = b"scheduled message:"
 
 
 class HeldRecords:
-    """Records by their identifiers; whoever holds messages back knows what is in them."""
+    """Records by their identifiers; their contents belong to the scheduler of sends."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class HeldRecords:
         undone: Callable[[], object],
         durable: Callable[[], object],
     ) -> None:
-        """Keep a record; one of the two is called when it is durable, or was not written."""
+        """Write a record; one of the callbacks is called when it is durable, or was not written."""
         with self._store.transaction("hold a message back") as change:
             change.put(Family.META, _key(identifier), record)
             change.call_when_undone(undone)
@@ -48,7 +48,7 @@ class HeldRecords:
     def removing(
         self, identifier: str, ends: Callable[[], object], undone: Callable[[], object]
     ) -> Callable[[StoreTransaction], None]:
-        """What forgets it in the commit of something else, and calls `ends` then."""
+        """A function that deletes a record in another commit, and calls `ends` then."""
 
         def remove(change: StoreTransaction) -> None:
             ends()

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 _TIME = struct.Struct("<Q")
 _PART = struct.Struct("<HI")
-"""Of identities that are equally long: how long, and how many."""
+"""The head of equally long identities: their length and number."""
 _NUMBER = struct.Struct(">Q")
 _BETWEEN = b"\0"
-"""No owner has it."""
+"""A separator that no owner contains."""
 
 
 class Remembered(NamedTuple):
@@ -51,9 +51,9 @@ class HistoryRecords:
         self.prefix, self.many = prefix, b"many of " + prefix
         self._next = 0
         self._record_of: dict[bytes, bytes] = {}
-        """Of messages that are remembered with others: the key of their record."""
+        """The keys of records of many, by the messages in them."""
         self._left: dict[bytes, int] = {}
-        """How many messages of such a record are remembered still."""
+        """The number of messages in such a record that are still remembered."""
 
     def is_with_others(self, identifier: bytes) -> bool:
         """Whether a message is remembered by a record of many."""
@@ -68,7 +68,7 @@ class HistoryRecords:
         return key, _TIME.pack(time) + b"".join(_parts(identifiers))
 
     def forget(self, identifiers: Sequence[bytes]) -> list[bytes]:
-        """Messages are remembered no more: the keys of the records to be deleted."""
+        """Forget messages; returns the keys of records to delete."""
         records = list(map(self._record_of.pop, identifiers, repeat(None)))
         gone: list[bytes] = []
         for key, count in Counter(records).items():
@@ -85,11 +85,11 @@ class HistoryRecords:
     def restore(
         self, alone: Iterable[Remembered], many: Iterable[tuple[bytes, bytes]], most: int
     ) -> tuple[list[Remembered], list[bytes]]:
-        """What records tell, in the order of time, and the keys of those that are of no use.
+        """The messages in records, in the order of time, and the keys of useless records.
 
-        `many` are in the order of their keys. Of what they tell the last ones are remembered, so
-        that there are `most` in all. What has a record of its own as well, or is in a later one,
-        has come again.
+        `many` are in the order of their keys. The last messages are remembered, so that there are
+        `most` in all. A message with a record of its own as well, or in a later one, has come
+        again.
         """
         single = sorted(alone)
         known = {each.identifier for each in single}

@@ -1,7 +1,7 @@
-"""What shows that two queue managers have one identity, or that one has gone back in time (G492).
+"""Signs that two queue managers have one identity, or that one has gone back in time (G492).
 
 Copies of a data directory, or of a machine, send as one queue manager: receivers drop messages of
-one as duplicates of the other's. Protocols say here what they have seen of that.
+one as duplicates of the other's. Protocols report such signs here.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,7 @@ HOUR = 3_600_000
 RECENT = 24 * HOUR
 """Milliseconds for which a conflict needs attention after it was seen last."""
 COUNTED = "identities.conflicts"
-"""The metric that counts what has shown a conflict."""
+"""Counts the signs of a conflict."""
 
 BOTH_ALIVE = "both addresses are alive"
 OTHER_CONTENT = "an identifier came back with other content"
@@ -57,7 +57,7 @@ class IdentityConflicts:
         self._hour, self._lines = 0, 0
 
     def note(self, identity: UUID, one: str, other: str, reason: str) -> None:
-        """Something has shown that a queue manager at an address is not the one at another."""
+        """Note a sign that the queue managers at two addresses are different ones."""
         first, second = sorted((one, other))
         key = identity, first, second
         conflict = self._known.pop(key, None)
@@ -72,7 +72,7 @@ class IdentityConflicts:
         self._metrics.count(COUNTED)
 
     def _say(self, conflict: IdentityConflict) -> None:
-        """One line for a pair, as long as it is remembered."""
+        """Log a pair once, as long as it is remembered."""
         hour = self._clock.monotonic() // HOUR
         if hour != self._hour:
             self._hour, self._lines = hour, 0
@@ -86,6 +86,6 @@ class IdentityConflicts:
             )
 
     def recent(self) -> list[IdentityConflict]:
-        """Those that need attention, what was seen last comes first."""
+        """The conflicts that need attention, the latest first."""
         since = self._clock.now() - RECENT
         return [each for each in reversed(self._known.values()) if each.last >= since]

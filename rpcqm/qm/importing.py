@@ -1,4 +1,4 @@
-"""Taking in messages that were exported from a queue, here or elsewhere."""
+"""Imports messages that were exported from a queue, here or elsewhere."""
 
 from functools import partial
 
@@ -23,15 +23,15 @@ def import_message(
     queue: Queue,
     packet: bytes,
 ) -> Completion[int]:
-    """Put a whole packet into a queue as it was; its lookup identifier when it is durable.
+    """Put a whole packet unchanged into a queue; its lookup identifier when it is durable.
 
-    It has arrived once already, so nobody is sent an acknowledgement of that, no copy goes to
-    the journal, and its time to reach a queue is over. Its time to be received goes on from when
-    it was sent. What follows from it later is written by the right of Anonymous (G525).
+    It has arrived once already, so nobody is sent an acknowledgement of that, no copy goes to the
+    journal, and its time to reach a queue is over. Its time to be received goes on from when it was
+    sent. Later consequences are written by the right of Anonymous (G525).
 
-    Raises MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
-    MQ_ERROR_TRANSACTION_USAGE for one of the other kind than the queue, MaintenanceError, and what
-    an enqueue refuses for lack of room.
+    Raises MQError: MQ_ERROR_INVALID_PARAMETER for other octets, MQ_ERROR_TRANSACTION_USAGE for one
+    of the other kind than the queue, MaintenanceError, and the refusals of an enqueue for lack of
+    room.
     """
     message = _message(packet)
     transactional = message.attributes.transaction_identifier is not None
@@ -47,7 +47,7 @@ def import_message(
 
 
 def _message(packet: bytes) -> Message:
-    """The message of a packet; whoever has made the file is nobody, whatever it says (G525)."""
+    """The message of a packet; its sender is Anonymous, whatever the file says (G525)."""
     try:
         UserMessage(packet).validate()
     except DecodeError as error:

@@ -75,7 +75,7 @@ class Initialization:
     # The queue manager
 
     def _load_queue_manager(self) -> None:
-        """The identity is made once, and durable before anybody can see it."""
+        """Load the identity, or make it once, durable before anybody can see it."""
         queue_manager, settings = self._queue_manager, self._settings
         queue_manager.computer_name = settings.computer_name
         queue_manager.qualified_computer_name = self._names.qualified_computer_name
@@ -120,12 +120,12 @@ class Initialization:
         machine.identifier = given if given and given != machine.identifier else uuid4()
 
     def _joined(self) -> UUID | None:
-        """The identifier of this queue manager in the directory that it was told to join."""
+        """The identifier of this queue manager in the directory that an order has it join."""
         word, _, identifier = self._settings.identity_order.partition(":")
         return UUID(identifier) if word == JOIN_ORDER else None
 
     def _joined_as(self, identifier: UUID) -> None:
-        """Become the queue manager that the directory has; nobody else sends what waits here."""
+        """Become the directory's queue manager; waiting messages are held, as the old one's."""
         machine = self._queue_manager
         if machine.identifier != identifier:
             _log.warning("joined", before=str(machine.identifier), now=str(identifier))
@@ -169,7 +169,7 @@ class Initialization:
         notify.private_queue_number = NOTIFY_QUEUE_ID
 
     def _system_queue(self, queue_id: int, kind: QueueKind, name: str) -> Queue:
-        """One of the queues that are always there; its identifier follows from the machine's."""
+        """One of the permanent queues; its identifier follows from the machine's."""
         path = self._names.path(kind, name)
         queue = Queue(
             identifier=UUID(int=self._queue_manager.identifier.int ^ queue_id),
@@ -196,7 +196,7 @@ class Initialization:
             self._load_queue(record)
 
     def _load_queue(self, record: QueueRecord) -> None:
-        """A queue whose name is refused by now is left alone (G494).
+        """Load a queue, unless its name is refused by now (G494).
 
         Raises DecodeError for a record that no queue manager has written.
         """
@@ -241,7 +241,7 @@ class Initialization:
         _log.error("a queue cannot be used", queue=name, reason=refusal, messages=messages)
 
     def _note_name(self) -> None:
-        """Say once that the computer has another name: the path names of queues follow it.
+        """Log once that the computer has another name: the path names of queues follow it.
 
         Versions before this did not keep the name, but path names have it.
         """
@@ -260,10 +260,10 @@ class Initialization:
                 change.put(Family.META, COMPUTER_NAME_KEY, now.encode())
 
     def finish_purges(self, awaiting: set[tuple[int, int]]) -> None:
-        """Remove what was purged while somebody held it.
+        """Remove messages that were purged while a reader held them.
 
-        What a prepared transaction holds, or what is `awaiting` its final acknowledgement (queue
-        identifier and key), goes when that is decided.
+        A message that a prepared transaction holds, or that is `awaiting` its final acknowledgement
+        (queue identifier and key), goes when that is decided.
         """
         held = {
             (operation.queue.queue_id, operation.lookup_identifier)
@@ -284,7 +284,7 @@ class Initialization:
 
 
 def _refusal(queue: Queue, *, has_parent: bool) -> str:
-    """Why a queue that is kept cannot be used; "" if it can."""
+    """Why a stored queue cannot be used; "" if it can."""
     try:
         if isinstance(queue, OutgoingQueue):
             FormatName.parse(queue.destination_format_name)

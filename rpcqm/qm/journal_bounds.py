@@ -1,7 +1,7 @@
-"""Journals of queues that keep copies for a time, or so many of them (G657).
+"""Bounds the age and the number of copies in queues' journals (G657).
 
-A quota keeps the oldest copies: what comes to a full journal is not kept. These bounds keep the
-latest ones: the oldest copies go first, as they would from a log that is rotated.
+A quota keeps the oldest copies: a copy for a full journal is dropped. These bounds keep the latest
+ones: the oldest copies go first, as in a rotated log.
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ _log = get_logger("qm")
 
 
 class JournalBounds:
-    """Keeps the bounds of journals, and removes what is beyond them."""
+    """Keeps the bounds of journals, and removes copies beyond them."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class JournalBounds:
         self._next: Timer | None = None
         self._timer: Timer | None = None
         self._told: dict[int, tuple[int, int]] = {}
-        """By journal: when its last line was logged, and how many copies it has lost since."""
+        """By journal: the time of its last line in the log, and the number of copies lost since."""
         positions.journal_grew = self._journal_grew
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class JournalBounds:
     ) -> Completion[None]:
         """Bound the journal of a queue: seconds and messages, 0 for no bound; done when durable.
 
-        What is beyond them goes soon. Raises MQ_ERROR_ACCESS_DENIED.
+        Copies beyond them go soon. Raises MQ_ERROR_ACCESS_DENIED.
         """
         main = queue.main
         if main.queue_type is QueueType.SYSTEM or isinstance(main, OutgoingQueue):
@@ -104,7 +104,7 @@ class JournalBounds:
     # Removing
 
     def _journal_grew(self, journal: Queue) -> None:
-        """Look at a journal once everything of this turn has been done."""
+        """Look at a journal at the end of this turn."""
         self._grown[journal.queue_id] = journal
         if self._next is None:
             self._next = self._timers.call_later(0, self._look_at_grown)
@@ -123,7 +123,7 @@ class JournalBounds:
         self._timer = self._timers.call_later(LOOK, self._look)
 
     def _forget_deleted(self) -> None:
-        """Keep no counts of journals whose queues are there no more."""
+        """Forget the counts of journals whose queues are deleted."""
         kept = self._told.items()
         self._told = {key: told for key, told in kept if self._registry.find_by_id(key) is not None}
 
@@ -143,7 +143,7 @@ class JournalBounds:
             self._journal_grew(journal)
 
     def _surplus(self, journal: Queue, main: Queue) -> list[int]:
-        """The oldest copies that nobody holds and that are too many, or too old."""
+        """The oldest copies that are too many or too old, except locked ones."""
         positions = journal.message_position_list
         too_many = (
             positions.available - main.journal_max_messages if main.journal_max_messages else 0
@@ -161,7 +161,7 @@ class JournalBounds:
         return found
 
     def _oldest(self, journal: Queue) -> list[int]:
-        """Copies in the order in which they came, over all priorities."""
+        """Copies in the order of their arrival, over all priorities."""
         positions = journal.message_position_list
         keys: list[int] = []
         for priority in range(_PRIORITIES):
@@ -170,7 +170,7 @@ class JournalBounds:
         return sorted(keys, key=lambda key: key & _NUMBER)[:AT_ONCE]
 
     def _tell(self, journal: Queue, removed: int) -> None:
-        """One line of the log for each journal and hour, with what has gone since the last one."""
+        """Log at most one line an hour for a journal, with the number of copies since the last."""
         now = self._clock.now()
         last, untold = self._told.pop(journal.queue_id, (0, 0))
         untold += removed

@@ -2,8 +2,8 @@
 
 A lease locks its message as a two-phase read does, but it belongs to an account instead of an open
 queue. It ends when the program completes it (the message is removed), when it releases it, or when
-its time is over; what ends without completion was delivered in vain, as `failed_deliveries` counts.
-Nothing of it is durable: after a restart all messages are free.
+its time is over; an end without completion is a failed delivery for `failed_deliveries`. Nothing of
+it is durable: after a restart all messages are free.
 """
 
 import heapq
@@ -53,7 +53,7 @@ _IDENTIFIER_BYTES = 16
 """128 random bits cannot be guessed."""
 
 BRIEFLY = 60_000
-"""Milliseconds for which a message is kept from others at most, while it is sent or removed."""
+"""Milliseconds for which a message is locked at most, while it is sent or removed."""
 
 _EXPIRED_AT_ONCE = 1_000
 """Leases that end before others are served; the rest follow at once."""
@@ -66,14 +66,14 @@ _log = get_logger("qm")
 
 
 class LeaseEndedError(MQError):
-    """A lease has ended, is another account's, or never was: a caller cannot tell which."""
+    """A lease has ended, is another account's, or never existed: a caller cannot tell which."""
 
     def __init__(self) -> None:
         super().__init__(HResult.MQ_ERROR_STALE_HANDLE, "the lease has ended, or is unknown")
 
 
 class Lease:
-    """One message in the hands of one account.
+    """One message that one account holds.
 
     `owner` is the account's SID, `account` its name. `delivery_count` is 1 when the message is
     delivered for the first time. `begun` and `expires` are milliseconds since 1970, `due` is the
@@ -114,7 +114,7 @@ class Lease:
 
     @property
     def holds(self) -> bool:
-        """Whether the message is still there for it: its queue may have been deleted."""
+        """Whether its message is still there: its queue may have been deleted."""
         positions, key = self.queue.message_position_list, self.lookup_identifier
         here = self.queue.queue_manager is not None and positions.owner(key) is self
         return here and positions.state(key) in _HELD
@@ -170,7 +170,7 @@ class Reception:
         return len(self.received) < self.most and self.size < BYTES_AT_ONCE
 
     def abandon(self) -> None:
-        """The program has gone: it gets nothing more, and what it was to get was not delivered.
+        """End it: the program has gone, and its messages were not delivered.
 
         Messages that were removed at once stay removed. Does nothing a second time.
         """
@@ -206,11 +206,11 @@ class Leases:
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
-        """How many go on, of all accounts."""
+        """The number of present leases of all accounts."""
         return len(self._leases)
 
     def visible_to(self, identity: Identity) -> list[Lease]:
-        """The leases of an account, or those of all for who may see everything, oldest first.
+        """The leases of an account, or all for callers who may see everything, oldest first.
 
         The bearer of a token sees those of queues that it may receive from.
         """
@@ -233,12 +233,13 @@ class Leases:
         still: Callable[[], bool] = lambda: True,
         measure: Callable[[Message], int] = packet_size,
     ) -> Reception:
-        """Receive up to `most` messages of a queue here, each under a lease of `lease` ms.
+        """Receive up to `most` messages of a local queue, each under a lease of `lease` ms.
 
         Waits up to `wait` ms for the first one; more are given only if they are there by then. A
-        lease of 0 removes the messages at once, in one commit. A caller that has waited and may
-        not log on any more, as `still` says, gets the outcome ACCESS_DENIED. `measure` gives the
-        size of each message, once; after BYTES_AT_ONCE no more are given.
+        lease of 0 removes the messages at once, in one commit. A caller that has waited and may not
+        log on any more, as `still` says, gets the outcome ACCESS_DENIED. `measure` gives the size
+        of each message, once; after BYTES_AT_ONCE no more are given.
+
         Raises MQError: INVALID_PARAMETER, INSUFFICIENT_RESOURCES if the account has too many
         leases, and those of opening the queue for receiving: ACCESS_DENIED, QUEUE_NOT_FOUND,
         SHARING_VIOLATION.
@@ -352,7 +353,7 @@ class Leases:
         return completed(message)
 
     async def _remove(self, reception: Reception, queue: Queue) -> None:
-        """Remove what a reception without leases has locked."""
+        """Remove the messages that a reception without leases has locked."""
         with self._store.transaction("receive") as change:
             for received in reception.received:
                 key = received.message.lookup_identifier
@@ -368,7 +369,7 @@ class Leases:
             self._undeliver(reception)
 
     def _undeliver(self, reception: Reception) -> None:
-        """Give back what a reception has locked, without counting a delivery."""
+        """Give back the messages that a reception has locked, without counting deliveries."""
         received, reception.received = reception.received, []
         for each in received:
             queue, key = each.message.queue, each.message.lookup_identifier
@@ -385,14 +386,14 @@ class Leases:
         self._set_end(lease, length)
 
     def answered(self, lease: Lease) -> None:
-        """Begin the time of a lease now that its answer leaves, unless it has ended (G396)."""
+        """Begin the time of a lease when its answer leaves, unless it has ended (G396)."""
         if lease.identifier in self._leases:
             length = lease.expires - lease.begun
             lease.begun = self._clock.now()
             self._set_end(lease, length)
 
     def has_room(self, owner: str) -> bool:
-        """Whether an account may have another lease; those that hold nothing do not count."""
+        """Whether an account may have another lease; leases without messages do not count."""
         for _ in range(2):
             own = self._of_owner.get(owner, {})
             if len(own) < LEASES_OF_ACCOUNT and len(self._leases) < LEASES_IN_ALL:
@@ -405,7 +406,7 @@ class Leases:
     # Settling
 
     def pulse(self) -> tuple[int, int]:
-        """A value that is another one after leases have begun, ended or been extended."""
+        """A value that changes whenever leases begin, end or are extended."""
         return len(self._leases), sum(each.due for each in self._leases.values())
 
     def find(self, identity: Identity, identifiers: Sequence[str]) -> list[Lease]:
@@ -432,7 +433,7 @@ class Leases:
         return lease
 
     def going_on(self, identity: Identity, identifier: str) -> Lease | None:
-        """A lease of the caller that has its message; None where `find` looks more closely."""
+        """A lease of the caller that has its message; None where only `find` can decide."""
         lease = self._leases.get(identifier)
         if lease is None or lease.owner != identity.sid or lease.due <= self._clock.monotonic():
             return None
@@ -450,7 +451,7 @@ class Leases:
             return change.committed
 
     def complete_in(self, change: StoreTransaction, leases: Iterable[Lease]) -> None:
-        """Let a commit remove the messages of leases that `find` has given; they have ended."""
+        """Add the removal of messages of leases from `find` to a commit; the leases have ended."""
         for lease in leases:
             queue, key = lease.queue, lease.lookup_identifier
             self._positions.message_position_deleted(change, queue, key, _reason(queue, key))
@@ -458,7 +459,7 @@ class Leases:
             change.call_when_undone(partial(self._enter, lease))
 
     def release(self, identity: Identity, identifiers: Sequence[str]) -> Completion[None]:
-        """End leases, and give their messages back as delivered in vain.
+        """End leases, and give their messages back after a failed delivery.
 
         Each is available at once, or is put aside as poison when that is durable. Raises as `find`
         does.
@@ -474,25 +475,27 @@ class Leases:
         return found
 
     def all(self) -> list[Lease]:
-        """All that go on."""
+        """All present leases."""
         return [lease for lease in list(self._leases.values()) if lease.holds]
 
     def known(self, identifier: str) -> Lease | None:
-        """The lease of an identifier, whoever has it."""
+        """The lease of an identifier, whichever account has it."""
         return self._leases.get(identifier)
 
     def end(self, identifier: str) -> Completion[None] | None:
-        """End any lease as delivered in vain, whoever has it; None for one that goes on no more."""
+        """End any lease as a failed delivery, whichever account has it; None if it has ended
+        already."""
         lease = self._leases.get(identifier)
         return None if lease is None or not lease.holds else self._give_back(lease)
 
     def end_all(self, owner: str) -> None:
-        """End the leases of an account that is removed (its SID), soon after this."""
+        """End the leases of an account that is removed (its SID), in the next turn."""
         for lease in list(self._of_owner.get(owner, {}).values()):
             self._set_end(lease, 0)
 
     def _give_back(self, lease: Lease) -> Completion[None]:
-        """End a lease in vain; a message that cannot be put aside is available all the same."""
+        """End a lease as a failed delivery; a message that cannot be put aside is available all the
+        same."""
         self.forget(lease)
         if not lease.holds:
             return completed(None)
@@ -515,7 +518,7 @@ class Leases:
         self._of_owner.setdefault(lease.owner, {})[lease.identifier] = lease
 
     def forget(self, lease: Lease) -> None:
-        """A lease has ended; does nothing a second time."""
+        """Remove a lease that has ended; does nothing a second time."""
         if self._leases.pop(lease.identifier, None) is None:
             return
         own = self._of_owner[lease.owner]
@@ -534,7 +537,7 @@ class Leases:
             self._arm()
 
     def _tidy(self) -> None:
-        """Drop deadlines of leases that have ended or were extended, if they are most of them."""
+        """Drop deadlines of leases that have ended or were extended, if most are such."""
         if len(self._deadlines) > 64 + 2 * len(self._leases):
             self._deadlines = [entry for entry in self._deadlines if self._counts(entry)]
             heapq.heapify(self._deadlines)
@@ -569,7 +572,7 @@ class Leases:
             self._arm()
 
     def stop(self) -> None:
-        """Forget all leases, because the service stops: their messages are free afterwards."""
+        """Forget all leases at the service's end: their messages are free afterwards."""
         self._deadlines.clear()
         self._arm()
         self._leases.clear()
@@ -593,6 +596,6 @@ def _check_length(lease: int) -> None:
 
 
 def _reason(queue: Queue, key: int) -> MessageClass:
-    """Why a message goes that is received: it may have been purged meanwhile (G13)."""
+    """The reason of a received message's removal: it may have been purged meanwhile (G13)."""
     purged = queue.message_position_list.state(key) is PositionState.PURGE_PENDING
     return purge_reason(queue) if purged or isinstance(queue, OutgoingQueue) else _RECEIVED

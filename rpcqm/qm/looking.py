@@ -1,4 +1,4 @@
-"""What accounts may do that may only look (G654)."""
+"""The rights of read-only accounts (G654)."""
 
 from rpcqm.codec.security.access_check import (
     MQQMACCESSMASK,
@@ -21,6 +21,6 @@ _ON_THE_MACHINE = (
 
 
 def only_looks(mapping: GenericMapping, rights: int) -> bool:
-    """Whether rights on a queue, or on the queue manager, let nobody change anything."""
+    """Whether rights on a queue, or on the queue manager, allow no change."""
     looking = _ON_QUEUES if mapping is QUEUE_MAPPING else _ON_THE_MACHINE
     return not mapping.map(int(rights)) & ~looking

@@ -30,7 +30,7 @@ _log = get_logger("qm")
 
 @dataclass(slots=True)
 class LostCopies:
-    """What one queue had no room for; `last` and `told` are milliseconds since 1970.
+    """The lost copies of one queue; `last` and `told` are milliseconds since 1970.
 
     `untold` are those since the last line of the log.
     """
@@ -43,14 +43,14 @@ class LostCopies:
 
 
 class LostCopiesOfQueues:
-    """Those of all queues since the start."""
+    """The lost copies of all queues since the start."""
 
     def __init__(self, clock: Clock, metrics: Metrics) -> None:
         self._clock, self._metrics = clock, metrics
         self._known: OrderedDict[int, LostCopies] = OrderedDict()
 
     def note(self, queue: Queue, quota: int) -> None:
-        """A copy is not kept, because that queue is at its quota of so many KB."""
+        """Note a lost copy: that queue is at its quota of so many KB."""
         lost = self._known.pop(queue.queue_id, None) or LostCopies(queue)
         lost.last = self._clock.now()
         lost.count += 1
@@ -74,7 +74,7 @@ class LostCopiesOfQueues:
         lost.told, lost.untold = lost.last, 0
 
     def recent(self) -> list[LostCopies]:
-        """Those that need attention, the latest first."""
+        """The queues that need attention, the latest first."""
         since = self._clock.now() - RECENT
         return [
             each

@@ -12,9 +12,9 @@ from rpcqm.store.store import Store
 QUEUE_MANAGER_KEY = b"queue manager"
 COMPUTER_NAME_KEY = b"computer name"
 IDENTITY_ORDER_KEY = b"identity order"
-"""In META: the order by which the queue manager became another one last (G491)."""
+"""In META: the last order by which the queue manager became another one (G491)."""
 JOIN_ORDER = "join"
-"""The word in front of the identifier, in an order to be the queue manager that a directory has."""
+"""The word before the identifier, in an order to become a directory's queue manager."""
 
 DEADLETTER_ID = 1
 DEADXACT_ID = 2
@@ -30,7 +30,7 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 def version_numbers(queue_manager: QueueManager) -> tuple[int, int, int]:
-    """Major version, minor version and build; zeros where that is not known."""
+    """Major version, minor version and build; zeros where the operating system has none."""
     version = _VERSION.match(queue_manager.queue_manager_version)
     if version is None:
         return 0, 0, 0
@@ -48,7 +48,7 @@ def is_internal(queue: Queue) -> bool:
 
 
 def save_queue_manager(store: Store, queue_manager: QueueManager) -> Completion[None]:
-    """Keep the persistent attributes; done when durable."""
+    """Store the persistent attributes; done when durable."""
     with store.transaction("save queue manager") as change:
         change.put(Family.META, QUEUE_MANAGER_KEY, encode_queue_manager(queue_manager))
         return change.committed

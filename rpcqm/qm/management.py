@@ -1,4 +1,4 @@
-"""What administrators ask a queue manager, and what they order ([MS-MQMR] 3.1.4)."""
+"""Administrators' questions and orders to a queue manager ([MS-MQMR] 3.1.4)."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ from rpcqm.qm.registry import QueueRegistry
 
 
 class Management:
-    """Reads properties and acts, for administrators only; whoever calls it has checked that."""
+    """Reads properties and acts, for administrators only; callers have checked that."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class Management:
         self._registry = registry
         self._outgoing = outgoing
         self._properties = ManagementProperties(queue_manager, queues, outgoing)
-        # TIDY gives back disk space; no message is removed (G31)
+        # TIDY reclaims disk space; no message is removed (G31)
         self.machine_actions: dict[str, Callable[[str], Completion[None]]] = {
             "CONNECT": lambda by: bring_online(),
             "DISCONNECT": take_offline,
             "TIDY": lambda by: compact(),
         }
-        """What is done by the text of an action; each takes the name of the account."""
+        """The functions for the texts of actions; each takes the name of the account."""
         self.queue_actions: dict[str, Callable[[OutgoingQueue], Completion[None] | None]] = {
             "PAUSE": outgoing.admin_pause_queue,
             "RESUME": outgoing.admin_resume_queue,
@@ -55,7 +55,7 @@ class Management:
     # Queues
 
     def find(self, name: FormatName) -> Queue:
-        """The outgoing queue of a name or the queue here, else MQ_ERROR_QUEUE_NOT_FOUND.
+        """The outgoing queue of a name or the local queue, else MQ_ERROR_QUEUE_NOT_FOUND.
 
         Messages may still wait for a name that has become one of this machine (G501).
         """
@@ -65,11 +65,11 @@ class Management:
         return queue
 
     def queue_property(self, queue: Queue, identifier: ManagementQueueProperty) -> PropVariant:
-        """A property of a queue, which is neither opened nor activated by that (G31)."""
+        """A property of a queue, which this neither opens nor activates (G31)."""
         return self._properties.read(queue, identifier)
 
     def act_on_queue(self, queue: Queue, action: str) -> Completion[None] | None:
-        """Do what an administrator orders; MQ_ERROR_INVALID_PARAMETER but for outgoing queues."""
+        """Carry out an order; MQ_ERROR_INVALID_PARAMETER except for outgoing queues."""
         if not isinstance(queue, OutgoingQueue):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not an outgoing queue")
         return self.queue_actions[action](queue)
@@ -82,7 +82,7 @@ class Management:
         return NULL_VARIANT if value is None else identifier.variant(value)
 
     def active_queues(self) -> tuple[str, ...]:
-        """Format names of the queues that are open, or wait to be sent."""
+        """Format names of the queues that are open, or have messages to send."""
         queues = self._queue_manager.queue_collection.values()
         return tuple(self._properties.format_name_text(queue) for queue in queues if queue.active)
 
@@ -114,7 +114,7 @@ class Management:
         return " ".join(filter(None, texts))
 
     def bytes_in_all_queues(self) -> int:
-        """What all messages of the queue manager take, in bytes."""
+        """The octets of all messages of the queue manager."""
         return sum(queue.total_bytes for queue in self._queue_manager.queue_collection.values())
 
 

@@ -1,6 +1,6 @@
-"""What administrators are told about a queue ([MS-MQMR] 3.1.4.1, [MS-MQMQ] 2.3.12).
+"""The properties of queues for administrators ([MS-MQMR] 3.1.4.1, [MS-MQMQ] 2.3.12).
 
-Of a property that does not apply the value is VT_NULL.
+The value of an inapplicable property is VT_NULL.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.queues import QueueEvents
 
 _LARGEST = 0xFFFF_FFFF
-"""What a 32-bit count shows of a larger number."""
+"""The 32-bit count for larger numbers."""
 
 QUEUE_TYPES = {
     QueueType.PUBLIC: ManagementQueueType.MGMT_QUEUE_TYPE_PUBLIC,
@@ -118,7 +118,7 @@ def _location(queue: Queue) -> str:
 
 
 def _transactional(queue: Queue) -> str:
-    """UNKNOWN for a queue elsewhere: this queue manager cannot know it (G153)."""
+    """UNKNOWN for a remote queue: this queue manager cannot find out (G153)."""
     if isinstance(queue, OutgoingQueue):
         return ManagementQueueXact.MGMT_QUEUE_UNKNOWN_TYPE
     if queue.main.transactional:
@@ -172,7 +172,7 @@ def _signed(number: int) -> int:
     return number - (1 << 32) if number & 0x8000_0000 else number
 
 
-# Of queues that others send to
+# Queues that others send to
 
 
 def _source_info(queue: Queue) -> tuple[PropVariant, ...]:

@@ -1,4 +1,4 @@
-"""Names of the counters of what happens to messages; `Metrics` counts since the start."""
+"""Names of the counters for the fates of messages; `Metrics` counts since the start."""
 
 from rpcqm.codec.packet.enums import MessageClass
 
@@ -10,10 +10,10 @@ FAILED = "messages.failed"
 LEFT = "messages.left"
 MOVED = "messages.moved"
 DEAD_LETTERS = "dead_letters."
-"""Followed by what `why_dead` says."""
+"""The prefix of the reasons of `why_dead`."""
 
 GONE = (RECEIVED, EXPIRED, PURGED, FAILED, LEFT)
-"""Why messages are in no queue any more, or in a journal or a dead-letter queue."""
+"""The fates of messages that are in no queue any more, or in a journal or a dead-letter queue."""
 
 _COUNTERS = {
     MessageClass.MQMSG_CLASS_ACK_RECEIVE: RECEIVED,
@@ -26,11 +26,11 @@ _COUNTERS = {
 _PREFIX = "MQMSG_CLASS_NACK_"
 
 UNKNOWN = "unknown"
-"""Why a dead letter is one that a former version has kept."""
+"""The reason of a dead letter from a version that kept none."""
 
 
 def counter_of(reason: MessageClass) -> str:
-    """Which counter counts a message that is removed for a reason."""
+    """The counter of messages that are removed for a reason."""
     return _COUNTERS.get(reason, FAILED)
 
 

@@ -1,4 +1,4 @@
-"""MessageIDHistoryTable: which messages have been taken lately.
+"""MessageIDHistoryTable: the identities of recent messages.
 
 [MS-MQQB] 3.1.5.8.1, G22, [MC-MQSRM] 3.1.1.1.5; each protocol has one of its own.
 """
@@ -18,10 +18,10 @@ Records = Iterable[tuple[bytes, bytes]]
 class MessageIDHistory:
     """Identities of messages (source, ordinal, destination) and when they were seen last.
 
-    At most `size` of them, none older than `cleanup` milliseconds; beyond, whoever has caused most
-    of them gives way first, where protocols tell who that is (G184). The table says what to keep,
-    under keys that begin with `prefix`, or with `prefix_of_many`: `add` and `refresh` fill in
-    changes for the commit of the message.
+    At most `size` of them, none older than `cleanup` milliseconds; beyond, those of the owner with
+    most give way first, where protocols name owners (G184). Its records have keys that begin with
+    `prefix`, or with `prefix_of_many`: `add` and `refresh` fill in changes for the commit of the
+    message.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class MessageIDHistory:
         self._entries: OrderedDict[bytes, int] = OrderedDict()
         self._contents: dict[bytes, bytes] = {}
         self._shares: Shares[bytes] | None = None
-        """Who has caused which; None as long as all are of the owner ""."""
+        """The identities of each owner; None as long as all are of the owner ""."""
         self._stale: dict[bytes, bytes | None] = {}
         self._timer: Timer | None = None
 
@@ -47,20 +47,20 @@ class MessageIDHistory:
         return identifier in self._entries
 
     def knows_none(self, identifiers: Iterable[bytes]) -> bool:
-        """Whether none of these messages has been seen."""
+        """Whether none of these messages was seen before."""
         return self._entries.keys().isdisjoint(identifiers)
 
     def knows(self, identifier: bytes, content: bytes) -> bool:
-        """Whether a message has been seen, and with that content."""
+        """Whether a message was seen before with that content."""
         return identifier in self._entries and self._contents.get(identifier) == content
 
     @property
     def prefix_of_many(self) -> bytes:
-        """What the keys of records of many messages begin with."""
+        """The prefix of keys of records of many messages."""
         return self._records.many
 
     def restore(self, records: Records, records_of_many: Records = ()) -> None:
-        """Take over the stored records; those of many in the order of their keys."""
+        """Load the stored records; those of many in the order of their keys."""
         start = len(self.prefix)
         alone = [Remembered.decode(key[start:], value) for key, value in records]
         remembered, stale = self._records.restore(alone, records_of_many, self._size)
@@ -103,8 +103,7 @@ class MessageIDHistory:
     ) -> None:
         """Remember a message; `changes` (None for express ones) makes that durable with it.
 
-        `owner` is who counts as having caused it; `content` is what `knows` asks for, b"" if
-        nobody will.
+        The message counts for `owner`; `knows` compares `content`, b"" if it need not.
         """
         self._entries[identifier] = now = self._clock.now()
         self._entries.move_to_end(identifier)
@@ -120,7 +119,7 @@ class MessageIDHistory:
     def add_many(
         self, identifiers: Mapping[bytes, bool], changes: dict[bytes, bytes | None]
     ) -> None:
-        """Remember messages that are not known yet, as `add` does with each, of the owner "".
+        """Remember new messages, as `add` does with each, of the owner "".
 
         The values say whether a message is to be remembered durably. Durable ones have one record.
         """
@@ -144,7 +143,7 @@ class MessageIDHistory:
             self._start()
 
     def remove_many(self, identifiers: Iterable[bytes]) -> None:
-        """Forget messages that could not be taken; nothing of them has become durable."""
+        """Forget messages that could not be taken; nothing of them is durable."""
         for identifier in identifiers:
             self.remove(identifier, {})
             self._records.forget([identifier])
@@ -156,7 +155,7 @@ class MessageIDHistory:
             self._contents.pop(identifier, None)
 
     def remove(self, identifier: bytes, changes: dict[bytes, bytes | None]) -> None:
-        """Forget a message that could not be taken; `changes` are those that `add` was given."""
+        """Forget a message that could not be taken; `changes` are those given to `add`."""
         self._entries.pop(identifier, None)
         self._contents.pop(identifier, None)
         if self._shares is not None:
@@ -191,7 +190,7 @@ class MessageIDHistory:
         self._start()
 
     def take_stale(self) -> dict[bytes, bytes | None]:
-        """Take the changes of old records, if no message has taken them along yet."""
+        """Take the changes that delete old records, if no commit has taken them yet."""
         stale, self._stale = self._stale, {}
         return stale
 

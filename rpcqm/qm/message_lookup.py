@@ -1,8 +1,8 @@
-"""Finding a message by its identifier, in whatever queue it is.
+"""Finds a message by its identifier in all queues.
 
 Queues are ordered by lookup identifier and packets by serial, and an index of identifiers would
-cost every message that comes. So the packets are read through once, in slices between which
-others are served: a few seconds for a million messages.
+cost every message that comes. So the packets are read through once, in slices between which others
+are served: a few seconds for a million messages.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from rpcqm.store.uncommitted import UncommittedOperation
 
 SLICE = 2_000
 SLICE_BYTES = 8 << 20
-"""Packets, and bytes of them, that are looked at before others are served."""
+"""Packets, and octets of them, that are examined before others are served."""
 
 _HOPS = UserFlags.RC.bits
 
@@ -38,7 +38,7 @@ PAUSE = 1
 
 
 class LocationState(enum.IntEnum):
-    """How a message is in its queue; the numbers are those of rpcqm_admin."""
+    """The state of a message in its queue; the numbers are those of rpcqm_admin."""
 
     WAITING = 1
     BEING_READ = 2
@@ -56,10 +56,10 @@ _WHEREABOUTS = {
 
 @dataclass(frozen=True, slots=True)
 class MessageOrigin:
-    """What the message itself tells of its way: `sent` is milliseconds since 1970.
+    """The message's own information about its way: `sent` is milliseconds since 1970.
 
-    `hops` is how many routing servers have had it ([MS-MQMQ] 2.2.19.2, RC), `destination` the
-    format name of the queue that it is for, `dead` the class that says why it is a dead letter.
+    `hops` counts the routing servers on its way ([MS-MQMQ] 2.2.19.2, RC), `destination` is the
+    format name of its queue, `dead` the reason of a dead letter.
     """
 
     sent: int
@@ -70,10 +70,10 @@ class MessageOrigin:
 
 @dataclass(frozen=True, slots=True)
 class MessageLocation:
-    """Where a message is; `queue` is a path name, of an outgoing queue the format name.
+    """The place of a message; `queue` is a path name, of an outgoing queue the format name.
 
-    `arrived` is milliseconds since 1970. Sent in a transaction that is still open, it has neither
-    this nor a lookup identifier.
+    `arrived` is milliseconds since 1970. A message sent in an open transaction has neither this nor
+    a lookup identifier.
     """
 
     queue: str
@@ -123,7 +123,7 @@ class _Matches:
 
 
 def _look_on_disk(store: Store, first: int, matches: _Matches) -> int | None:
-    """Look at a slice of the packets; returns the serial to go on with, None at the end."""
+    """Examine a slice of the packets; returns the serial to go on with, None at the end."""
     read = 0
     for number, (serial, packet) in enumerate(store.packets(first), 1):
         matches.look(serial, packet)

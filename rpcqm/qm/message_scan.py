@@ -1,7 +1,7 @@
-"""Looks through the messages of a queue for those that match a filter, a piece at a time.
+"""Searches a queue for messages that match a filter, a piece at a time.
 
-A piece is bounded work, between two of which others are served. It sees what a peek would see:
-messages that nobody holds, and locked ones that may be peeked.
+A piece is bounded work, between two of which others are served. It sees the messages that a peek
+would see: available ones, and locked ones that may be peeked.
 """
 
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ from rpcqm.store.priority_index import Row
 from rpcqm.store.store import Store
 
 ROWS_AT_ONCE = 512
-"""Messages of which a piece looks at what the index has."""
+"""Messages whose index entries one piece examines."""
 PACKETS_AT_ONCE = 64
 OCTETS_AT_ONCE = 256 * 1024
 """Packets that a piece reads, and octets of them; one packet may be larger."""
 
 
 class Candidate(NamedTuple):
-    """A message that matches, or whose body decides (YES, READ); which one of its piece it is."""
+    """A message that matches, or whose body decides (YES, READ), with its number in the piece."""
 
     message: Message
     verdict: Verdict
@@ -38,7 +38,7 @@ class Candidate(NamedTuple):
 
 @dataclass(slots=True)
 class Piece:
-    """What was found in a piece of a queue, in its order.
+    """The result for a piece of a queue, in its order.
 
     `looked_at` counts messages, `octets` those of the packets that were read. `last` is the lookup
     identifier behind which the next piece begins; None at the end.
@@ -94,7 +94,7 @@ def _compare(store: Store, queue: Queue, matcher: Matcher, key: int, piece: Piec
     message = message_at(store, queue, key)
     try:
         verdict = matcher.compare(message.attributes, message.sender)
-    except DecodeError:  # nothing that is asked for can be read of it
+    except DecodeError:  # an unreadable packet meets no condition
         return
     if verdict is not Verdict.NO:
         piece.found.append(Candidate(message, verdict, piece.looked_at))

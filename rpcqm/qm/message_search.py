@@ -17,11 +17,11 @@ def seek_available_message_position(
     peek_operation: bool,
     seek_direction: SeekDirection = SeekDirection.FORWARD,
 ) -> int | None:
-    """The next message that can be read, seen from a position; None for End (G2).
+    """The next message that can be read from a position on; None for End (G2).
 
-    `initial_position` need not exist. Start (None) is before everything when seeking forward,
-    End (None) behind everything when seeking backward. A peek also finds locked messages that
-    allow it. [MS-MQDMPR] 3.1.7.3.2.
+    `initial_position` need not exist. Start (None) is before everything when seeking forward, End
+    (None) behind everything when seeking backward. A peek also finds locked messages that allow it.
+    [MS-MQDMPR] 3.1.7.3.2.
     """
     positions = queue.message_position_list
     if seek_direction is SeekDirection.FORWARD:
@@ -64,7 +64,7 @@ def _is_locked(queue: Queue, key: int) -> bool:
 def seek_available_message_position_with_id(
     queue: Queue, lookup_identifier: int, peek_operation: bool, lookup_action: MessageSeekAction
 ) -> int:
-    """The message that a lookup means ([MS-MQDMPR] 3.1.7.3.3, by order and not by presence: G34).
+    """The message of a lookup ([MS-MQDMPR] 3.1.7.3.3, by order and not by presence: G34).
 
     Raises MQ_ERROR_MESSAGE_NOT_FOUND if there is no such message. A locked message asked for by its
     own identifier is MQ_ERROR_TRANSACTION_USAGE to a peek, and to a receive

@@ -1,6 +1,6 @@
 """The hops of the last messages that left for other queue managers, in memory only.
 
-They tell where each message was sent, by which hop, and which acknowledgements have come. Event
+They show where each message was sent, by which hop, and the acknowledgements that came. Event
 trails keep what has to outlast a restart, or some thousand messages.
 """
 
@@ -39,7 +39,7 @@ class MessageTrace:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._sent: OrderedDict[Place, tuple[bytes, str]] = OrderedDict()
-        """Their identifiers, and where they go; those that were sent first come first."""
+        """Identifiers and destinations, in the order of sending."""
         self._steps: dict[Place, tuple[Step, ...]] = {}
         self._told: deque[tuple[int, bytes, str, str]] = deque(maxlen=MOST)
         self.watch: MessageWatch | None = None
@@ -48,14 +48,14 @@ class MessageTrace:
         return len(self._sent)
 
     def steps(self, queue: Queue, keys: Iterable[int]) -> list[tuple[object, ...]]:
-        """What is known of messages of a queue."""
+        """The steps of a queue's messages."""
         places = ((queue.queue_id, key) for key in keys)
         return [
             (*self._sent[place], *self._steps[place]) for place in places if place in self._sent
         ]
 
     def told(self) -> list[tuple[int, bytes, str, str]]:
-        """What is known of messages that tell what became of others."""
+        """The messages that report about others."""
         return list(self._told)
 
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
@@ -65,7 +65,7 @@ class MessageTrace:
             self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
 
     def leaves(self, queue: OutgoingQueue, message: Message, address: str) -> None:
-        """Tell who watches that a message goes out; `sent` is said when the next hop answers."""
+        """Report to the watch that a message goes out; `sent` follows at the next hop's answer."""
         if self.watch is not None:
             self.watch.sent(queue, [(message.lookup_identifier, message.packet)], address)
 
@@ -98,7 +98,7 @@ class MessageTrace:
         run_all(map(self._steps.__delitem__, surplus))
 
     def acknowledged_together(self, queue: Queue, keys: Sequence[int], by: str) -> None:
-        """Note that acknowledgements of messages have come, as `acknowledged` does each."""
+        """Note that messages were acknowledged, as `acknowledged` does for each."""
         places = list(zip(repeat(queue.queue_id), keys))
         known = list(filter(None, map(self._steps.get, places)))
         if (
@@ -113,13 +113,13 @@ class MessageTrace:
             self.acknowledged(queue, key, by)
 
     def refused(self, queue: OutgoingQueue, message: Message, by: str, status: int) -> None:
-        """Note that the next hop does not want a message, with a status of HTTP."""
+        """Note that the next hop has refused a message, with a status of HTTP."""
         self._step(self._noted(queue, message), TrailEventType.REFUSED, f"{by}, {status}")
         if self.watch is not None:
             self.watch.turned_away(queue, message.lookup_identifier, str(status))
 
     def _noted(self, queue: OutgoingQueue, message: Message) -> Place:
-        """The place of a message, which is known from now on."""
+        """The place of a message, which is remembered from now on."""
         packet, place = message.packet, (queue.queue_id, message.lookup_identifier)
         identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
         self._note(place, identifier, queue.destination_format_name)
@@ -141,7 +141,7 @@ class MessageTrace:
             self.watch.acknowledged(queue, key)
 
     def arrived(self, queue: Queue, message: Message) -> None:
-        """Note a message that has arrived, if it tells what became of another one."""
+        """Note an arrived message, if it reports about another one."""
         kind = _CLASSES.get(message.attributes.message_class)
         if kind is not None and kind is not MessageClass.MQMSG_CLASS_NORMAL:
             about = message.attributes.correlation_identifier
@@ -149,7 +149,7 @@ class MessageTrace:
             self._told.append((self._clock.now(), _octets(about), queue.pathname, name))
 
     def arrived_together(self, told: Iterable[tuple[Queue, MessageClass, bytes]]) -> None:
-        """Note messages that tell what became of others: where they are, what, and about which."""
+        """Note messages that report about others: their places, classes and subjects."""
         now = self._clock.now()
         for queue, kind, about in told:
             name = kind.name.removeprefix("MQMSG_CLASS_")

@@ -49,8 +49,8 @@ from rpcqm.store.transaction import StoreTransaction
 class MessageEvents:
     """The events that put messages into queues and get them out again.
 
-    Timeouts are milliseconds (G15). A completion succeeds when what it says is as durable as the
-    message was promised to be.
+    Timeouts are milliseconds (G15). A completion succeeds when its effect is as durable as the
+    message asks for.
     """
 
     _store: Store
@@ -111,12 +111,13 @@ class MessageEvents:
             self._positions.watch.refused(queue, message, error.status.name)
 
     def watch_rejected(self, message: Message, reason: MessageClass) -> None:
-        """Tell who watches that a message of another queue manager is refused."""
+        """Report to the watch that a message of another queue manager is refused."""
         if self._positions.watch is not None:
             self._positions.watch.rejected(message, reason)
 
     def watch_received(self, queue: Queue, message: Message, settles: bool) -> None:
-        """Tell the watch that a message was received; it `settles` if its reader decides later."""
+        """Report to the watch that a message was received; it `settles` if its reader decides
+        later."""
         watch = self._positions.watch
         if watch is not None:
             watch.received(queue, message, watch.now(), settles)
@@ -129,13 +130,13 @@ class MessageEvents:
         *,
         moved: bool = False,
     ) -> Completion[None]:
-        """Send to what was opened, be it one queue or several ([MS-MQDMPR] 3.1.7.1.27).
+        """Send to an open queue, or to several ([MS-MQDMPR] 3.1.7.1.27).
 
-        With `moved` it takes the place of one that leaves a queue here in the same commit.
-        Raises MQ_ERROR_ACCESS_DENIED unless the queue was opened for sending,
-        MQ_ERROR_TRANSACTION_USAGE if a local queue is transactional and the sending is not, or the
-        other way round, MaintenanceError, and MQError as `Protection.check_sent` does. With several
-        queues the first refusal ends it, and what was sent before stays sent.
+        With `moved` it replaces a message that leaves a local queue in the same commit. Raises
+        MQ_ERROR_ACCESS_DENIED unless the queue was opened for sending, MQ_ERROR_TRANSACTION_USAGE
+        if a local queue is transactional and the sending is not, or the other way round,
+        MaintenanceError, and MQError as `Protection.check_sent` does. With several queues the first
+        refusal ends it, and messages sent before stay sent.
         """
         if descriptor.multiple and descriptor.access_type == QueueAccessType.SEND_ACCESS:
             return self._enqueue_to_several(descriptor, message, transaction)
@@ -150,7 +151,7 @@ class MessageEvents:
         *,
         moved: bool = False,
     ) -> None:
-        """Let a commit send a message that is in no transaction; it raises as the above."""
+        """Add the sending of a message outside transactions to a commit; raises as the above."""
         if descriptor.multiple:
             for single in descriptor.open_queue_descriptor_collection:
                 copy = self._composer.readdressed(message, single, descriptor)
@@ -251,7 +252,7 @@ class MessageEvents:
         two_phase_read: bool,
         key: int,
     ) -> Completion[Message]:
-        """Do with an available message what the reader came for."""
+        """Carry out the read of an available message."""
         message = self._positions.message_at(queue, key)
         if transaction is not None:
             check_join(queue, transaction)
@@ -272,7 +273,7 @@ class MessageEvents:
         return self._delete(queue, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE, message)
 
     def first_message(self, descriptor: OpenQueueDescriptor, *, receiving: bool) -> Message | None:
-        """The message that a read without a cursor means, if it needs no wait.
+        """The message of a read without a cursor, if it needs no wait.
 
         Raises MQError as `dequeue_message` and `peek_message` do.
         """
@@ -445,7 +446,7 @@ class MessageEvents:
         timeout: int = INFINITE,
         tag: Hashable | None = None,
     ) -> Completion[Message]:
-        """Step on and look; MQ_ERROR_ILLEGAL_CURSOR_ACTION before anything was read.
+        """Step on and peek; MQ_ERROR_ILLEGAL_CURSOR_ACTION before the first read.
 
         Source: [MS-MQDMPR] 3.1.7.1.14.
         """
@@ -480,10 +481,10 @@ class MessageEvents:
         transactional: bool,
         holder: object = None,
     ) -> None:
-        """Check what a move needs, in the order of [MS-MQRR] 3.1.4.10 with G36, G60 and G179.
+        """Check the conditions of a move, in the order of [MS-MQRR] 3.1.4.10 with G36, G60 and
+        G179.
 
         `holder` is the open queue or the transaction that may have locked the message itself.
-
         Raises STATUS_INVALID_PARAMETER unless the queues are related, or the target is the
         system's; MQ_ERROR_TRANSACTION_USAGE, MQ_ERROR_MESSAGE_NOT_FOUND,
         MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION.
@@ -503,7 +504,7 @@ class MessageEvents:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
 
     def check_target(self, queue: Queue, target_queue: Queue) -> None:
-        """Check what of this does not depend on the message."""
+        """The part of `check_move` that depends on the queues only."""
         if queue.queue_manager is None or target_queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         system = target_queue.queue_type is QueueType.SYSTEM
@@ -547,7 +548,7 @@ class MessageEvents:
     def move_together(
         self, queue: Queue, keys: Sequence[int], target_queue: Queue
     ) -> Completion[None]:
-        """The same for several messages that nobody holds, in one commit (G613)."""
+        """Move several unlocked messages in one commit (G613)."""
         for key in keys:
             self.check_move(MessagePosition(queue, key), target_queue, False)
         return self._move_now(queue, keys, target_queue)
@@ -567,7 +568,7 @@ class MessageEvents:
         return outcome
 
     def _moved(self, target: Queue, outcome: Completion[None]) -> None:
-        """Note that a move is durable, so that it does not keep the target any more (G58)."""
+        """Note that a move is durable: it does not keep the target any longer (G58)."""
         target.pending_moves -= 1
         outcome.succeed(None)
         self._registry.drop_if_unused(target)

@@ -1,6 +1,6 @@
-r"""Which names mean a queue of this queue manager.
+r"""The names of local queues.
 
-In memory a queue is known by the part of its path name behind the computer, folded:
+In memory the key of a queue is the part of its path name behind the computer, folded:
 `private$\orders`, `orders`, `system$;deadletter`.
 """
 
@@ -18,13 +18,12 @@ from rpcqm.qm.settings import QueueManagerSettings
 class LocalNames:
     """The names of this machine (G10): NetBIOS, qualified, `localhost`, `.` and its addresses.
 
-    Others come to it by further names, as routers and clusters give it some (G500): this is the one
-    place that knows them all.
+    Further names are those that routers and clusters give it (G500): only this class has them all.
     """
 
     def __init__(self, settings: QueueManagerSettings) -> None:
         self.http_ports = {"HTTP": settings.http_port, "HTTPS": settings.https_port}
-        """Where messages over HTTP arrive, by the protocol of their names; -1 for nowhere."""
+        """The ports of messages over HTTP, by the protocol of their names; -1 without one."""
         self.computer_name = settings.computer_name
         self.qualified_computer_name = settings.qualified_computer_name or settings.computer_name
         names = {".", "localhost", self.computer_name, self.qualified_computer_name}
@@ -33,10 +32,10 @@ class LocalNames:
         self.use_aliases(settings.aliases)
 
     def use_aliases(self, aliases: Iterable[str]) -> None:
-        """Take other further names than before (G500).
+        """Replace the further names (G500).
 
         `HOST` is a name like the machine's own ones, `HOST:PORT` one in URLs with that port only.
-        Raises ValueError for a port that is none.
+        Raises ValueError for an invalid port.
         """
         places = [split_host(each) for each in aliases]
         hosts = [host for host, port in places if port is None]
@@ -58,7 +57,7 @@ class LocalNames:
         return address in self._addresses or address.is_loopback
 
     def is_local_direct(self, name: DirectName) -> bool:
-        """Whether a direct name is about this machine: a URL must have a port of its own, too.
+        """Whether a direct name is about this machine: a URL must have one of its ports, too.
 
         Another port is another program's (G231), unless it is mapped to here.
         """
@@ -70,13 +69,13 @@ class LocalNames:
         return bool(self._mapped) and (compared_host(name.host), name.port) in self._mapped
 
     def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
-        """The path name of a queue here."""
+        """The path name of a local queue."""
         return PathName(self.computer_name, queue, kind, suffix)
 
 
 _address = lru_cache(maxsize=256)(ipaddress.ip_address)
 _LONGEST_ADDRESS = 64
-"""Characters of an IPv6 address with its scope, and some; longer ones are not kept."""
+"""Characters of the longest IPv6 address with a scope; longer texts are not cached."""
 
 
 def _address_or_none(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -87,21 +86,21 @@ def _address_or_none(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """A link-local address as names have it: its scope is of use on this machine only."""
+    """An address without its scope, which has a meaning on this machine only."""
     return ipaddress.ip_address(address.partition("%")[0])
 
 
 def local_key(kind: QueueKind, queue: str) -> str:
-    """The key by which a queue is known in memory."""
+    """The key of a queue in memory."""
     return kind.value + folded(queue)
 
 
 def plain_address(address: str) -> str:
-    """An address without its scope, which says nothing to others."""
+    """An address without its scope, which is meaningless to others."""
     return address.partition("%")[0]
 
 
 def next_hop_text(address: str) -> str:
-    """A next hop as administrators see it ([MS-MQMQ] 2.3.12.12)."""
+    """A next hop for administrators ([MS-MQMQ] 2.3.12.12)."""
     plain = plain_address(address)
     return f"IPv6={plain}" if ":" in plain else f"IP={plain}"

@@ -36,7 +36,7 @@ _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 _PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _ADMIN = frozenset({QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _SENT_ONLY = frozenset({_SEND, *_ADMIN})
-"""How names are opened whose messages can only be sent, or wait here until they are."""
+"""The ways of opening names whose messages can only be sent, or wait here for that."""
 _APPLICATION_ACCESSES = frozenset(QueueAccessType) - {QueueAccessType.MOVE_ACCESS}
 _READ_ONLY = frozenset(
     {
@@ -54,7 +54,7 @@ _UNRESOLVED = frozenset(
 )
 
 READ_ACCESSES = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS})
-"""What a queue of another queue manager is opened for."""
+"""The ways of opening a queue of another queue manager."""
 
 HTTP_IS_OFF = "messages over HTTP are off; set http_port or https_port"
 
@@ -80,7 +80,7 @@ class Opening:
         self._context_values: set[int] = set()
         self._numbers = itertools.count(1)
         self.look_hooks: list[Callable[[Queue], None]] = []
-        """Told of a queue of the system that is opened to be read, and of one that is closed."""
+        """Called with a system queue that is opened for reading, and with one that is closed."""
 
     def open_queue(
         self,
@@ -113,9 +113,9 @@ class Opening:
     def open_to_send_at_once(
         self, format_name: FormatName | tuple[FormatName, ...], identity: Identity
     ) -> OpenQueueDescriptor:
-        """The same for sending what is at hand: nobody else runs before the queue is closed again.
+        """The same for one send at once: nobody else runs before the queue is closed again.
 
-        For a queue here the descriptor is on no list, as nobody could meet it there; closing it
+        For a local queue the descriptor is on no list, as nobody could meet it there; closing it
         does nothing.
         """
         names = self._directory.expand_format_name(format_name)
@@ -127,7 +127,7 @@ class Opening:
         return OpenQueueDescriptor(0, 0, _SEND, _SHARED, names[0], queue)
 
     def check_to_send(self, queue: Queue, identity: Identity) -> None:
-        """Raise MQError if a caller may not send to a queue here, by a name that is for sending."""
+        """Raise MQError if a caller may not send to a local queue, whose name is for sending."""
         self._check_here(queue, _SEND, identity)
 
     def check_to_receive(self, queue: Queue, identity: Identity) -> None:
@@ -168,7 +168,7 @@ class Opening:
     def add_destination(
         self, descriptor: OpenQueueDescriptor, name: FormatName, identity: Identity | None = None
     ) -> None:
-        """Let a descriptor that was opened for sending stand for one more queue, each once.
+        """Add one more queue to a descriptor that was opened for sending, each once.
 
         It is the descriptor of a multiple-element format name then (G74). Raises MQError as
         `open_queue` does, INSUFFICIENT_RESOURCES for too many names, QUEUE_DELETED if the first
@@ -192,9 +192,9 @@ class Opening:
         singles.append(added)
 
     def dead_letter_place(self, name: FormatName, identity: Identity | None) -> str:
-        """The path name of a queue of an application here that may keep the caller's dead letters.
+        """The path name of a local application queue that may keep the caller's dead letters.
 
-        It is one that the caller may send to. Raises MQError: QUEUE_NOT_FOUND, ACCESS_DENIED,
+        The caller may send to it. Raises MQError: QUEUE_NOT_FOUND, ACCESS_DENIED,
         UNSUPPORTED_FORMATNAME_OPERATION.
         """
         queue = self._registry.find_by_format_name(name)
@@ -231,7 +231,7 @@ class Opening:
         """Whether the protocol runs that carries messages for that name (G232)."""
         return self._queue_manager.srmp_http_support or not name.is_http
 
-    # Finding what is to be opened
+    # Finding the queue to open
 
     def _find(self, name: FormatName, access: QueueAccessType, identity: Identity | None) -> Queue:
         queue = self._registry.find_by_format_name(name)
@@ -249,14 +249,14 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, HTTP_IS_OFF)
 
     def _check_here(self, queue: Queue, access: QueueAccessType, identity: Identity | None) -> None:
-        """Raise MQError if a caller may not open a queue here."""
+        """Raise MQError if a caller may not open a local queue."""
         _check_local(queue, access)
         self._access.check_open(queue, identity, access)
 
     def _new_subqueue(
         self, name: FormatName, access: QueueAccessType, identity: Identity | None
     ) -> Queue | None:
-        """The subqueue of a queue here; it is made by opening it."""
+        """The subqueue of a local queue; opening it creates it."""
         direct = name.direct_name
         if not self._registry.is_local_direct(direct):
             return None
@@ -265,7 +265,7 @@ class Opening:
             raise no_such_queue(name)
         if access == _SEND:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
-        if identity is not None and identity.read_only:  # it would be made
+        if identity is not None and identity.read_only:  # it would be created
             raise no_such_queue(name)
         self._access.check_open(parent, identity, access)
         return self._queues.create_subqueue(parent, direct.suffix)
@@ -273,7 +273,7 @@ class Opening:
     def _find_outgoing(
         self, name: FormatName, access: QueueAccessType, identity: Identity | None
     ) -> Queue:
-        """A queue that is not here: messages for it wait in an outgoing queue."""
+        """The outgoing queue for a remote queue."""
         queue: OutgoingQueue | None = self._outgoing.find(name)
         if access != _SEND and (queue is None or access not in _ADMIN):
             raise no_such_queue(name)
@@ -292,7 +292,7 @@ class Opening:
         return queue
 
     def is_outgoing(self, name: FormatName, identity: Identity) -> bool:
-        """Whether messages to that name wait here, as far as administrators may know it."""
+        """Whether messages to that name wait here; administrators may ask that."""
         return identity.may_look and self._outgoing.find(name) is not None
 
     def _new_outgoing(self, name: FormatName, identity: Identity | None) -> OutgoingQueue:
@@ -307,7 +307,7 @@ class Opening:
         )
 
     def _check_public(self, name: FormatName) -> None:
-        """A public queue that is not here must be one of another machine."""
+        """Raise unless a public queue that is not here is another machine's."""
         queue = self._directory.public_queue(name)
         if queue is None or queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "not in a directory")
@@ -319,10 +319,9 @@ class Opening:
     ) -> Queue | None:
         """The queue for the queue manager's own messages to a name; None if no queue can take them.
 
-        An outgoing queue that has to be made belongs to `change`. `source` is the
-        address of the stranger that has named it, if one has; else `origin` is for whom it is
-        counted. Raises TooManyAcknowledgementQueuesError if strangers have too many, and
-        TooManyOutgoingQueuesError.
+        A new outgoing queue belongs to `change`. `source` is the address of the stranger that has
+        named it; otherwise it counts for `origin`. Raises TooManyAcknowledgementQueuesError if
+        strangers have too many, and TooManyOutgoingQueuesError.
         """
         queue = self._registry.find_by_format_name(name)
         if queue is not None:
@@ -345,7 +344,7 @@ class Opening:
         return self._outgoing.create(name, change, base_priority, origin)
 
     def makes_no_queue(self, name: FormatName) -> bool:
-        """Whether `resolve_for_sending` needs no new queue for a name, and remembers nothing."""
+        """Whether `resolve_for_sending` creates no queue for a name, and remembers nothing."""
         return not name.is_http and (
             self._registry.find_by_format_name(name) is not None
             or self._registry.is_here(name)
@@ -353,7 +352,7 @@ class Opening:
         )
 
     def is_sent_elsewhere(self, name: FormatName) -> bool:
-        """Whether messages of the queue manager's own to a name go by a queue that is there."""
+        """Whether the queue manager's own messages to a name go by an existing outgoing queue."""
         return (
             not name.is_http
             and self._registry.find_by_format_name(name) is None
@@ -363,15 +362,15 @@ class Opening:
     # Closing
 
     def close_queue(self, descriptor: OpenQueueDescriptor) -> None:
-        """End everything that goes on under a descriptor, and forget it.
+        """End everything that uses a descriptor, and forget it.
 
-        Waiting readers get MQ_ERROR_OPERATION_CANCELLED, messages under a two-phase read are
-        given back (G37) unless their removal is under way (G61), cursors are closed. Closing
-        again does nothing. Source: [MS-MQDMPR] 3.1.7.1.6, G11.
+        Waiting readers get MQ_ERROR_OPERATION_CANCELLED, messages under a two-phase read are given
+        back (G37) unless their removal is under way (G61), cursors are closed. Closing again does
+        nothing. Source: [MS-MQDMPR] 3.1.7.1.6, G11.
         """
         if descriptor.handle not in self.descriptors:
             return
-        self._store.carry_out_first()  # what was put off may need the descriptor
+        self._store.carry_out_first()  # deferred requests may need the descriptor
         del self.descriptors[descriptor.handle]
         self._context_values.discard(descriptor.context_value)
         for single in descriptor.open_queue_descriptor_collection:
@@ -393,12 +392,12 @@ class Opening:
         self._registry.drop_if_unused(queue)
 
     def end_waits(self, sid: str) -> None:
-        """End the reads that an account waits for, with MQ_ERROR_ACCESS_DENIED."""
+        """End an account's waiting reads with MQ_ERROR_ACCESS_DENIED."""
         for descriptor in self._opened_by(sid):
             self._readers.end_waits_of(descriptor, HResult.MQ_ERROR_ACCESS_DENIED)
 
     def close_all(self, sid: str) -> None:
-        """Close what an account has open, with its cursors; whoever holds it finds it closed."""
+        """Close all open queues of an account, with their cursors."""
         for descriptor in self._opened_by(sid):
             self.close_queue(descriptor)
 
@@ -407,7 +406,7 @@ class Opening:
 
 
 def _keeps_nobody_out(identity: Identity) -> bool:
-    """Whether somebody has to have the right to receive for opening a queue exclusively (G725)."""
+    """Whether an exclusive opening needs the right to receive (G725)."""
     return identity.is_anonymous or identity.read_only
 
 
@@ -421,9 +420,9 @@ def is_name_for(name: FormatName, access: QueueAccessType) -> bool:
 
 
 def check_modes(access: int, share_mode: int) -> None:
-    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) if a queue cannot be opened so by an application.
+    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) if an application cannot open a queue so.
 
-    Those who send keep nobody out ([MS-MQMP] 3.1.4.17).
+    Opening for sending excludes nobody ([MS-MQMP] 3.1.4.17).
     """
     valid = access in _APPLICATION_ACCESSES and share_mode in tuple(QueueShareMode)
     if not valid or (access == _SEND and share_mode != _SHARED):
@@ -450,7 +449,7 @@ def _check_local(queue: Queue, access: QueueAccessType) -> None:
 
 
 def _check_sharing(queue: Queue, access: QueueAccessType, share_mode: QueueShareMode) -> None:
-    """Check an opening against those that exist: [MS-MQDMPR] 3.1.7.1.5, for all doors (G415)."""
+    """Check an opening against existing ones: [MS-MQDMPR] 3.1.7.1.5, for all doors (G415)."""
     existing = queue.open_queue_descriptor_collection.values()
     deny = QueueShareMode.DENY_RECEIVE
     if any(other.share_mode == deny and other.access_type == _RECEIVE for other in existing):

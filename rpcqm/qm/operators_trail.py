@@ -1,7 +1,7 @@
-"""What operators did, as the event trail of the machine has it, kept over restarts (G581).
+"""Operators' acts in the event trail of the machine, kept over restarts (G581).
 
-Records are in the store's family HISTORY, by the numbers of their events; what is in them is the
-business of `operations`.
+Records are in the store's family HISTORY, by the numbers of their events; `operations` encodes
+them.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ class OperatorsTrail:
         self._numbers: deque[int] = deque()
 
     def restore(self) -> list[tuple[int, bytes]]:
-        """What was kept, in order; the oldest records beyond the bound are removed."""
+        """The stored acts in order; the oldest records beyond the bound are removed."""
         kept = [
             (_KEY.unpack(key)[1], value)
             for key, value in self._store.records(Family.HISTORY, _PREFIX)
@@ -34,7 +34,7 @@ class OperatorsTrail:
         return kept[-self._most :]
 
     def keep(self, number: int, record: bytes) -> None:
-        """Keep a record; it waits for no sync, and nothing is kept once the store has stopped."""
+        """Store a record without waiting for a sync; nothing once the store has stopped."""
         with (
             contextlib.suppress(StoreStoppedError),
             self._store.transaction("keep an act") as change,
@@ -45,7 +45,7 @@ class OperatorsTrail:
         self._remove_old()
 
     def _remove_old(self) -> None:
-        """A chunk at a time, so that it is seldom."""
+        """Remove old records a chunk at a time, so that it happens seldom."""
         if len(self._numbers) <= self._most:
             return
         old = [self._numbers.popleft() for _ in range(len(self._numbers) - self._most)]

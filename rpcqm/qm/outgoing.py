@@ -1,4 +1,4 @@
-"""The queues of messages for elsewhere ([MS-MQDMPR] 3.1.4.14, .15, 3.1.7.2.3, .4)."""
+"""The queues of messages for other queue managers ([MS-MQDMPR] 3.1.4.14, .15, 3.1.7.2.3, .4)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ HISTORY_AT_MOST = 32
 """Entries of ConnectionHistory that are remembered for each queue."""
 
 ORIGINS_AT_MOST = 8
-"""Accounts that send to one queue of which it is remembered, those that came last."""
+"""Accounts remembered as senders to one queue, the latest ones."""
 
 _KEPT_STATES = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 
@@ -120,7 +120,8 @@ class Outgoing:
         change.call_when_undone(partial(self._registry.unregister, queue))
 
     def start(self) -> None:
-        """No queue has a session at the start; those on hold stay so ([MS-MQDMPR] 3.1.3)."""
+        """Reset the states: no queue has a session at the start; held ones stay so ([MS-MQDMPR]
+        3.1.3)."""
         for queue in self.list():
             if queue.state not in _KEPT_STATES:
                 queue.state = OutgoingQueueState.INACTIVE
@@ -180,9 +181,9 @@ class Outgoing:
             return change.committed
 
     def set_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> None:
-        """Change OutgoingQueue.State, and tell `state_hooks` when that is a change.
+        """Change OutgoingQueue.State, and call `state_hooks` if it differs.
 
-        What a protocol sets is not kept over a restart.
+        A protocol's state is not kept over a restart.
         """
         if queue.state is not state:
             queue.state = state
@@ -190,9 +191,9 @@ class Outgoing:
                 hook(queue)
 
     def resend(self, queue: OutgoingQueue) -> None:
-        """An administrator wants what is not acknowledged to be sent again, now.
+        """Send unacknowledged messages again now, on an administrator's order.
 
-        `resend_hooks` do it; MQ_ERROR_UNSUPPORTED_OPERATION when no protocol is there.
+        `resend_hooks` do it; MQ_ERROR_UNSUPPORTED_OPERATION without a protocol.
         """
         if not self.resend_hooks:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "nothing sends elsewhere")
@@ -218,14 +219,14 @@ class Outgoing:
             hook(queue, entry)
 
     def transfer_info(self, queue: OutgoingQueue) -> OutgoingTransferInfo:
-        """The statistics of the transfer out of a queue, made when they are first asked for."""
+        """The statistics of the transfer out of a queue, created at the first use."""
         info = queue.outgoing_transfer_info_reference
         if info is None:
             info = queue.outgoing_transfer_info_reference = OutgoingTransferInfo(queue)
         return info
 
     def shown_transfer(self, queue: OutgoingQueue) -> OutgoingTransferInfo:
-        """The same as it is now: `transfer_hooks` fill in what their protocols know."""
+        """The present statistics: `transfer_hooks` fill in the values of their protocols."""
         info = self.transfer_info(queue)
         for hook in self.transfer_hooks:
             hook(info)

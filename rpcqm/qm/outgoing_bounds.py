@@ -1,8 +1,8 @@
-"""How many queues to other queue managers there may be, and how long empty ones stay (G426).
+"""Bounds the number of queues to other queue managers, and the life of empty ones (G426).
 
-Whoever sends names destinations, on whatever host, and each new one is a queue that is kept over
-restarts, looks for its host and connects. So each origin has its share: an account, or the address
-that messages come from. Administrators, and the queue manager itself, may have any number.
+Senders name destinations on any host, and each new one is a queue that is kept over restarts, looks
+for its host and connects. So each origin has its share: an account, or the address that messages
+come from. Administrators, and the queue manager itself, may have any number.
 """
 
 from rpcqm.adm.message import Message
@@ -15,7 +15,7 @@ from rpcqm.qm.registry import IN_USE, QueueRegistry
 from rpcqm.qm.settings import QueueManagerSettings
 
 OWN = ""
-"""The origin of what the queue manager itself sends to."""
+"""The origin of the queue manager's own messages."""
 TOLD = 1024
 """Accounts and addresses whose refused queues are told once a minute each.
 
@@ -24,28 +24,28 @@ Bound `outgoing.origins_in_log` [origins]: the origin that was refused longest a
 
 _log = get_logger("qm")
 ACCOUNT = "S-1-"
-"""How the origins of accounts begin."""
+"""The beginning of accounts' origins."""
 _TOLD_AGAIN = 60_000
 _LOOK_MILLISECONDS = 60_000
 _EMPTY_MILLISECONDS = 600_000
-"""How often empty queues are looked for, and for how long one is kept: who goes on sending needs
-it again."""
+"""How often empty queues are looked for, and how long one is kept: an active sender needs it again.
+"""
 
 
 class TooManyOutgoingQueuesError(MQError):
-    """An origin has as many outgoing queues as it may have, which has been logged already."""
+    """An origin has as many outgoing queues as it may have; that is logged already."""
 
     def __init__(self) -> None:
         super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many outgoing queues")
 
 
 def origin_of(identity: Identity | None) -> str:
-    """For whom a queue is counted that a caller sends to."""
+    """The origin that a caller's outgoing queues count for."""
     return OWN if identity is None else identity.sid
 
 
 def source_of(message: Message) -> str:
-    """Where a message came from: an address, or the queue manager that it names without one."""
+    """The source of a message: an address, or without one the queue manager in the message."""
     return message.source_address or str(message.attributes.identifier.queue_manager_guid)
 
 
@@ -82,7 +82,7 @@ class OutgoingBounds:
         return registry.origins[origin] < most and in_all < settings.outgoing_queues
 
     def _tell(self, origin: str) -> None:
-        """Log once a minute for each origin that it is refused, and how often it was."""
+        """Log a refusal once a minute for each origin, with the number of refusals."""
         now = self._clock.monotonic()
         until, refused = self._told.pop(origin, (now, 0))
         refused += 1

@@ -52,13 +52,13 @@ _NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
 LeftTogether = Callable[[StoreTransaction, OutgoingQueue, Sequence[int]], None]
 DeadLetterHook = Callable[[Queue, MessageClass], None]
-"""Told of the queue that keeps a dead letter, and why it is one."""
+"""Called with the queue that keeps a dead letter, and the reason."""
 AvailableHook = Callable[[OutgoingQueue, int], None]
-"""Told of messages that can leave: those of outgoing queues."""
+"""Called for messages that can leave: those of outgoing queues."""
 
 
 class UncommittedMessage(NamedTuple):
-    """Where a message waits for the commit of its transaction, and whether it has `changed`."""
+    """A message that waits for the commit of its transaction, and whether it has `changed`."""
 
     transaction: bytes
     number: int
@@ -116,7 +116,7 @@ class PositionConsequences(Protocol):
 
 @dataclass(eq=False, repr=False)
 class Positions:
-    """The two central events, and giving back what was locked."""
+    """The two central events, and the release of locked messages."""
 
     _store: Store
     _clock: Clock
@@ -133,10 +133,10 @@ class Positions:
         self._expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.journal_grew: Callable[[Queue], None] = lambda _: None
-        """Told of a journal that has got one more copy, where the number of these is bounded."""
+        """Called with a journal that has got one more copy, if their number is bounded."""
         self.left_together: dict[DeletedHook, LeftTogether] = {}
-        """By hook: what takes many messages that have left an outgoing queue in one call, in the
-        place of that one of the `deleted_hooks`."""
+        """By hook: takes many messages that have left an outgoing queue in one call, instead of
+        that one of the `deleted_hooks`."""
         self.available_hooks: list[AvailableHook] = []
         self.dead_letter_hooks: list[DeadLetterHook] = []
         self.watch: MessageWatch | None = None
@@ -235,7 +235,7 @@ class Positions:
             hook(transaction, queue, key, reason)
 
     def read_many(self, transaction: StoreTransaction, queue: Queue, keys: Sequence[int]) -> None:
-        """Remove messages that were read, from whose removal nothing follows."""
+        """Remove messages that were read, whose removal has no consequences."""
         transaction.remove_many(queue.queue_id, keys)
         self._store.metrics.count(RECEIVED, len(keys))
         for key in keys:
@@ -269,8 +269,8 @@ class Positions:
     ) -> None:
         """Move a message to a journal or a dead-letter queue, at the end of its priority.
 
-        It does not expire there and has no further consequences; no byte is copied. A dead
-        letter has the class that says why (`reason`) from then on.
+        It does not expire there and has no further consequences; no byte is copied. A dead letter
+        has its `reason` as class from then on.
         """
         if (queue.parent or queue).trail:
             self._trail.note_at(transaction, queue, key, TrailEventType.KEPT, target.pathname)
@@ -297,7 +297,7 @@ class Positions:
             transaction.call_after(partial(self.journal_grew, target))
 
     def copy_removed(self, transaction: StoreTransaction, journal: Queue, key: int) -> None:
-        """Remove a copy that a journal keeps no longer; nothing follows from that (G657)."""
+        """Remove a copy that a journal does not keep any more; that has no effects (G657)."""
         if journal.parent is not None and journal.parent.trail:
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             self._trail.removed(transaction, journal, key, reason)
@@ -306,7 +306,7 @@ class Positions:
             hook(transaction, journal, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
     def became_dead_letter(self, target: Queue, reason: MessageClass) -> None:
-        """Tell the `dead_letter_hooks` of a message that is kept in `target` from now on."""
+        """Call the `dead_letter_hooks` for a message that is kept in `target` from now on."""
         for hook in self.dead_letter_hooks:
             hook(target, reason)
 
@@ -319,10 +319,11 @@ class Positions:
         reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE,
         sync: bool = True,
     ) -> None:
-        """A message has left an outgoing queue: it is kept in `target` for `reason`, or removed.
+        """Note that a message has left an outgoing queue: keep it in `target` for `reason`, or
+        remove it.
 
-        A removal without `sync` may be undone by a crash. The `deleted_hooks` are told that it
-        has reached its queue; no acknowledgement is sent.
+        A removal without `sync` may be undone by a crash. The `deleted_hooks` learn that it has
+        reached its queue; no acknowledgement is sent.
         """
         if queue.trail:
             self._trail.note_at(transaction, queue, key, TrailEventType.LEFT, "")
@@ -338,7 +339,7 @@ class Positions:
     def transferred_together(
         self, transaction: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
     ) -> None:
-        """Messages have left an outgoing queue without a trail, as `transferred` says of each.
+        """Note that messages have left an outgoing queue without a trail, as `transferred` does.
 
         The transaction has removed them already.
         """
@@ -372,11 +373,11 @@ class Positions:
             transaction.call_after(partial(self._registry.drop_if_unused, queue))
 
     def sent_on(self, transaction: StoreTransaction, queue: Queue, key: int, target: str) -> None:
-        """Remove a message in whose place a new one goes to `target`, in the same commit.
+        """Remove a message that a new one to `target` replaces, in the same commit.
 
-        Nobody has received it, so that it is neither acknowledged nor kept in a journal; who waits
-        for its end elsewhere is told that it has been taken from its queue (G614). One that leaves
-        an outgoing queue so has not been delivered, which may make it a dead letter.
+        Nobody has received it, so that it is neither acknowledged nor kept in a journal; its
+        watchers elsewhere learn that it was taken from its queue (G614). One that leaves an
+        outgoing queue so has not been delivered, which may make it a dead letter.
         """
         if isinstance(queue, OutgoingQueue):
             self.message_position_deleted(transaction, queue, key, purge_reason(queue))
@@ -400,7 +401,7 @@ class Positions:
     def published(
         self, queue: Queue, key: int, expiry: int, outcome: Completion[None] | None = None
     ) -> None:
-        """A message has become visible: offer it, or remove it when its time is over already."""
+        """Offer a message that has become visible, or remove it if it has expired already."""
         if expiry != NEVER and self._expiry.is_due(expiry):
             self._expiry.time_to_be_received_timer_expired(queue, [key])
         else:
@@ -411,7 +412,7 @@ class Positions:
             outcome.succeed(None)
 
     def published_many(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:
-        """Messages have become visible, in this order."""
+        """Offer messages that have become visible, in this order."""
         if (
             queue.waiting_peeks
             or queue.waiting_receives
@@ -459,14 +460,14 @@ class Positions:
 
 
 def purge_reason(queue: Queue) -> MessageClass:
-    """Why a purge removes messages: in an outgoing queue they have not arrived yet."""
+    """The reason of a purge's removals: in an outgoing queue messages have not arrived yet."""
     if isinstance(queue, OutgoingQueue):
         return MessageClass.MQMSG_CLASS_NACK_DELETED
     return MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 
 
 def only_leaves(queue: Queue) -> bool:
-    """Whether no queue, trail or other machine hears of a message that is read from a queue.
+    """Whether reading messages of a queue is reported to no queue, trail or other machine.
 
     What the message itself asks for is in its flags (CONSEQUENCES).
     """

@@ -1,4 +1,4 @@
-"""Bodies that applications have encrypted, or want encrypted ([MS-MQMP] 3.1.5.2)."""
+"""Bodies that applications encrypt, or ask to be encrypted ([MS-MQMP] 3.1.5.2)."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import DecodeError, HResult, MQError

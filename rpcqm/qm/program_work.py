@@ -1,4 +1,4 @@
-"""What a program does in one go: messages sent and leases completed, in one commit (G352).
+"""A program's combined request: messages sent and leases completed, in one commit (G352).
 
 Messages to transactional queues are sent in a transaction of their own, as [MS-MQDMPR] 3.1.4.4 has
 it; the others, the ends of leases and the record of the key (G353) belong to the same commit.
@@ -38,14 +38,14 @@ Bound `program.most_sent` [messages]: the call is refused.
 
 
 Also = Callable[[StoreTransaction], None]
-"""What else a commit has."""
+"""Adds further changes to a commit."""
 
 
 @dataclass(slots=True)
 class Sending:
-    """A message to be sent, and where to.
+    """A message to be sent, and its destination.
 
-    `transactional` counts where the queue is not here: a queue of this queue manager knows itself.
+    `transactional` counts for a remote queue: a local queue decides itself.
     """
 
     name: FormatName | tuple[FormatName, ...]
@@ -55,7 +55,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """The key that a program has given its request; `digest` (SHA-256) is of all that it asks for.
+    """A program's key for its request; `digest` (SHA-256) is of the whole request.
 
     Two requests with the same key and digest are one.
     """
@@ -79,7 +79,7 @@ class _Opened:
 
 
 class _Request:
-    """What is asked for in one go, once its queues are open and its leases are found."""
+    """The parts of one request, once its queues are open and its leases are found."""
 
     __slots__ = ("also", "identity", "key", "leases", "moved", "opened", "subject", "transaction")
 
@@ -101,7 +101,7 @@ class _Request:
 
 @dataclass(eq=False, repr=False)
 class ProgramWork:
-    """Carries out what programs ask for, all of it or nothing."""
+    """Carries out programs' requests, all of it or nothing."""
 
     _store: Store
     _opening: Opening
@@ -187,7 +187,7 @@ class ProgramWork:
     def _write(
         self, change: StoreTransaction, request: _Request, outcome: Completion[Identifiers]
     ) -> None:
-        """Let a commit have everything that is in no transaction."""
+        """Add all parts outside transactions to a commit."""
         for each in request.opened:
             if not each.transactional:
                 self._messages.enqueue_in(
@@ -204,7 +204,7 @@ class ProgramWork:
 
 
 def _subject(opened: list[_Opened]) -> bytes:
-    """What a request is about: its queues, so that the same key means another thing elsewhere."""
+    """The subject of a request: its queues, so that the same key can be used for others."""
     parts = []
     for each in opened:
         queue = each.descriptor.queue_reference

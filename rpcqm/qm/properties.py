@@ -1,4 +1,4 @@
-"""Which values the attributes of a queue can have ([MS-MQMQ] 2.3.1)."""
+"""The valid values of a queue's attributes ([MS-MQMQ] 2.3.1)."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -42,10 +42,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def check_properties(values: Mapping[str, object], changing: bool = False) -> None:
-    """Raise MQError for a value that its attribute cannot have.
+    """Raise MQError for an invalid value of an attribute.
 
-    Raises MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be set (when `changing`: any more),
-    MQ_ERROR_LABEL_TOO_LONG, MQ_ERROR_ILLEGAL_PROPERTY_VALUE, MQ_ERROR_PROPERTIES_CONFLICT.
+    Raises MQ_ERROR_PROPERTY_NOTALLOWED for attributes that cannot be set (when `changing`: any
+    more), MQ_ERROR_LABEL_TOO_LONG, MQ_ERROR_ILLEGAL_PROPERTY_VALUE, MQ_ERROR_PROPERTIES_CONFLICT.
     """
     for name, value in values.items():
         if name not in _TYPES or (changing and name not in CHANGEABLE):

@@ -36,15 +36,16 @@ class Protection:
 
     def __init__(self) -> None:
         self.verify: Callable[[Message], bool] | None = None
-        """Whether the signature of a message is good; a protocol that can tell sets it."""
+        """Checks the signature of a message; a protocol with keys sets it."""
         self.sign: Callable[[MessageAttributes, MessageAuthenticationLevel], None] | None = None
         """Signs a message of an application in place, or raises MQError; a protocol sets it."""
         self.sign_octets: Callable[[MessageAttributes, bytes], bytes] | None = None
         """Signs octets for the sender of a message, or raises MQError; a protocol sets it."""
         self.signed_info: Callable[[MessageAttributes], bytes] | None = None
-        """What an XML signature of a message covers; the protocol that sends it sets it."""
+        """The octets that an XML signature of a message covers; the protocol that sends it sets it.
+        """
         self.certificate_of: Callable[[bytes], bytes] | None = None
-        """The certificate of a user, by his SID's octets, that messages can be signed for."""
+        """The certificate of a user, by his SID's octets, for signing messages."""
         self.own_certificate = b""
         """The certificate that messages can be signed with; a protocol that has one sets it."""
 
@@ -80,7 +81,7 @@ class Protection:
         return self.sign_octets(message, self.signed_info(message))
 
     def check_arrived(self, queue: Queue, authenticated: bool, encrypted: bool) -> None:
-        """Check what a queue demands of signatures and encryption (G28).
+        """Check a queue's demands on signatures and encryption (G28).
 
         Raises RejectedError: BAD_SIGNATURE for an unsigned message to a queue that wants signed
         ones, BAD_ENCRYPTION for a clear one where bodies must be encrypted, or the other way round.
@@ -94,12 +95,11 @@ class Protection:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION)
 
     def check_sent(self, queue: Queue, message: Message) -> None:
-        """Check what a queue demands of a message that is sent here; its sender is told at once.
+        """Check a queue's demands on a message that is sent here; errors reach its sender at once.
 
         Raises MQError: MESSAGE_NOT_AUTHENTICATED for an unsigned message to a queue that wants
-        signed ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good,
-        INSUFFICIENT_PROPERTIES and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must
-        not (G72).
+        signed ones, FAIL_VERIFY_SIGNATURE_EX for an invalid signature, INSUFFICIENT_PROPERTIES and
+        ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G72).
         """
         if queue.authentication and not (self.verify and self.verify(message)):
             if message.attributes.signature:

@@ -26,7 +26,7 @@ class ProtocolRecords:
         return self._store.get(Family.STREAM, key)
 
     def records(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """All durable records whose keys begin so, in the order of the keys."""
+        """All durable records whose keys have a prefix, in the order of the keys."""
         return self._store.records(Family.STREAM, prefix)
 
     def write(self, changes: Changes) -> Completion[None]:
@@ -37,5 +37,5 @@ class ProtocolRecords:
 
 
 def apply_changes(change: StoreTransaction, changes: Changes | None) -> None:
-    """Let changes of records belong to a commit."""
+    """Add changes of records to a commit."""
     change.change_many(Family.STREAM, changes or {})

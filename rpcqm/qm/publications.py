@@ -1,9 +1,9 @@
-"""Public queues here whose objects in a real directory may not be as they should be.
+"""Public queues here whose objects in a real directory may be wrong or missing.
 
 Before a change is sent to the directory, a record of the queue is durable. It is removed in the
-commit that brings the change here, or when its object was seen to be as the queue is: so a crash
-between any two steps leaves a record, and never an object that nobody looks after. What is here
-counts: the object of a queue that is here is written anew, that of one which is not is deleted.
+commit that makes the change here, or when its object was seen to agree with the queue: so a crash
+between any two steps leaves a record, and never a neglected object. The local state counts: the
+object of a queue that is here is written anew, that of a missing queue is deleted.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ PUBLISHED = (
     "base_priority",
     "security",
 )
-"""What an object says of its queue; whether it is transactional is said once, when it is made."""
+"""The attributes of an object; whether its queue is transactional is set once, at its creation."""
 
 _PREFIX = b"publication:"
 _SETTLED = frozenset({DirectoryOperationResult.SUCCESS, DirectoryOperationResult.OBJECT_NOT_FOUND})
@@ -54,23 +54,23 @@ _log = get_logger("qm")
 
 @dataclass(slots=True)
 class Publication:
-    """A queue whose object may not be as it should be."""
+    """A queue whose object may be wrong or missing."""
 
     pathname: str
     identifier: UUID = NULL_GUID
     going_on: int = 0
-    """How many changes of it are being made at the moment, which nobody else may settle."""
+    """The number of its changes under way, which only their own callers settle."""
     number: int = 0
-    """Counts its changes, so that a later one is not settled by an earlier attempt."""
+    """Counts its changes, so that an earlier attempt does not settle a later one."""
     in_doubt: bool = False
-    """Whether an earlier change may have been made there alone."""
+    """Whether an earlier change may have been made in the directory alone."""
     refused: str = ""
-    """Why the directory refused it the last time."""
+    """The reason of the directory's last refusal."""
 
 
 @dataclass(eq=False, repr=False)
 class Publications:
-    """The list of them, kept in the store and worked off one by one."""
+    """The stored list of publications, worked off one by one."""
 
     _store: Store
     _timers: Timers
@@ -78,7 +78,7 @@ class Publications:
     _machine: QueueManager
     _settings: QueueManagerSettings
     forget: Callable[[UUID], object]
-    """Told of a queue whose object is gone, that the directory has not shown to be gone yet."""
+    """Called for a queue whose object is gone, before the replica shows that."""
     _pending: dict[str, Publication] = field(default_factory=dict)
     _timer: Timer | None = None
     _wait: int = FIRST_WAIT
@@ -86,7 +86,7 @@ class Publications:
     _stopped: bool = True
     _machine_refused: str = ""
     machine_pending: bool = False
-    """Whether the queue manager's own object has still to be written after the start."""
+    """Whether the queue manager's own object must still be written after the start."""
 
     def __post_init__(self) -> None:
         for key, record in self._store.records(Family.META, _PREFIX):
@@ -96,7 +96,8 @@ class Publications:
         return len(self._pending)
 
     def pending(self) -> list[Publication]:
-        """Those that wait for the directory or were refused, in the order of their names."""
+        """The publications that wait for the directory or were refused, in the order of their
+        names."""
         return [self._pending[name] for name in sorted(self._pending)]
 
     # Records
@@ -114,7 +115,7 @@ class Publications:
             return change.committed
 
     def end(self, queue: Queue, change: StoreTransaction) -> None:
-        """A change has ended well, with the commit of `change`."""
+        """Remove the record in the commit of `change`: the change has succeeded."""
         name = folded(queue.pathname)
         publication = self._pending[name]
         publication.going_on -= 1
@@ -125,14 +126,14 @@ class Publications:
             self._remove(change, name)
 
     def end_in_doubt(self, queue: Queue) -> None:
-        """A change may have been made there and was not made here: it is looked at again."""
+        """Check the object again: a change may have been made there and was not made here."""
         publication = self._pending[folded(queue.pathname)]
         publication.going_on -= 1
         publication.in_doubt = True
         self.work_later()
 
     def end_refused(self, queue: Queue) -> None:
-        """A change has been made neither there nor here."""
+        """Note that a change was made neither there nor here."""
         name = folded(queue.pathname)
         publication = self._pending[name]
         publication.going_on -= 1
@@ -155,7 +156,7 @@ class Publications:
     # Working them off
 
     def start(self) -> None:
-        """Work off what an earlier run has left."""
+        """Work off the list of an earlier run."""
         writer = self._settings.directory_writer
         self._stopped = False
         self.machine_pending = writer is not None and writer.creates(self._machine)
@@ -169,7 +170,7 @@ class Publications:
             self._timer = None
 
     def work_later(self, delay: int = 0) -> None:
-        """Look at the list, unless that is going to happen anyway."""
+        """Look at the list after a delay, unless an earlier look is due."""
         if self._timer is None and not self._working and not self._stopped:
             self._timer = self._timers.call_later(delay, self._work_now)
 
@@ -188,7 +189,7 @@ class Publications:
             self.work_later(self._wait)
 
     async def _work(self) -> bool:
-        """Make what waits as it is here; whether the directory has answered each time."""
+        """Write the waiting objects; returns whether the directory has answered each time."""
         answered = not self.machine_pending or await self._write_machine()
         for name in list(self._pending):
             publication = self._pending.get(name)

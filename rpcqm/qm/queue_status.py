@@ -1,4 +1,4 @@
-"""The status of queues: their messages, their waiting readers, what has come and gone."""
+"""The status of queues: their messages, their waiting readers, their traffic."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What protocols that send from outgoing queues have in common: a transfer for each queue."""
+"""The common part of protocols that send from outgoing queues: a transfer for each queue."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
@@ -15,13 +15,13 @@ class QueueTransfer(Protocol):
     """Sends the messages of one queue."""
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Look for messages to send."""
 
     def resend_now(self) -> None:
-        """Send again what is not acknowledged."""
+        """Send unacknowledged messages again."""
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """Fill in what administrators see."""
+        """Fill in the statistics for administrators."""
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=QueueTransfer)
 
 
 class QueueTransfers(Generic[T]):
-    """Makes each transfer when it is first needed, and tells it what becomes of its queue.
+    """Creates each transfer at its first use, and passes the events of its queue to it.
 
     `carries` says from which queues the protocol sends.
     """
@@ -53,11 +53,11 @@ class QueueTransfers(Generic[T]):
         return len(self._by_queue)
 
     def __iter__(self) -> Iterator[T]:
-        """Those of this moment; others may be made meanwhile."""
+        """The present transfers; others may be created meanwhile."""
         return iter(list(self._by_queue.values()))
 
     def of(self, queue: OutgoingQueue) -> T:
-        """The transfer of a queue, made when it is first needed."""
+        """The transfer of a queue, created at its first use."""
         transfer = self._by_queue.get(queue)
         if transfer is None:
             if len(self._by_queue) >= self._tidy_at:
@@ -75,7 +75,7 @@ class QueueTransfers(Generic[T]):
         raise NotImplementedError
 
     def start(self) -> None:
-        """Hear what becomes of queues."""
+        """Subscribe to the events of queues."""
         self._outgoing.state_hooks.append(self._state_changed)
         self._outgoing.resend_hooks.append(self._resend)
         self._outgoing.transfer_hooks.append(self._show_transfer)

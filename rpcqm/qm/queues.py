@@ -40,7 +40,7 @@ PURGE_CHUNK = 4096
 
 Together = Callable[[StoreTransaction], object]
 TogetherWith = Callable[[Queue, StoreTransaction], object]
-"""What has to be durable with a change."""
+"""Adds changes that have to be durable with another one."""
 
 _COPIED = (
     "label",
@@ -74,9 +74,9 @@ class QueueEvents:
     def __post_init__(self) -> None:
         self._directory.create_listed = partial(self.create_queue, skip_directory=True)
         self.gives_up: Callable[[StoreTransaction, Queue, int], bool] = lambda *_: False
-        """Whether who holds a message leaves it to a purge after all."""
+        """Whether the holder of a message leaves it to a purge after all."""
         self._being_published: set[str] = set()
-        """Names of queues that wait for a real directory to give them identifiers."""
+        """Names of queues that wait for identifiers of a real directory."""
 
     # Names
 
@@ -91,7 +91,7 @@ class QueueEvents:
     # Creating
 
     def set_queue_defaults(self, queue: Queue, identity: Identity | None = None) -> None:
-        """Give a queue that is to be created its defaults ([MS-MQDMPR] 3.1.7.1.33, G115)."""
+        """Give a new queue its defaults ([MS-MQDMPR] 3.1.7.1.33, G115)."""
         queue.label = ""
         queue.type = NULL_GUID
         queue.journaling = False
@@ -143,7 +143,7 @@ class QueueEvents:
         return self._create(new)
 
     async def _create_there(self, new: Queue) -> Queue:
-        """Create a public queue that a real directory has to give its identifier first."""
+        """Create a public queue, after a real directory has given it its identifier."""
         name = folded(new.pathname)
         if name in self._being_published:
             raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, new.pathname)
@@ -193,7 +193,7 @@ class QueueEvents:
         return outcome
 
     def _barrier(self) -> Completion[None]:
-        """Succeeds when everything up to now is committed."""
+        """Succeeds when all changes up to now are committed."""
         with self._store.transaction("barrier") as change:
             return change.committed
 
@@ -253,21 +253,21 @@ class QueueEvents:
         self._access.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE)
         if not skip_directory and self._directory.writes(queue):
             return start(self._delete_there(queue))
-        # Asked before it is gone: what was put off finds the queue.
+        # before it is gone: deferred requests still find the queue
         parts, arriving = self._parts(queue)
         if not skip_directory:
             self._directory.withdraw(queue)
         return self._detach(parts, arriving)
 
     def _parts(self, queue: Queue) -> tuple[list[Queue], bool]:
-        """A queue with what belongs to it, and whether messages are just arriving in any."""
+        """A queue with its journal and subqueues, and whether messages are just arriving in any."""
         parts = [*queue.subqueue_collection.values(), queue]
         if queue.journal_queue_reference is not None:
             parts.insert(0, queue.journal_queue_reference)
         return parts, any(part.message_position_list.arriving() for part in parts)
 
     async def _delete_there(self, queue: Queue) -> None:
-        """Delete a public queue whose object in a real directory has to go first."""
+        """Delete a public queue, after its object in a real directory."""
         await self._directory.withdraw_there(queue)
         if queue.queue_manager is None:
             self._directory.look_again(queue)

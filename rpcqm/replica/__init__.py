@@ -1,1 +1,1 @@
-"""A replicated log of an existing engine: appending, following, taking over; not wired yet."""
+"""A replicated log of an existing engine: appending, following, taking over."""

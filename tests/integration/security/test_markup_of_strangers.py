@@ -22,7 +22,7 @@ KNOWN = {
     *("li", "form", "input", "span", "button", "main", "h1", "h2", "section", "div", "table"),
     *("caption", "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "pre", "strong", "label"),
     *("select", "option", "textarea", "figure", "figcaption", "svg", "line", "polygon"),
-    *("polyline", "details", "summary", "fieldset", "legend"),
+    *("polyline", "text", "details", "summary", "fieldset", "legend"),
 }
 
 

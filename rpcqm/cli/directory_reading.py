@@ -5,7 +5,7 @@ import importlib.util
 import time
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.directory import DIRECTORY_ATTRIBUTES, DirectoryContents
@@ -28,6 +28,7 @@ from rpcqm.config.directory import load_directory
 from rpcqm.config.values import ConfigurationError
 
 if TYPE_CHECKING:
+    from rpcqm.cli.directory_steps import Step
     from rpcqm.config import Configuration
     from rpcqm.directory.process import DirectoryProcess
 
@@ -103,13 +104,7 @@ def add_orders(orders: "argparse._SubParsersAction[Parser]") -> None:
 
 def run_test(arguments: argparse.Namespace) -> int:
     """Go the steps, and print each."""
-    configured = _with_domain(configuration(arguments))
-    from rpcqm.cli.directory_steps import Examination, Step, with_process
-
-    async def work(process: "DirectoryProcess") -> list[Step]:
-        return [step async for step in Examination(configured, process).steps()]
-
-    steps = with_process(configured, work)
+    steps = steps_of(configuration(arguments))
     if arguments.json:
         print_json([_plain(each) for each in steps])
     else:
@@ -123,7 +118,18 @@ def run_test(arguments: argparse.Namespace) -> int:
     return ExitStatus.REFUSED if any(step.failed for step in steps) else ExitStatus.OK
 
 
-def _plain(step: Any) -> dict[str, object]:
+def steps_of(configured: "Configuration") -> "list[Step]":
+    """Each step on the way to the directory; raises CommandError if none can be gone."""
+    _with_domain(configured)
+    from rpcqm.cli.directory_steps import Examination, with_process
+
+    async def work(process: "DirectoryProcess") -> "list[Step]":
+        return [step async for step in Examination(configured, process).steps()]
+
+    return with_process(configured, work)
+
+
+def _plain(step: "Step") -> dict[str, object]:
     return {
         "step": step.name,
         "ok": not step.failed,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rpcqm.cli.certificate_checks import CERTIFICATE_CHECKS
 from rpcqm.cli.checks import BOUNDS, CHECKS, CheckedMachine, CheckResult, Level
+from rpcqm.cli.directory_checks import DIRECTORY_CHECKS
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.http_checks import HTTP_CHECKS
 from rpcqm.cli.identity_checks import IDENTITY_CHECKS
@@ -22,6 +23,7 @@ _ALL = (
     *HTTP_CHECKS,
     *CERTIFICATE_CHECKS,
     *SAFETY_CHECKS,
+    *DIRECTORY_CHECKS,
 )
 
 DETAILS = """\

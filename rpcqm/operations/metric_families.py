@@ -224,6 +224,28 @@ APPENDS = Family(
 OF_CLUSTERS = (*CLUSTER, CLUSTER_ROLE, MEMBER_LAG, MEMBER_LAG_SECONDS, MEMBER_AGE, APPENDS)
 """Nodes of clusters alone tell these."""
 
+DIRECTORY = (
+    Family("rpcqm_directory_connected", GAUGE, "Whether a controller answers"),
+    Family("rpcqm_directory_age_seconds", GAUGE, "Time since the last round that succeeded"),
+    Family("rpcqm_directory_round_seconds", GAUGE, "How long that round took"),
+    Family("rpcqm_directory_rounds", COUNTER, "Rounds that succeeded"),
+    Family("rpcqm_directory_failures", COUNTER, "Rounds and connections that failed"),
+    Family("rpcqm_directory_misses", COUNTER, "Objects that were looked for and are not there"),
+    Family("rpcqm_directory_left_out", GAUGE, "Objects with wrong values, and those too many"),
+)
+DIRECTORY_OBJECTS = Family("rpcqm_directory_objects", GAUGE, "Objects of each kind", ("kind",))
+OF_DIRECTORIES = (*DIRECTORY, DIRECTORY_OBJECTS)
+"""Queue managers with a real directory alone tell these."""
+
 LABELLED = (BUILD, *TRIGGERS, DEAD_LETTERS, DEAD_LETTERS_SINCE, SESSIONS, CERTIFICATES)
 HISTOGRAMS = (CALLS, COM_CALLS, REQUESTS, SYNCS, SYNC_MESSAGES, LAG)
-FAMILIES = (*SIMPLE, *LABELLED, *HISTOGRAMS, *OF_CLUSTERS, *QUEUES, *DESTINATIONS, *WINDOWS)
+FAMILIES = (
+    *SIMPLE,
+    *LABELLED,
+    *HISTOGRAMS,
+    *OF_CLUSTERS,
+    *OF_DIRECTORIES,
+    *QUEUES,
+    *DESTINATIONS,
+    *WINDOWS,
+)

@@ -67,6 +67,19 @@ class _DestinationRow(NamedTuple):
     unread: int
 
 
+class DirectoryFigures(NamedTuple):
+    """What the families DIRECTORY tell, and the objects by their kinds."""
+
+    connected: bool
+    age: float
+    round_seconds: float
+    rounds: int
+    failures: int
+    misses: int
+    left_out: int
+    objects: Mapping[str, int]
+
+
 class _WindowsRow(NamedTuple):
     """What the families WINDOWS tell of an instance."""
 
@@ -103,6 +116,8 @@ class MetricsOperations:
         self._places: dict[int, tuple[str, str, str]] = {}
         self.cluster: Callable[[], ClusterStatus | None] = lambda: None
         """How this node of a cluster is; None for a queue manager that is in none."""
+        self.directory: Callable[[], DirectoryFigures | None] = lambda: None
+        """How the reading of a real directory goes; None without one."""
 
     def told(
         self, identity: Identity, writer: Writer, settings: MetricsSettings
@@ -124,6 +139,8 @@ class MetricsOperations:
         yield from self._histograms(writer)
         if (status := self.cluster()) is not None:
             yield from self._of_cluster(writer, status)
+        if (figures := self.directory()) is not None:
+            yield from _of_directory(writer, figures)
         gathered = _Gathered()
         for _ in self._gather(gathered, settings.queues):
             yield ""
@@ -305,6 +322,14 @@ class MetricsOperations:
         )
         places = [labels(families.WINDOWS[0], COMPUTER), *gathered.windows_places]
         yield from _columns(writer, families.WINDOWS, places, [own, *gathered.windows])
+
+
+def _of_directory(writer: Writer, figures: DirectoryFigures) -> Iterator[str]:
+    *simple, objects = figures
+    for family, value in zip(families.DIRECTORY, simple, strict=True):
+        yield from writer.series(family, ("",), (float(value),))
+    places = [labels(families.DIRECTORY_OBJECTS, kind) for kind in objects]
+    yield from writer.series(families.DIRECTORY_OBJECTS, places, objects.values())
 
 
 def _columns(

@@ -11,6 +11,7 @@ from rpcqm.adm.directory import (
 from rpcqm.adm.directory_object import DirectoryObject
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import Configuration
+from rpcqm.operations.metrics import DirectoryFigures
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.service import reload
@@ -90,6 +91,21 @@ class DirectorySources:
         if self.replica is not None:
             self.replica.start(engine.directory.check_directory_online)
             undo.push_async_callback(self.replica.stop)
+
+    def figures(self) -> DirectoryFigures | None:
+        """How the reading of the real directory goes."""
+        if (replica := self.replica) is None:
+            return None
+        return DirectoryFigures(
+            replica.connected,
+            replica.age,
+            replica.round_seconds,
+            replica.rounds,
+            replica.failures,
+            replica.misses,
+            replica.left_out + len(replica.skipped),
+            replica.counts(),
+        )
 
     def take(self, engine: QueueManagerEngine, file: DirectoryFile | None) -> bool:
         """Do what a directory file says now, and tell whether it is another one or has changed."""

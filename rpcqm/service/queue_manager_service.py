@@ -251,6 +251,7 @@ class QueueManagerService:
         self._operations = Operations(engine, accounts, backups.make, tokens, self._admission)
         if accounts.domain is not None:
             follow_domain(engine, self._operations, accounts.domain, None, 60, self._undo)
+        self._operations.metrics.directory = self._directories.figures
         self._operations.overview.certificates = certificate_ends(self._configuration)
         self._operations.machine.backup_directory = lambda: (
             self._configuration.storage.backup_directory

@@ -193,13 +193,13 @@ def test_both_formats_have_the_same_series(running: PrivateQueueManager) -> None
 
 
 def described() -> dict[str, tuple[str, str, set[str]]]:
-    """Type, unit and labels of each name on the page, but for those of nodes of a cluster."""
+    """Type, unit and labels of each name on the page, but for those that few tell."""
     page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     rows = re.findall(r"(?m)^\| `(\w+)` \| (\w+) \| (\w*) \| ([^|]*) \| ", page)
     return {
         name: (kind, unit, set(re.findall(r"`(\w+)`", labels)))
         for name, kind, unit, labels in rows
-        if not name.startswith("rpcqm_cluster_")
+        if not name.startswith(("rpcqm_cluster_", "rpcqm_directory_"))
     }
 
 

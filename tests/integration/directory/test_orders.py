@@ -22,6 +22,14 @@ def file(domain: Domain, tmp_path: Path) -> Path:
     return path
 
 
+def test_doctor_goes_the_steps_too(domain: Domain, file: Path) -> None:
+    command = [sys.executable, "-m", "rpcqm", "doctor", "--json", "--config", str(file)]
+    found = json.loads(domain.namespace.run(command, env=domain.variables()).stdout)
+    told = [each for each in found if each["subject"] == "directory"]
+    assert [each["level"] for each in told][:2] == ["ok", "ok"]
+    assert any("rpcqm directory join" in each["text"] for each in told)
+
+
 def order(domain: Domain, file: Path, *words: str) -> tuple[int, str, str]:
     command = [sys.executable, "-m", "rpcqm", "directory", *words, "--config", str(file)]
     done = domain.namespace.run(command, env=domain.variables())

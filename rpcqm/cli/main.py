@@ -73,7 +73,11 @@ COMMANDS = {
         "explain",
         "tell what became of a message, or what is on its way to a queue elsewhere",
     ),
-    "directory": ("directory", "try an Active Directory, and show and export what it has"),
+    "directory": (
+        "directory",
+        "try an Active Directory, show and export what it has, join and leave it, and publish "
+        "public queues in it",
+    ),
     "network": ("network", "let messages to other queue managers go, or hold them back"),
     "cluster": ("cluster", "show and change which node of a cluster is the queue manager"),
     "maintenance": ("maintenance", "take no new messages for a time, while readers go on"),

@@ -9,6 +9,9 @@ from rpcqm.codec.security.identifier import Sid
 from rpcqm.config.about import About
 
 LOCAL, DOMAIN = "local", "domain"
+READ_ONLY, PUBLISH = "read-only", "publish"
+QUEUES, MACHINE, ROUTERS = "queues", "queue-manager", "settings"
+"""What is published: public queues, the queue manager's own object, the settings of routers."""
 SEALED, LDAPS, STARTTLS = "sealed", "ldaps", "starttls"
 HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
 
@@ -120,6 +123,30 @@ class DirectorySection:
             beyond="further ones are not known here; `rpcqm doctor` says so",
         ),
     ] = 50_000
+    mode: Annotated[
+        str,
+        About(
+            "Whether the directory is only read, or what is here is published in it; "
+            "`rpcqm directory join` comes first.",
+            choices=(READ_ONLY, PUBLISH),
+        ),
+    ] = READ_ONLY
+    publish: Annotated[
+        tuple[str, ...],
+        About(
+            "What is published: public queues that are made here, the attributes and keys of the "
+            "queue manager, and for routers their settings in each site.",
+            choices=(QUEUES, MACHINE, ROUTERS),
+        ),
+    ] = (QUEUES,)
+    publish_permissions: Annotated[
+        bool,
+        About(
+            "Whether permissions of public queues are written into the directory, as rights of "
+            "its objects. It is untried on Windows.",
+            opens="Whoever has a right to a queue here has the one of the same name to its object.",
+        ),
+    ] = False
     accounts: Annotated[
         str,
         About(

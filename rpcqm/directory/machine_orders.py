@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from rpcqm.adm.directory_writer import PUBLISHED_OF_MACHINE
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.names.path_name import PathName
@@ -34,29 +35,54 @@ def queue_order(
 
 
 def machine_order(
-    action: str, machine: QueueManager, settings: bool, dry_run: bool = False
+    action: str,
+    machine: QueueManager,
+    settings: bool,
+    dry_run: bool = False,
+    attributes: Iterable[str] | None = None,
 ) -> WriteOrder:
-    """An order about a queue manager; `settings` is whether those of servers are written."""
-    written = _machine_values(machine)
-    copies = {name: written[of] for name, of in SETTINGS.items()}
-    serves = machine.routing_server or machine.directory_server or machine.supporting_server
+    """An order about a queue manager, about all attributes unless some are listed.
+
+    `settings` is whether those of servers are written. Whether it is a router, and for whom, is
+    decided in the directory: an object that is there keeps it.
+    """
+    wanted = None if attributes is None else frozenset(attributes)
+    flags = _flags(machine)
+    written = values.write_values(machine, values.QUEUE_MANAGER, wanted)
+    routers = {
+        stored: tuple(getattr(machine, name))
+        for name, stored in _ROUTERS.items()
+        if wanted is None or name in wanted
+    }
+    copies = {name: flags[of] for name, of in SETTINGS.items()} if any(_serves(machine)) else {}
     return WriteOrder(
         action,
         machine.computer_name,
         machine.qualified_computer_name,
-        values=written,
-        settings=copies if serves and settings else {},
+        values=written | (flags if wanted is None else {}),
+        settings=copies if settings else None,
         sites=tuple(machine.site_identifier_list),
-        routers={
-            "mSMQOutRoutingServers": tuple(machine.out_routing_server_identifier_list),
-            "mSMQInRoutingServers": tuple(machine.in_routing_server_identifier_list),
-        },
+        routers=routers,
+        own=_OWN | ({"mSMQSites"} if machine.site_identifier_list else frozenset()),
         dry_run=dry_run,
     )
 
 
-def _machine_values(machine: QueueManager) -> Values:
-    found = values.write_values(machine, values.QUEUE_MANAGER)
+_ROUTERS = {
+    "out_routing_server_identifier_list": "mSMQOutRoutingServers",
+    "in_routing_server_identifier_list": "mSMQInRoutingServers",
+}
+_OWN = frozenset(each.stored for each in values.QUEUE_MANAGER if each.name in PUBLISHED_OF_MACHINE)
+
+
+def _serves(machine: QueueManager) -> tuple[bool, bool, bool]:
+    return machine.routing_server, machine.directory_server, machine.supporting_server
+
+
+def _flags(machine: QueueManager) -> Values:
+    """What kind of server it is ([MS-MQDSSM] 3.1.6.1.1.5)."""
+    names = ("routing_server", "directory_server", "supporting_server")
     server = machine.directory_server_type if machine.directory_server else None
     bits = values.service_type(machine.routing_server, machine.remote_access_server, server)
+    found = values.write_values(machine, values.QUEUE_MANAGER, names)
     return found | {"mSMQServiceType": [values.write_integer(bits)]}

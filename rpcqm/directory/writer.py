@@ -5,7 +5,7 @@ directory was not reached, and the change may have been made or not.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rpcqm.adm.directory import DIRECTORY_ATTRIBUTES
 from rpcqm.adm.directory_object import DirectoryObject
@@ -48,7 +48,9 @@ class LdapWriter:
         publish: Collection[str] = (QUEUES,),
         permissions: bool = False,
         command: Sequence[str] = WORKER,
+        offline: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._offline = offline
         self._settings = settings
         self._machine = machine
         self._publish = frozenset(publish)
@@ -61,6 +63,11 @@ class LdapWriter:
         self._tasks: set[asyncio.Task[None]] = set()
         self.operations: dict[tuple[str, str], int] = {}
         """How many orders there were, by what they were and how they ended."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether the directory has not answered for a time, so that nobody is to wait for it."""
+        return self._offline()
 
     def creates(self, element: DirectoryObject) -> bool:
         """Whether objects like this one are written into the directory at all."""
@@ -76,7 +83,7 @@ class LdapWriter:
     def write(
         self, element: DirectoryObject, attributes: Sequence[str]
     ) -> Completion[DirectoryAnswer]:
-        """Replace attributes of an object; those of a queue manager are written all."""
+        """Replace attributes of an object."""
         return self._ordered(element, WRITE_QUEUE, WRITE_MACHINE, attributes)
 
     def delete(self, element: DirectoryObject) -> Completion[DirectoryAnswer]:
@@ -91,7 +98,10 @@ class LdapWriter:
                 queue_order(of_queue, self._machine, element, names, self._permissions)
             )
         if isinstance(element, QueueManager):
-            return self._start(machine_order(of_machine, element, ROUTERS in self._publish))
+            listed = None if of_machine == CREATE_MACHINE else names
+            return self._start(
+                machine_order(of_machine, element, ROUTERS in self._publish, attributes=listed)
+            )
         return completed(DirectoryAnswer(DirectoryOperationResult.GENERIC_ERROR))
 
     # Orders

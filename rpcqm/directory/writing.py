@@ -61,9 +61,10 @@ class WriteOrder:
     """One change of the objects of a queue manager.
 
     `machine` and `qualified` are its names, `queue` is the name of a queue of it. `settings` are
-    the values of its settings in each site of `sites`, for routers and servers, `routers` the
-    identifiers of queue managers by attributes that hold their distinguished names. `security` is
-    the descriptor of the queue, empty where permissions are not written.
+    the values of its settings in each site of `sites`, empty for who is neither router nor server,
+    None where nobody touches them. `routers` are identifiers of queue managers by attributes that
+    hold their distinguished names. An object that is taken over gets the attributes of `own` only.
+    `security` is the descriptor of the queue, empty where permissions are not written.
     """
 
     action: str
@@ -72,9 +73,10 @@ class WriteOrder:
     queue: str = ""
     identifier: UUID = NULL_GUID
     values: Values = field(default_factory=dict)
-    settings: Values = field(default_factory=dict)
+    settings: Values | None = None
     sites: tuple[UUID, ...] = ()
     routers: Mapping[str, Sequence[UUID]] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
     security: bytes = b""
     dry_run: bool = False
 
@@ -278,17 +280,18 @@ class Writing:
             return _NOT_FOUND, None
         computer = await self.computer()
         own = names.child_of(computer.name, "msmq")
-        by_name = await self._there(self._queue_name(own), (DESCRIPTOR,))
+        by_name = await self._there(self._queue_name(own), (DESCRIPTOR, "objectGUID"))
         entry = by_name if by_name is not None and _owner_of(by_name) == _sid_of(computer) else None
         if self.order.identifier.int:
-            entry = await self._there(values.guid_base(self.order.identifier), (DESCRIPTOR,))
+            place = values.guid_base(self.order.identifier)
+            entry = await self._there(place, (DESCRIPTOR, "objectGUID"))
             parent = "" if entry is None else names.parent_of(entry.name)
             if names.comparable(parent) != names.comparable(own):
                 entry = None
         if entry is None:
             return _NOT_FOUND, None
         await self._delete(entry.name)
-        return _SUCCESS, None
+        return _SUCCESS, values.read_guid(entry.first("objectGUID") or b"")
 
     # The queue manager
 
@@ -296,14 +299,16 @@ class Writing:
         """[MS-MQDSSM] 3.1.6.1.1; one that is there is taken over, and then written."""
         computer = await self.computer()
         name, machine = names.child_of(computer.name, "msmq"), _sid_of(computer)
-        given = await self._machine_values()
-        if await self._there(name, ("objectGUID",)) is None:
+        entry = await self._there(name, ("objectGUID", *self.order.own))
+        if entry is None:
+            given = await self._machine_values()
             given[DESCRIPTOR] = [configuration_descriptor(machine)]
             await self._add(name, CONFIGURATION, given)
-        else:
-            await self._write_machine(name)
+        else:  # what an administrator has decided there counts
+            own = self.order.own
+            await self._write(entry, {k: v for k, v in self.order.values.items() if k in own})
         identifier = await self._identifier(name)
-        if identifier is not None:
+        if entry is None and identifier is not None:
             await self._write_settings(computer, identifier)
         return _SUCCESS, identifier
 
@@ -356,6 +361,8 @@ class Writing:
 
         What is there and differs is deleted and made again: the machine cannot change it.
         """
+        if self.order.settings is None:
+            return
         base = f"CN=Sites,{self.root.configuration}"
         wanted = {names.comparable(each): each for each in await self._settings_places(computer)}
         host = names.value_of(names.parts_of(computer.name)[0]).encode()
@@ -378,7 +385,7 @@ class Writing:
 
     async def _settle_settings(self, server: str, identifier: UUID | None, wanted: bool) -> None:
         name = names.child_of(server, SETTINGS_NAME)
-        given: Values = dict(self.order.settings)
+        given: Values = dict(self.order.settings or {})
         if identifier is not None:
             given["mSMQQMID"] = [identifier.bytes_le]
         entry = await self._there(name, tuple(given))

@@ -234,7 +234,7 @@ class Directory(DirectoryAccess):
 
     def online(self) -> None:
         """Find the enterprise, create our own public queues, learn the owners of others."""
-        self._drop_what_is_gone()
+        self._drop_what_is_shown()
         self._queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
         self._create_own_queues()
         for outgoing in self._outgoing.list():
@@ -254,7 +254,7 @@ class Directory(DirectoryAccess):
         if machine.identifier != self._queue_manager.identifier:
             return
         path = PathName.parse(queue.pathname)
-        if self._registry.find_path(path) is not None:
+        if self._registry.find_path(path) is not None or self.publications.has(queue.pathname):
             return
         queue.pathname = str(self._names.path(path.kind, path.queue))
         try:
@@ -276,9 +276,11 @@ class Directory(DirectoryAccess):
         return {queue.identifier: queue for queue in (*known, *here)}
 
     def listed_queues(self) -> set[UUID]:
-        """Identifiers of the queues that the directory's file lists."""
+        """Identifiers of queues that the directory lists, and that are not published from here."""
         contents = self._contents()
-        return set() if contents is None else {queue.identifier for queue in contents.queues}
+        if contents is None or self._writer_of(Queue()) is not None:
+            return set()
+        return {queue.identifier for queue in contents.queues}
 
     # Publishing
 
@@ -308,7 +310,8 @@ class Directory(DirectoryAccess):
         change: Callable[[Queue], Completion[DirectoryAnswer]],
         absent: DirectoryOperationResult | None = None,
     ) -> None:
-        if self._queue_manager.directory_offline:
+        writer = self._settings.directory_writer
+        if self._queue_manager.directory_offline or (writer is not None and writer.offline):
             raise MQError(HResult.MQ_ERROR_NO_DS, "the directory does not answer")
         await self.publications.begin(queue)
         answer = await change(queue)

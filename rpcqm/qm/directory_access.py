@@ -156,14 +156,20 @@ class DirectoryAccess:
         with self._store.transaction("delete directory object") as change:
             change.delete(Family.META, _key(kind, identifier))
 
-    def _drop_what_is_gone(self) -> None:
-        """Forget withdrawn queues that the directory does not show any more."""
+    def _drop_what_is_shown(self) -> None:
+        """Forget what was published and withdrawn in a real directory once that shows it.
+
+        From then on it is the directory that says what somebody else changes there.
+        """
         contents = self._contents()
-        if contents is None:
+        if contents is None or self._writer_of(Queue()) is None:
             return
-        made_here, shown = self._made_here[Queue], {queue.identifier for queue in contents.queues}
-        for identifier in [each for each, kept in made_here.items() if _WITHDRAWN in kept]:
-            if identifier not in shown:
+        made_here, shown = (
+            self._made_here[Queue],
+            {each.identifier: each for each in contents.queues},
+        )
+        for identifier, kept in list(made_here.items()):
+            if _is_shown(shown.get(identifier), kept):
                 del made_here[identifier]
                 self._drop(Queue, identifier)
 
@@ -401,7 +407,10 @@ class DirectoryAccess:
         self.start()
 
     def stop(self) -> None:
-        """Stop the timer."""
+        """Look for the directory no more."""
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -424,7 +433,7 @@ class DirectoryAccess:
 
         Source: [MS-MQDMPR] 3.1.7.1.25.
         """
-        self.stop()
+        self._stop_timer()
         queue_manager = self._queue_manager
         own = [equals("identifier", queue_manager.identifier)]
         status, element = self.read_directory(QueueManager, own, force_directory_read=True)
@@ -485,6 +494,27 @@ class DirectoryAccess:
     def online(self) -> None:
         """Called when the directory has been read; `Directory` refreshes everything that depends on
         it."""
+
+
+_SHOWN = (
+    "label",
+    "type",
+    "journaling",
+    "quota",
+    "journal_quota",
+    "authentication",
+    "privacy_level",
+    "multicast_address",
+    "base_priority",
+)
+"""What a real directory shows of a queue that was published."""
+
+
+def _is_shown(queue: Queue | None, kept: dict[str, object]) -> bool:
+    """Whether a directory shows a queue as it was published, or none that was withdrawn."""
+    if queue is None or _WITHDRAWN in kept:
+        return queue is None and _WITHDRAWN in kept
+    return all(kept[name] == getattr(queue, name) for name in _SHOWN if name in kept)
 
 
 _NAMES = ("pathname", "qualified_pathname")

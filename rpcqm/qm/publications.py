@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.directory_records import decode_attributes, encode_attributes
-from rpcqm.adm.directory_writer import DirectoryAnswer
+from rpcqm.adm.directory_writer import PUBLISHED_OF_MACHINE, DirectoryAnswer
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
@@ -94,6 +94,10 @@ class Publications:
 
     def __len__(self) -> int:
         return len(self._pending)
+
+    def has(self, pathname: str) -> bool:
+        """Whether a queue is being published or withdrawn, or may not be as it should be."""
+        return folded(pathname) in self._pending
 
     def pending(self) -> list[Publication]:
         """The publications that wait for the directory or were refused, in the order of their
@@ -206,9 +210,9 @@ class Publications:
 
     async def _write_machine(self) -> bool:
         writer = self._settings.directory_writer
-        if writer is None:
+        if writer is None or not self._machine.full_path:  # until the directory was read
             return False
-        answer = await writer.write(self._machine, ())
+        answer = await writer.write(self._machine, PUBLISHED_OF_MACHINE)
         self.machine_pending = answer.result is not DirectoryOperationResult.SUCCESS
         if self.machine_pending and self._machine_refused != answer.reason:
             _log.warning("the queue manager is not published", reason=answer.reason)
@@ -227,8 +231,9 @@ class Publications:
             return answer
         gone = Queue(identifier=publication.identifier, pathname=publication.pathname)
         answer = await writer.delete(gone)
-        if answer.result in _SETTLED and publication.identifier.int:
-            self.forget(publication.identifier)
+        deleted = answer.identifier or publication.identifier
+        if answer.result in _SETTLED and deleted.int:
+            self.forget(deleted)  # what was read of the directory may still show it
         return answer
 
     def _settle(self, name: str, publication: Publication, number: int) -> None:

@@ -1,4 +1,6 @@
-"""The addresses by which this machine may be called."""
+"""The addresses and names by which this machine may be called."""
+
+import socket
 
 import ifaddr
 
@@ -6,6 +8,12 @@ import ifaddr
 def own_addresses() -> tuple[str, ...]:
     """Every address of every network adapter, IPv4 and IPv6, the latter with its scope if any."""
     return tuple(_text(ip.ip) for adapter in ifaddr.get_adapters() for ip in adapter.ips)
+
+
+def qualified_name(name: str) -> str:
+    """The computer's full name, as far as the machine itself knows it: asking takes time."""
+    host = socket.gethostname()
+    return host if host.casefold().startswith(f"{name.casefold()}.") else name
 
 
 def _text(address: str | tuple[str, int, int]) -> str:

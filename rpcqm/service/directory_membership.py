@@ -6,6 +6,7 @@ queue manager: so joining belongs before its first message.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from rpcqm.adm.directory_writer import DirectoryAnswer
 from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import decode_queue_manager
+from rpcqm.config import Configuration
 from rpcqm.directory import names
 from rpcqm.directory.machine_orders import machine_order
 from rpcqm.directory.process import WORKER, DirectoryProcess
@@ -20,6 +22,7 @@ from rpcqm.directory.reading import DirectoryReader, Settings
 from rpcqm.directory.values import equals_filter, read_guid
 from rpcqm.directory.writing import CREATE_MACHINE, DELETE_MACHINE, WriteOrder, carry_out
 from rpcqm.qm.machine import JOIN_ORDER, QUEUE_MANAGER_KEY
+from rpcqm.service.addresses import qualified_name
 from rpcqm.store.backup import mark_as_restored
 from rpcqm.store.database import DATABASE_NAME, Database, locked
 from rpcqm.store.directory_mark import write_mark
@@ -91,8 +94,9 @@ class Membership:
         """
         kept = look_at(data_dir)
         await self._connect()
-        self._machine.site_identifier_list = [await self._site(site)]
         there = await self._carried_out(CREATE_MACHINE, dry_run=True)
+        if site or there.identifier is None:
+            self._machine.site_identifier_list = [await self._site(site)]
         if kept.identifier not in (None, there.identifier) and kept.used and not new_identifier:
             raise MembershipError(_refusal(data_dir, kept))
         answer = await self._carried_out(CREATE_MACHINE, self._dry_run)
@@ -153,6 +157,17 @@ class Membership:
                 f"There is no site {name}." if name else f"Say which site it is by --site: {known}."
             )
         return read_guid(found[0].first("objectGUID") or b"")
+
+
+def machine_of(configuration: Configuration) -> QueueManager:
+    """The queue manager that a configuration describes, as far as it decides that itself."""
+    return QueueManager(
+        computer_name=configuration.name,
+        qualified_computer_name=qualified_name(configuration.name),
+        queue_manager_quota=configuration.storage.quota,
+        supporting_server=configuration.security.supporting_server,
+        queue_manager_version=version("rpcqm"),
+    )
 
 
 def _refusal(data_dir: Path, kept: Kept) -> str:

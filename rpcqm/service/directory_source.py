@@ -9,7 +9,9 @@ from rpcqm.adm.directory import (
     DirectoryUnavailableError,
 )
 from rpcqm.adm.directory_object import DirectoryObject
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.config.directory import DirectoryFile
+from rpcqm.config.directory_section import PUBLISH
 from rpcqm.config.schema import Configuration
 from rpcqm.operations.metrics import DirectoryFigures
 from rpcqm.qm.engine import QueueManagerEngine
@@ -19,6 +21,7 @@ from rpcqm.service import reload
 if TYPE_CHECKING:
     from rpcqm.directory.reading import Settings
     from rpcqm.directory.replica import LdapReplica
+    from rpcqm.directory.writer import LdapWriter
 
 _LISTS = (
     "sites",
@@ -65,6 +68,24 @@ def replica_of(configuration: Configuration) -> "LdapReplica | None":
     return made
 
 
+def writer_of(
+    configuration: Configuration, machine: QueueManager, replica: "LdapReplica | None"
+) -> "LdapWriter | None":
+    """What publishes in the directory, None where it is only read."""
+    section = configuration.directory
+    if replica is None or section.mode != PUBLISH:
+        return None
+    from rpcqm.directory.writer import LdapWriter
+
+    return LdapWriter(
+        directory_settings(configuration),
+        machine,
+        section.publish,
+        section.publish_permissions,
+        offline=lambda: replica.offline,
+    )
+
+
 def source_of(file: DirectoryFile | None, replica: "LdapReplica | None") -> DirectorySource | None:
     """The one source that there is, or the file over the directory."""
     if file is not None and replica is not None:
@@ -77,6 +98,7 @@ class DirectorySources:
 
     def __init__(self, configuration: Configuration) -> None:
         """Read what there is; raises ConfigurationError."""
+        self._configuration = configuration
         self._file = reload.directory_file(configuration)
         self.replica = replica_of(configuration)
 
@@ -85,6 +107,13 @@ class DirectorySources:
         settings.directory = source_of(self._file, self.replica)
         settings.directory_needs_us = self.replica is None
         settings.directory_missed = None if self.replica is None else self.replica.missed
+
+    def publish(self, engine: QueueManagerEngine, undo: AsyncExitStack) -> None:
+        """Let a queue manager that is about to start publish what is here, if it is to."""
+        writer = writer_of(self._configuration, engine.queue_manager, self.replica)
+        if writer is not None:
+            engine.settings.directory_writer = writer
+            undo.push_async_callback(writer.stop)
 
     def start(self, engine: QueueManagerEngine, undo: AsyncExitStack) -> None:
         """Follow the real directory from now on."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable, Container
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -52,7 +51,7 @@ from rpcqm.rpc.security.context import AuthenticationError, SecurityProviders
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
-from rpcqm.service.addresses import own_addresses
+from rpcqm.service.addresses import own_addresses, qualified_name
 from rpcqm.service.backups import Backups
 from rpcqm.service.certificate_ends import certificate_ends
 from rpcqm.service.connection_limits import admission_of, rpc_limits
@@ -409,7 +408,7 @@ class QueueManagerService:
         self._directories = DirectorySources(configuration)
         settings = QueueManagerSettings(
             computer_name=configuration.name,
-            qualified_computer_name=_qualified(configuration.name),
+            qualified_computer_name=qualified_name(configuration.name),
             addresses=own_addresses(),
             aliases=configuration.aliases,
             queue_manager_quota=configuration.storage.quota,
@@ -430,6 +429,7 @@ class QueueManagerService:
         self._resolver = Resolver(timers, loop.call_soon_threadsafe)
         self._undo.callback(self._resolver.stop)
         engine = QueueManagerEngine(store, self._clock, timers, settings)
+        self._directories.publish(engine, self._undo)
         engine.trail.days = configuration.storage.trail_days
         self._speed = speed_of(engine)
         if self._speed is not None:
@@ -573,12 +573,6 @@ def _tell_switches(configuration: Configuration, changed: Container[str] | None 
     for setting in switches_on(configuration):
         if changed is None or setting.key in changed:
             _log.warning("a switch is on", setting=setting.key, opens=setting.about.opens)
-
-
-def _qualified(name: str) -> str:
-    """The computer's full name, as far as the machine itself knows it: asking takes time."""
-    host = socket.gethostname()
-    return host if host.casefold().startswith(f"{name.casefold()}.") else name
 
 
 def _read_security(security: config.SecuritySection) -> remote_read.RemoteReadSecurity:

@@ -1,6 +1,7 @@
 """Joining Samba's domain and leaving it, and what a data directory is after that."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -122,3 +123,28 @@ def test_a_site_that_is_not_there_or_not_said_is_named(domain: Domain, tmp_path:
     joined = join(domain, tmp_path / "data", site="Paris")
     assert joined.identifier is not None
     assert domain.identifier(f"CN=Paris,{SITES}")
+
+
+def test_an_object_that_is_there_keeps_what_its_administrators_have_decided(
+    domain: Domain, tmp_path: Path
+) -> None:
+    berlin = domain.identifier(f"CN=Berlin,{SITES}")
+    domain.add(
+        f"dn: {OWN}\nobjectClass: mSMQConfiguration\nmSMQRoutingServices: TRUE\n"
+        f"mSMQQuota: 5\nmSMQSites:: {b64encode(berlin.bytes_le).decode()}\n"
+    )
+    with pytest.raises(MembershipError, match="Insufficient access"):
+        join(domain, tmp_path / "data")  # nobody has let the machine write it
+    own = domain.run(
+        "ldbsearch", "-H", domain.database, "-b", OWN_COMPUTER, "-s", "base", "objectSid"
+    )
+    sid = own.split("objectSid: ")[1].split()[0]
+    domain.samba_tool("dsacl", "set", f"--objectdn={OWN}", f"--sddl=(A;;RPWP;;;{sid})")
+    joined = join(domain, tmp_path / "data", site="")
+    assert joined.steps == (f"set mSMQOSType, mSMQQuota, mSMQJournalQuota of {OWN}",) or (
+        "mSMQQuota" in joined.steps[0]
+    )
+    found = domain.run(*search, OWN)
+    assert "mSMQRoutingServices: TRUE" in found
+    assert b64encode(berlin.bytes_le).decode() in found
+    domain.delete(OWN)

@@ -42,11 +42,15 @@ class RealDirectory:
     lost: bool = False
     adds: int = 0
     publishes_machine: bool = False
+    offline: bool = False
+    shown: list[Queue] = field(default_factory=list)
 
     def __call__(self) -> DirectoryContents:
-        """What was read: the machine, and no queue yet."""
+        """What was read: the machine, and the queues that are `shown`."""
         own = QueueManager(identifier=self.machine, computer_name=COMPUTER)
-        return DirectoryContents(queue_managers=[own])
+        for queue in self.shown:
+            queue.queue_manager = own
+        return DirectoryContents(queue_managers=[own], queues=self.shown)
 
     def names(self) -> list[str]:
         """The orders that wait."""
@@ -93,7 +97,7 @@ class RealDirectory:
             if entry is None or not entry.ours:
                 return DirectoryAnswer(NOT_FOUND)
             del self.objects[name]
-            return DirectoryAnswer(SUCCESS)
+            return DirectoryAnswer(SUCCESS, entry.identifier)
 
         return self._order("delete", remove)
 

@@ -315,7 +315,7 @@ def test_nobody_waits_for_a_directory_that_is_away(
     qm: RunningQueueManager, real: RealDirectory
 ) -> None:
     queue = made(qm, real)
-    qm.engine.queue_manager.directory_offline = True
+    real.offline = True
     queues = qm.engine.queues
     for order in (
         queues.create_queue(queues.new_queue(r".\more")),
@@ -345,3 +345,44 @@ def test_the_queue_managers_own_object_is_written_until_it_was(
     real.answer()
     qm.advance(LONGEST_WAIT)
     assert real.names() == []
+
+
+def shown(queue: Queue, **attributes: Any) -> Queue:
+    """The queue as the directory shows it."""
+    made = Queue(queue.identifier, pathname=r"WORKSTATION\offers", label=queue.label)
+    made.queue_type = queue.queue_type
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_who_changes_the_object_there_is_heard_once_it_was_shown_as_it_was_published(
+    qm: RunningQueueManager, real: RealDirectory
+) -> None:
+    queue = made(qm, real)
+    look = qm.engine.directory.check_directory_online
+    qm.engine.queue_manager.identifier = real.machine
+    real.shown = [shown(queue, label="older")]  # a round that began before
+    look()
+    assert queue.label == "first"
+    real.shown = [shown(queue, label="first")]
+    look()
+    real.shown = [shown(queue, label="theirs")]
+    look()
+    assert queue.label == "theirs"
+
+
+def test_a_queue_that_is_being_published_or_withdrawn_is_not_made_because_it_is_shown(
+    qm: RunningQueueManager, real: RealDirectory
+) -> None:
+    qm.engine.queue_manager.identifier = real.machine
+    created, real.lost = create(qm), True
+    real.answer()
+    assert code(created) == "MQ_ERROR_NO_DS"
+    real.shown = [shown(Queue(real.objects[OFFERS].identifier))]
+    qm.engine.directory.check_directory_online()
+    assert here(qm) is None
+    real.lost = False
+    answer_all(qm, real)
+    qm.engine.directory.check_directory_online()
+    assert real.objects == {}

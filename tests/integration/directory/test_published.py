@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.qm.machine import JOIN_ORDER
+from rpcqm.store.directory_mark import write_mark
 from tests.support.directory.domain import CONTROLLER, MACHINE, REALM, Domain
-from tests.support.directory.domain_objects import OWN_COMPUTER
+from tests.support.directory.domain_objects import OWN_COMPUTER, ROUTER
 from tests.support.served import ServedQueueManager
 from tests.support.waiting import until
 
@@ -67,11 +69,13 @@ def one(
 def other(
     domain: Domain, one: ServedQueueManager, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServedQueueManager]:
-    """A queue manager that only reads the directory."""
+    """A router in Berlin that only reads the directory, which has had it for long."""
     place = tmp_path_factory.mktemp("other")
+    (place / "data").mkdir()
+    write_mark(place / "data", f"{JOIN_ORDER}:{domain.identifier(ROUTER)}")
     ports = ("--rpc-port", "0", "--epm-port", "0", "--binary-port", "0", "--qm2qm-port", "0")
     with ServedQueueManager(
-        domain.namespace, place, configuration(domain, "QM9"), ports
+        domain.namespace, place, configuration(domain, "ROUTER1"), ports
     ) as running:
         until(lambda: "the directory is read" in running.log)
         yield running
@@ -99,7 +103,6 @@ def test_a_public_queue_of_one_is_used_by_the_other(
     domain: Domain, one: ServedQueueManager, other: ServedQueueManager
 ) -> None:
     one.command("queue", "create", r".\offers", "--label", "What we offer")
-    print(one.log, one.command("queue", "list", "--json"))
     identifier = domain.identifier(f"CN=offers,{OWN}")
     assert "mSMQLabelEx: What we offer" in found_by_ldapsearch(domain, "mSMQLabelEx")
     name = f"PUBLIC={identifier}"

@@ -40,6 +40,12 @@ def check_base(text: str) -> None:
         raise ValueError("which is no distinguished name, such as OU=Servers,DC=example,DC=org")
 
 
+def check_published(text: str) -> None:
+    """What may be published; raises ValueError."""
+    if text not in (QUEUES, MACHINE, ROUTERS):
+        raise ValueError(f"which is none of {QUEUES}, {MACHINE}, {ROUTERS}")
+
+
 @dataclass(frozen=True, slots=True)
 class DirectorySection:
     """An Active Directory, and what counts of it here (docs/directory.md)."""
@@ -134,9 +140,11 @@ class DirectorySection:
     publish: Annotated[
         tuple[str, ...],
         About(
-            "What is published: public queues that are made here, the attributes and keys of the "
-            "queue manager, and for routers their settings in each site.",
-            choices=(QUEUES, MACHINE, ROUTERS),
+            "What is published: public queues that are made here (`queues`), the attributes of the "
+            "queue manager (`queue-manager`), and for routers their settings in each site "
+            "(`settings`).",
+            default="`queues`",
+            check=check_published,
         ),
     ] = (QUEUES,)
     publish_permissions: Annotated[

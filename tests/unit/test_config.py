@@ -206,6 +206,7 @@ EXAMPLES: dict[str, tuple[str, object]] = {
     "dcom.access": ("'D:(A;;LC;;;BA)'", "D:(A;;LC;;;BA)"),
     "dcom.advertise": ("['h', '::1']", ("h", "::1")),
     "directory.administrators": ("['S-1-5-21-1-2-3-4']", ("S-1-5-21-1-2-3-4",)),
+    "directory.publish": ("['settings']", ("settings",)),
     "directory.search_bases": ("['OU=a,DC=b']", ("OU=a,DC=b",)),
     "directory.servers": ("['dc1.example.org:389']", ("dc1.example.org:389",)),
     "otel.endpoint": ("'http://h:4318/v1/traces'", "http://h:4318/v1/traces"),

@@ -47,7 +47,7 @@ class RealDirectory:
 
     def __call__(self) -> DirectoryContents:
         """What was read: the machine, and the queues that are `shown`."""
-        own = QueueManager(identifier=self.machine, computer_name=COMPUTER)
+        own = QueueManager(identifier=self.machine, computer_name=COMPUTER, full_path="CN=msmq")
         for queue in self.shown:
             queue.queue_manager = own
         return DirectoryContents(queue_managers=[own], queues=self.shown)

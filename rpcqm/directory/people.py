@@ -15,7 +15,7 @@ ASKED_TOGETHER = 100
 
 _SID, _CONTROL, _NAME, _GROUPS = (
     *("objectSid", "userAccountControl"),
-    *("msDS-PrincipalName", "tokenGroupsGlobalAndUniversal"),
+    *("sAMAccountName", "tokenGroupsGlobalAndUniversal"),
 )
 
 
@@ -25,6 +25,11 @@ class Directory(Protocol):
     @property
     def domain_base(self) -> str:
         """The distinguished name of the domain."""
+        ...
+
+    @property
+    def configuration_base(self) -> str:
+        """The distinguished name of the forest's configuration."""
         ...
 
     def search(
@@ -39,6 +44,7 @@ class DirectoryPeople:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
+        self._short_name = ""
 
     async def standing(self, sids: Collection[str]) -> Mapping[str, bool]:
         """Whether each account is there and not disabled.
@@ -54,26 +60,44 @@ class DirectoryPeople:
     async def names(self, sids: Collection[str]) -> Mapping[str, str]:
         """Names of accounts and groups that are there and can be shown."""
         found: dict[str, str] = {}
-        async for sid, entry in self._found(sids, (_SID, _NAME)):
-            name = (entry.first(_NAME) or b"").decode("utf-8", "replace")
-            if name.isprintable() and "\\" in name:
-                found[sid] = name
+        if sids:
+            domain = await self._domain()
+            async for sid, entry in self._found(sids, (_SID, _NAME)):
+                name = _text(entry, _NAME)
+                if name.isprintable() and name:
+                    found[sid] = f"{domain}\\{name}"
         return found
+
+    async def _domain(self) -> str:
+        """The short name of the domain, which is read once ([MS-ADTS] 6.1.1.2.1.1.4)."""
+        if not self._short_name:
+            directory = self._directory
+            what = f"(&(nCName={filter_value(directory.domain_base)})({_SHORT_NAME}=*))"
+            places = f"CN=Partitions,{directory.configuration_base}"
+            async for entries in directory.search(places, (_SHORT_NAME,), what, "one"):
+                for entry in entries:
+                    self._short_name = _text(entry, _SHORT_NAME)
+        if not self._short_name.isprintable() or not self._short_name:
+            raise DecodeError("the directory does not say the short name of its domain")
+        return self._short_name
 
     async def identifiers(self, names: Collection[str]) -> Mapping[str, str]:
         """SIDs of accounts and groups by their names with that of the domain."""
         found: dict[str, str] = {}
+        own = await self._domain() if names else ""
         for name in names:
-            account = name.rpartition("\\")[2]
-            what = f"(sAMAccountName={filter_value(account)})"
+            domain, _, account = name.partition("\\")
+            if folded(domain) != folded(own):
+                continue
+            what = f"({_NAME}={filter_value(account)})"
             async for entries in self._directory.search(
                 self._directory.domain_base, (_SID, _NAME), what, "all"
             ):
                 for entry in entries:
-                    shown = (entry.first(_NAME) or b"").decode("utf-8", "replace")
-                    if shown.isprintable() and folded(shown) == folded(name):
-                        found[shown] = _sid_of(entry)
-        return found
+                    shown = _text(entry, _NAME)
+                    if shown.isprintable() and folded(shown) == folded(account):
+                        found[f"{own}\\{shown}"] = _sid_of(entry)
+        return {name: sid for name, sid in found.items() if sid}
 
     async def groups(self, sid: str) -> frozenset[str]:
         """Global and universal groups, which are those that a ticket has."""
@@ -100,6 +124,7 @@ class DirectoryPeople:
                         yield sid, entry
 
 
+_SHORT_NAME = "nETBIOSName"
 _ANYTHING = "(objectClass=*)"
 _SPECIAL = str.maketrans({each: f"\\{ord(each):02x}" for each in "\\*()\0"})
 
@@ -107,6 +132,10 @@ _SPECIAL = str.maketrans({each: f"\\{ord(each):02x}" for each in "\\*()\0"})
 def filter_value(text: str) -> str:
     """A text as a value in a filter (RFC 4515, 3)."""
     return text.translate(_SPECIAL)
+
+
+def _text(entry: Entry, attribute: str) -> str:
+    return (entry.first(attribute) or b"").decode("utf-8", "replace")
 
 
 def _sid_of(entry: Entry) -> str:

@@ -6,13 +6,14 @@ the next look. Commands wait.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 
 from rpcqm.adm.directory import DirectoryUnavailableError
 from rpcqm.adm.people import People
 from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import folded_name
 from rpcqm.base.log import get_logger
@@ -49,6 +50,7 @@ class DomainNames:
         """By SID: when it was asked for, and the name; "" is none."""
         self._wanted: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
+        self._lookups: set[asyncio.Task[Mapping[str, str]]] = set()
 
     def name_of(self, sid: str) -> str:
         """A name, "" while it is not known; then it is asked for."""
@@ -68,11 +70,27 @@ class DomainNames:
         named = (*self._accounts.names(), *known)
         return next((sid for sid, each in named if folded_name(each) == word), "")
 
-    async def look_up(self, who: Collection[str]) -> Mapping[str, str]:
+    def look_up(self, who: Collection[str]) -> Completion[Mapping[str, str]]:
         r"""Names by SIDs, of SIDs and of names such as `CORP\alice`; others are left out.
 
-        Raises DirectoryUnavailableError if the directory has to be asked, and cannot be.
+        Fails with DirectoryUnavailableError if the directory has to be asked, and cannot be.
         """
+        outcome: Completion[Mapping[str, str]] = Completion()
+
+        def finish(task: asyncio.Task[Mapping[str, str]]) -> None:
+            self._lookups.discard(task)
+            error = None if task.cancelled() else task.exception()
+            if error is not None or task.cancelled():
+                outcome.fail(error or DirectoryUnavailableError("the queue manager stops"))
+            else:
+                outcome.succeed(task.result())
+
+        task = asyncio.get_running_loop().create_task(self._look_up(who))
+        self._lookups.add(task)
+        task.add_done_callback(finish)
+        return outcome
+
+    async def _look_up(self, who: Collection[str]) -> Mapping[str, str]:
         some = list(islice(who, MOST_WANTED))
         names = [each for each in some if "\\" in each]
         of_domain = [each for each in some if self._accounts.is_of(each)]
@@ -80,17 +98,18 @@ class DomainNames:
         found = {each: sid for each in names if (sid := self.sid_of(each))}
         asked = [each for each in names if each not in found]
         if asked and self._people is not None:
-            told = await self._people.identifiers(asked)
+            told = await _readable(self._people.identifiers(asked))
             self._keep({sid: name for name, sid in told.items()}, told.values())
             found |= told
         return {sid: name for sid in (*of_domain, *found.values()) if (name := self.name_of(sid))}
 
     async def stop(self) -> None:
         """Ask for nothing more."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        for task in (self._task, *self._lookups):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError, DirectoryUnavailableError):
+                    await task
 
     def _kept(self, sid: str) -> str | None:
         """What is known of a name; None if it has to be asked for."""
@@ -112,11 +131,7 @@ class DomainNames:
         some = [each for each in sids if not self._accounts.name_of(each)]
         if not some or self._people is None:
             return
-        try:
-            found = await self._people.names(some)
-        except DecodeError as error:
-            raise DirectoryUnavailableError(str(error)) from error
-        self._keep(found, some)
+        self._keep(await _readable(self._people.names(some)), some)
 
     def _keep(self, found: Mapping[str, str], sids: Iterable[str]) -> None:
         now = self._clock.now()
@@ -125,3 +140,11 @@ class DomainNames:
             self._known.move_to_end(sid)
         while len(self._known) > MOST_NAMES:
             self._known.popitem(last=False)
+
+
+async def _readable(answer: Awaitable[Mapping[str, str]]) -> Mapping[str, str]:
+    """An answer of the directory; DirectoryUnavailableError for a damaged one."""
+    try:
+        return await answer
+    except DecodeError as error:
+        raise DirectoryUnavailableError(str(error)) from error

@@ -3,39 +3,27 @@
 The tickets are made with the services' keys, as whoever forges them could: no controller runs.
 """
 
-import base64
-import http.client
-import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from rpcqm.base.errors import HResult, NtStatus, RpcFault
-from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
 from tests.support.api.programs import Program
-from tests.support.dcom.clsids import MSMQ_QUEUE_INFO
-from tests.support.dcom.dcom_client import ComError, DcomClient
 from tests.support.rpc.callers import Fault
+from tests.support.rpc.domain_doors import DOORS, Door, Doors
 from tests.support.rpc.domain_tickets import REALM, SERVICE, DomainTickets
 from tests.support.rpc.network_caller import NetworkCaller, RefusedError
 from tests.support.rpc.privileges import BUYERS, DOMAIN, USERS, Person
 from tests.support.rpc.remote_reader import Reader
-from tests.support.waiting import PATIENCE
-
-gssapi = pytest.importorskip("gssapi")
-kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 
 ADMINISTRATORS = 1120
 ALICE, BOB = Person(groups=(USERS, BUYERS)), Person("bob", 1104)
 ROOT = Person("carol", 1105, groups=(USERS, ADMINISTRATORS))
 ORDERS = "orders"
-_addresses = (f"127.9.{number >> 8}.{number & 255}" for number in itertools.count(1))
-"""Each request comes from elsewhere, so that wrong tokens do not slow those of later tests."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +33,11 @@ def tickets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DomainTickets]
         for name, value in made.environment.items():
             patch.setenv(name, value)
         yield made
+
+
+@pytest.fixture(scope="module")
+def doors(machine: PrivateQueueManager) -> Doors:
+    return Doors(machine, REALM, "rpchost", "localhost", ORDERS)
 
 
 @pytest.fixture(scope="module")
@@ -65,68 +58,10 @@ def machine(tickets: DomainTickets) -> Iterator[PrivateQueueManager]:
         yield running
 
 
-# The doors: each tells whether the bearer of a ticket may read the queue, None if it is refused.
-
-
-def by_rpc(machine: PrivateQueueManager, cache: str) -> bool | None:
-    credentials = kerberos.KerberosCredentials(SERVICE, ccache=cache)
-    try:
-        with NetworkCaller(
-            machine.endpoint("rpc"), "remoteread", credentials=credentials
-        ) as caller:
-            Reader(caller.caller).open(f"DIRECT=OS:{machine.ready.name}\\private$\\{ORDERS}")
-    except (RefusedError, ConnectionError):
-        return None
-    except Fault as fault:
-        denied = fault.status in (HResult.MQ_ERROR_ACCESS_DENIED, NtStatus.STATUS_ACCESS_DENIED)
-        return False if denied else None
-    return True
-
-
-def by_dcom(machine: PrivateQueueManager, cache: str) -> bool | None:
-    credentials = kerberos.KerberosCredentials(SERVICE, ccache=cache)
-    try:
-        with DcomClient(machine.endpoint("epm"), credentials) as client:
-            info = client.create(MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
-            client.call(info, "put_PathName", f".\\private$\\{ORDERS}")
-            client.call(info, "Open", 32, 0)
-    except ComError as error:
-        return None if error.status is not HResult.MQ_ERROR_ACCESS_DENIED else False
-    except (RpcFault, AuthenticationError, OSError):
-        return None
-    return True
-
-
-def by_http(machine: PrivateQueueManager, cache: str) -> bool | None:
-    return {200: True, 403: False}.get(ask(machine, cache, f"/queues/{ORDERS}/messages"))
-
-
-def ask(machine: PrivateQueueManager, cache: str, path: str, method: str = "GET") -> int:
-    credentials = gssapi.Credentials(usage="initiate", store={"ccache": cache})
-    service = gssapi.Name("HTTP@localhost", gssapi.NameType.hostbased_service)
-    context = gssapi.SecurityContext(name=service, creds=credentials, usage="initiate")
-    token = base64.b64encode(context.step() or b"").decode()
-    connection = http.client.HTTPConnection(
-        *machine.endpoint("console"), timeout=PATIENCE, source_address=(next(_addresses), 0)
-    )
-    headers = {"Authorization": f"Negotiate {token}"}
-    connection.request(method, f"/api/v1{path}", headers=headers)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer.status
-
-
-Door = Callable[[PrivateQueueManager, str], bool | None]
-DOORS: list[Door] = [by_rpc, by_dcom, by_http]
-
-
 @pytest.mark.parametrize("door", DOORS)
-def test_the_groups_in_a_ticket_decide(
-    machine: PrivateQueueManager, tickets: DomainTickets, door: Door
-) -> None:
-    assert door(machine, tickets.of(ALICE)) is True
-    assert door(machine, tickets.of(BOB)) is False
+def test_the_groups_in_a_ticket_decide(doors: Doors, tickets: DomainTickets, door: Door) -> None:
+    assert door(doors, tickets.of(ALICE)) is True
+    assert door(doors, tickets.of(BOB)) is False
 
 
 # Who is nobody here.
@@ -162,35 +97,35 @@ FORGERIES: dict[str, Forge] = {
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_what_nobody_vouches_for_is_refused(
-    machine: PrivateQueueManager, tickets: DomainTickets, door: Door, forgery: str
+    doors: Doors, tickets: DomainTickets, door: Door, forgery: str
 ) -> None:
     """A local account of the name is no way out (G770)."""
-    assert door(machine, FORGERIES[forgery](tickets)) is None
+    assert door(doors, FORGERIES[forgery](tickets)) is None
 
 
 def test_accounts_of_this_machine_are_given_by_no_domain(
-    machine: PrivateQueueManager, tickets: DomainTickets
+    machine: PrivateQueueManager, doors: Doors, tickets: DomainTickets
 ) -> None:
     """Neither itself nor by a history of SIDs."""
     listed = json.loads(machine.run("user", "list", "--json").stdout)
     here, _, number = next(each["sid"] for each in listed if each["name"] == "alice").rpartition(
         "-"
     )
-    assert by_http(machine, tickets.of(Person(domain=here, number=int(number)))) is None
+    assert doors.by_http(tickets.of(Person(domain=here, number=int(number)))) is None
     machine.run("queue", "create", "local")
     machine.run("queue", "acl", "revoke", "local", "everyone", "full", check=False)
     machine.run("queue", "acl", "grant", "local", "alice", "full")
     claims = Person(extra=(f"{here}-{number}", f"{here}-500", "S-1-5-32-544", "S-1-5-18"))
     cache = tickets.of(claims)
-    assert ask(machine, cache, "/queues/local/messages") == 403
-    assert ask(machine, cache, "/accounts") == 403
+    assert doors.ask(cache, "/queues/local/messages") == 403
+    assert doors.ask(cache, "/accounts") == 403
 
 
 # Local accounts beside it.
 
 
 def test_a_local_account_is_another_one_than_that_of_the_domain(
-    machine: PrivateQueueManager, tickets: DomainTickets
+    machine: PrivateQueueManager, doors: Doors, tickets: DomainTickets
 ) -> None:
     def reads(name: str) -> int:
         program = Program(machine.endpoint("console"), name, PASSWORD)
@@ -200,7 +135,7 @@ def test_a_local_account_is_another_one_than_that_of_the_domain(
 
     assert reads("alice") == 403
     assert reads("CORP\\alice") == 401
-    assert by_http(machine, tickets.of(ALICE)) is True
+    assert doors.by_http(tickets.of(ALICE)) is True
 
 
 @pytest.mark.parametrize("domain", ["CORP", "corp.test", "Corp"])
@@ -223,40 +158,34 @@ def test_ntlm_knows_no_accounts_of_the_domain(machine: PrivateQueueManager, doma
 
 
 def test_administrators_are_who_the_configuration_says(
-    machine: PrivateQueueManager, tickets: DomainTickets
+    doors: Doors, tickets: DomainTickets
 ) -> None:
     """The domain's own administrators are not."""
     of_the_domain = Person("dora", 500, groups=(USERS, 512, 519), extra=("S-1-5-32-544",))
     for person, status in ((ROOT, 200), (ALICE, 403), (of_the_domain, 403)):
-        assert ask(machine, tickets.of(person), "/accounts") == status, person.name
+        assert doors.ask(tickets.of(person), "/accounts") == status, person.name
 
 
-def test_groups_change_at_the_next_logon(
-    machine: PrivateQueueManager, tickets: DomainTickets
-) -> None:
-    before = kerberos.KerberosCredentials(SERVICE, ccache=tickets.of(ALICE))
-    name = f"DIRECT=OS:{machine.ready.name}\\private$\\{ORDERS}"
-    with NetworkCaller(machine.endpoint("rpc"), "remoteread", credentials=before) as caller:
+def test_groups_change_at_the_next_logon(doors: Doors, tickets: DomainTickets) -> None:
+    with doors.caller(tickets.of(ALICE)) as caller:
         reader = Reader(caller.caller)
-        reader.open(name)
+        reader.open(doors.format_name)
         removed = tickets.of(Person(groups=(USERS,)))
-        assert [door(machine, removed) for door in DOORS] == [False, False, False]
-        reader.open(name)
-    assert by_http(machine, tickets.of(ALICE)) is True
+        assert [door(doors, removed) for door in DOORS] == [False, False, False]
+        reader.open(doors.format_name)
+    assert doors.by_http(tickets.of(ALICE)) is True
 
 
-def test_a_thousand_groups_are_taken_at_every_door(
-    machine: PrivateQueueManager, tickets: DomainTickets
-) -> None:
+def test_a_thousand_groups_are_taken_at_every_door(doors: Doors, tickets: DomainTickets) -> None:
     cache = tickets.of(Person(groups=(*range(2000, 3000), BUYERS)))
-    assert [door(machine, cache) for door in DOORS] == [True, True, True]
+    assert [door(doors, cache) for door in DOORS] == [True, True, True]
 
 
 def test_what_is_told_of_an_account_has_the_name_of_its_domain(
-    machine: PrivateQueueManager, tickets: DomainTickets
+    machine: PrivateQueueManager, doors: Doors, tickets: DomainTickets
 ) -> None:
     before = len(machine.log)
-    assert by_rpc(machine, tickets.of(BOB)) is False
+    assert doors.by_rpc(tickets.of(BOB)) is False
     lines: list[dict[str, Any]] = [json.loads(each) for each in machine.log[before:].splitlines()]
     (logged_on,) = [each for each in lines if each["event"] == "a caller logged on"]
     assert logged_on["identity"] == "CORP\\bob"
@@ -276,10 +205,10 @@ def test_tokens_are_for_accounts_of_this_machine(machine: PrivateQueueManager) -
 
 
 def test_who_has_logged_on_has_a_name_in_commands_and_in_the_interface(
-    machine: PrivateQueueManager, tickets: DomainTickets
+    machine: PrivateQueueManager, doors: Doors, tickets: DomainTickets
 ) -> None:
     erin = Person("erin", 1130)
-    assert by_http(machine, tickets.of(erin)) is False
+    assert doors.by_http(tickets.of(erin)) is False
     machine.run("queue", "create", "named")
     machine.run("queue", "acl", "grant", "named", "CORP\\erin", "full")
     shown = json.loads(machine.run("queue", "acl", "show", "named", "--json").stdout)
@@ -287,7 +216,7 @@ def test_who_has_logged_on_has_a_name_in_commands_and_in_the_interface(
     assert entry["name"] == "CORP\\erin"
     assert "removed account" not in machine.run("queue", "acl", "show", ORDERS).stdout
     machine.run("queue", "acl", "revoke", "named", "everyone", "full", check=False)
-    assert ask(machine, tickets.of(erin), "/queues/named/messages") == 200
-    assert ask(machine, tickets.of(BOB), "/queues/named/messages") == 403
+    assert doors.ask(tickets.of(erin), "/queues/named/messages") == 200
+    assert doors.ask(tickets.of(BOB), "/queues/named/messages") == 403
     told = machine.run("queue", "acl", "grant", "named", "CORP\\nobody", "full", check=False)
     assert (told.returncode, "CORP\\nobody" in told.stderr) == (1, True)

@@ -23,7 +23,7 @@ def entry(sid: str, **values: bytes) -> Entry:
 class Directory:
     """Says what it was given, whatever is asked."""
 
-    domain_base = BASE
+    domain_base, configuration_base = BASE, f"CN=Configuration,{BASE}"
 
     def __init__(self, *found: Entry) -> None:
         self.found = found
@@ -33,6 +33,9 @@ class Directory:
         self, base: str, attributes: Sequence[str], what: str, scope: str
     ) -> AsyncIterator[list[Entry]]:
         self.asked.append((base, what, scope))
+        if base.startswith("CN=Partitions,"):
+            yield [Entry(base, {"netbiosname": [b"CORP"]})]
+            return
         for each in self.found:
             yield [each]
 
@@ -76,12 +79,16 @@ def test_a_number_that_is_none_is_no_answer(control: bytes) -> None:
 
 def test_names_are_those_that_can_be_shown() -> None:
     directory = Directory(
-        entry(ALICE, msDS_PrincipalName="CORP\\alicé".encode()),
-        entry(BOB, msDS_PrincipalName=b"CORP\\b\x1b[2J"),
-        entry(CAROL, msDS_PrincipalName=b"carol"),
+        entry(ALICE, sAMAccountName="alicé".encode()),
+        entry(BOB, sAMAccountName=b"b\x1b[2J"),
+        entry(CAROL),
     )
-    names = asyncio.run(DirectoryPeople(directory).names([ALICE, BOB, CAROL]))
-    assert names == {ALICE: "CORP\\alicé"}
+    people = DirectoryPeople(directory)
+    assert asyncio.run(people.names([ALICE, BOB, CAROL])) == {ALICE: "CORP\\alicé"}
+    assert asyncio.run(people.names([])) == {}
+    short = f"(&(nCName={BASE})(nETBIOSName=*))"
+    assert directory.asked[0] == (f"CN=Partitions,CN=Configuration,{BASE}", short, "one")
+    assert len(directory.asked) == 2
 
 
 def test_the_groups_of_an_account_are_read_from_itself() -> None:
@@ -103,15 +110,16 @@ def test_what_is_no_sid_is_in_no_filter(sid: str) -> None:
 
 def test_identifiers_are_those_of_exactly_these_names() -> None:
     directory = Directory(
-        entry(ALICE, msDS_PrincipalName=b"CORP\\alice"),
-        entry(BOB, msDS_PrincipalName=b"OTHER\\alice"),
+        entry(ALICE, sAMAccountName=b"alice"),
+        entry(BOB, sAMAccountName=b"bob"),
     )
     people = DirectoryPeople(directory)
-    assert asyncio.run(people.identifiers(["corp\\Alice"])) == {"CORP\\alice": ALICE}
-    assert directory.asked == [(BASE, "(sAMAccountName=Alice)", "all")]
+    found = asyncio.run(people.identifiers(["corp\\Alice", "OTHER\\bob"]))
+    assert found == {"CORP\\alice": ALICE}
+    assert directory.asked[1:] == [(BASE, "(sAMAccountName=Alice)", "all")]
 
 
 def test_names_are_values_in_filters_and_nothing_else() -> None:
     directory = Directory()
     asyncio.run(DirectoryPeople(directory).identifiers(["CORP\\a*)(cn=\0"]))
-    assert directory.asked[0][1] == "(sAMAccountName=a\\2a\\29\\28cn=\\00)"
+    assert directory.asked[1][1] == "(sAMAccountName=a\\2a\\29\\28cn=\\00)"

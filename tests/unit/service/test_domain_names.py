@@ -7,6 +7,7 @@ import pytest
 
 from rpcqm.adm.directory import DirectoryUnavailableError
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.settling import settled
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.logon_information import LogonInformation
 from rpcqm.service import domain_names
@@ -78,7 +79,7 @@ def test_who_has_logged_on_is_known_by_that() -> None:
         world.accounts.log_on(LogonInformation("robert", "CORP", Sid.parse(BOB), frozenset()))
         assert world.names.name_of(BOB) == "CORP\\robert"
         assert world.names.sid_of("corp\\Robert") == BOB
-        assert await world.names.look_up([BOB, "CORP\\robert"]) == {BOB: "CORP\\robert"}
+        assert await settled(world.names.look_up([BOB, "CORP\\robert"])) == {BOB: "CORP\\robert"}
         assert world.people.asked == []
 
     asyncio.run(main())
@@ -88,7 +89,7 @@ def test_the_directory_is_not_asked_about_others() -> None:
     async def main() -> None:
         world = World()
         assert await world.later(f"{MACHINE}-1000", "S-1-1-0", "S-1-5-32-544", "no SID") == [""] * 4
-        assert await world.names.look_up([f"{MACHINE}-1000", "S-1-1-0"]) == {}
+        assert await settled(world.names.look_up([f"{MACHINE}-1000", "S-1-1-0"])) == {}
         assert world.people.asked == []
 
     asyncio.run(main())
@@ -97,12 +98,12 @@ def test_the_directory_is_not_asked_about_others() -> None:
 def test_commands_wait_for_names_and_for_identifiers() -> None:
     async def main() -> None:
         world = World()
-        found = await world.names.look_up([ALICE, BOB, "CORP\\clerks", "CORP\\nobody"])
+        found = await settled(world.names.look_up([ALICE, BOB, "CORP\\clerks", "CORP\\nobody"]))
         assert found == {ALICE: "CORP\\alice", CLERKS: "CORP\\clerks"}
         world.people.error = DecodeError("damaged")
-        assert await world.names.look_up([ALICE, CLERKS]) == found
+        assert await settled(world.names.look_up([ALICE, CLERKS])) == found
         with pytest.raises(DirectoryUnavailableError, match="damaged"):
-            await world.names.look_up([f"{DOMAIN}-7"])
+            await settled(world.names.look_up([f"{DOMAIN}-7"]))
 
     asyncio.run(main())
 
@@ -129,7 +130,7 @@ def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         sids = [f"{DOMAIN}-{number}" for number in range(2000, 2010)]
         await world.later(*sids)
         assert max(map(len, world.people.asked)) == 2
-        assert len(await world.names.look_up([ALICE, CLERKS, BOB])) == 2
+        assert len(await settled(world.names.look_up([ALICE, CLERKS, BOB]))) == 2
         assert len(world.names._known) <= 3
 
     asyncio.run(main())
@@ -140,7 +141,7 @@ def test_without_a_directory_who_has_logged_on_has_a_name() -> None:
         accounts = DomainAccounts(MACHINE)
         names = DomainNames(accounts, None, SimulatedClock())
         accounts.log_on(LogonInformation("bob", "CORP", Sid.parse(BOB), frozenset()))
-        assert await names.look_up([BOB, ALICE, "CORP\\alice"]) == {BOB: "CORP\\bob"}
+        assert await settled(names.look_up([BOB, ALICE, "CORP\\alice"])) == {BOB: "CORP\\bob"}
         assert names.name_of(ALICE) == ""
 
     asyncio.run(main())

@@ -74,9 +74,8 @@ class DirectoryPeople:
             directory = self._directory
             what = f"(&(nCName={filter_value(directory.domain_base)})({_SHORT_NAME}=*))"
             places = f"CN=Partitions,{directory.configuration_base}"
-            async for entries in directory.search(places, (_SHORT_NAME,), what, "one"):
-                for entry in entries:
-                    self._short_name = _text(entry, _SHORT_NAME)
+            for entry in await self._all(places, (_SHORT_NAME,), what, "one"):
+                self._short_name = _text(entry, _SHORT_NAME)
         if not self._short_name.isprintable() or not self._short_name:
             raise DecodeError("the directory does not say the short name of its domain")
         return self._short_name
@@ -90,23 +89,28 @@ class DirectoryPeople:
             if folded(domain) != folded(own):
                 continue
             what = f"({_NAME}={filter_value(account)})"
-            async for entries in self._directory.search(
-                self._directory.domain_base, (_SID, _NAME), what, "all"
-            ):
-                for entry in entries:
-                    shown = _text(entry, _NAME)
-                    if shown.isprintable() and folded(shown) == folded(account):
-                        found[f"{own}\\{shown}"] = _sid_of(entry)
+            base = self._directory.domain_base
+            for entry in await self._all(base, (_SID, _NAME), what, "all"):
+                shown = _text(entry, _NAME)
+                if shown.isprintable() and folded(shown) == folded(account):
+                    found[f"{own}\\{shown}"] = _sid_of(entry)
         return {name: sid for name, sid in found.items() if sid}
 
     async def groups(self, sid: str) -> frozenset[str]:
         """Global and universal groups, which are those that a ticket has."""
-        found: set[str] = set()
-        searched = self._directory.search(f"<SID={Sid.parse(sid)}>", (_GROUPS,), _ANYTHING, "base")
-        async for entries in searched:
-            for entry in entries:
-                found |= {str(Sid.decode(value)) for value in entry.all(_GROUPS)}
-        return frozenset(found)
+        base = f"<SID={Sid.parse(sid)}>"
+        entries = await self._all(base, (_GROUPS,), _ANYTHING, "base")
+        values = (value for entry in entries for value in entry.all(_GROUPS))
+        return frozenset(str(Sid.decode(value)) for value in values)
+
+    async def _all(
+        self, base: str, attributes: Sequence[str], what: str, scope: str
+    ) -> list[Entry]:
+        """What a search finds: a mistake in it must not end the search, and who is asked."""
+        found: list[Entry] = []
+        async for entries in self._directory.search(base, attributes, what, scope):
+            found += entries
+        return found
 
     async def _found(
         self, sids: Collection[str], attributes: Sequence[str]
@@ -115,13 +119,11 @@ class DirectoryPeople:
         wanted = frozenset(sids)
         for some in _parts(sorted(wanted)):
             what = "".join(f"(objectSid={Sid.parse(each)})" for each in some)
-            async for entries in self._directory.search(
-                self._directory.domain_base, attributes, f"(|{what})", "all"
-            ):
-                for entry in entries:
-                    sid = _sid_of(entry)
-                    if sid in wanted:
-                        yield sid, entry
+            base = self._directory.domain_base
+            for entry in await self._all(base, attributes, f"(|{what})", "all"):
+                sid = _sid_of(entry)
+                if sid in wanted:
+                    yield sid, entry
 
 
 _SHORT_NAME = "nETBIOSName"

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from rpcqm.adm.directory import KINDS, DirectoryContents, DirectoryUnavailableError
@@ -15,9 +15,11 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.base.log import get_logger
 from rpcqm.directory.kept import NAME, Kept, read_kept, write_kept
 from rpcqm.directory.process import WORKER, DirectoryError, DirectoryProcess
-from rpcqm.directory.reading import DirectoryReader, Settings
+from rpcqm.directory.reading import DirectoryReader, Root, Settings
+from rpcqm.directory.values import Entry
 
 ROUNDS_UNTIL_OFFLINE = 3
+NO_SUCH_OBJECT = 32
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between attempts to connect ([MS-MQDMPR] 3.1.2.5), doubled each time."""
 MISS_SECONDS = 5.0
@@ -107,6 +109,41 @@ class LdapReplica:
         if self.connected and now - self._early_at >= MISS_SECONDS:
             self._early_at = now
             self._early.set()
+
+    # What is asked besides
+
+    @property
+    def domain_base(self) -> str:
+        """The distinguished name of the domain; raises DirectoryUnavailableError."""
+        return self._root.domain
+
+    @property
+    def configuration_base(self) -> str:
+        """The distinguished name of the configuration; raises DirectoryUnavailableError."""
+        return self._root.configuration
+
+    @property
+    def _root(self) -> Root:
+        root = self._reader.root
+        if root is None or not self.connected:
+            raise DirectoryUnavailableError(self.last_error or "nothing was read of it yet")
+        return root
+
+    async def search(
+        self, base: str, attributes: Sequence[str], what: str, scope: str
+    ) -> AsyncIterator[list[Entry]]:
+        """Objects of the domain, none for a base that is not there.
+
+        Raises DirectoryUnavailableError.
+        """
+        if not self.connected:
+            raise DirectoryUnavailableError(self.last_error or "nothing was read of it yet")
+        try:
+            async for entries in self._process.search(base, attributes, what, scope):
+                yield entries
+        except DirectoryError as error:
+            if error.code != NO_SUCH_OBJECT:
+                raise DirectoryUnavailableError(str(error)) from error
 
     # The task
 

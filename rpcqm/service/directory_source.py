@@ -9,6 +9,8 @@ from rpcqm.adm.directory import (
     DirectoryUnavailableError,
 )
 from rpcqm.adm.directory_object import DirectoryObject
+from rpcqm.adm.people import People
+
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.directory_section import PUBLISH
@@ -101,6 +103,15 @@ class DirectorySources:
         self._configuration = configuration
         self._file = reload.directory_file(configuration)
         self.replica = replica_of(configuration)
+
+    @property
+    def people(self) -> People | None:
+        """The accounts of the domain; None without a real directory."""
+        if self.replica is None:
+            return None
+        from rpcqm.directory.people import DirectoryPeople  # only where there is one
+
+        return DirectoryPeople(self.replica)
 
     def give(self, settings: QueueManagerSettings) -> None:
         """Let a queue manager that is about to start have them."""

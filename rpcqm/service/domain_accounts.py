@@ -181,7 +181,9 @@ def domain_accounts(section: DirectorySection, machine: str) -> DomainAccounts |
     """The accounts of the domain that a configuration wants; None if those here are alone."""
     if section.accounts != DOMAIN:
         return None
-    return DomainAccounts(machine, section.administrators)
+    made = DomainAccounts(machine, section.administrators)
+    made.add_name(section.domain)
+    return made
 
 
 def _are_names(information: LogonInformation) -> bool:

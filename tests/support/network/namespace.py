@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 _HOLD = "ip link set lo up && echo ready && exec cat"
@@ -49,6 +50,11 @@ class Namespace:
 
     def __exit__(self, *_: object) -> None:
         self._holder.communicate()
+
+    @property
+    def network(self) -> Path:
+        """Where the kernel shows the network of what is inside."""
+        return Path(f"/proc/{self._holder.pid}/ns/net")
 
     def argv(self, command: Sequence[object]) -> list[str]:
         """The command that runs ``command`` inside."""

@@ -53,6 +53,8 @@ class DomainAccounts:
         self._administrators = frozenset(administrators)
         self._names: set[str] = set()
         self._known: OrderedDict[str, Identity] = OrderedDict()
+        self._said: dict[str, LogonInformation] = {}
+        """What made them who they are."""
         self._standing: WeakValueDictionary[str, Validity] = WeakValueDictionary()
         self._ended: OrderedDict[str, None] = OrderedDict()
         self.ended_hooks: list[Callable[[str], None]] = []
@@ -65,16 +67,26 @@ class DomainAccounts:
     def log_on(self, information: LogonInformation) -> Identity | None:
         """Who an account is; it keeps these groups until it logs on again (G772)."""
         sid = str(information.sid)
-        if sid in self._ended or self._is_local(sid) or not _are_names(information):
+        if self._said.get(sid) is not information and not self._take(sid, information):
             return None
-        self.add_name(information.domain)
-        made = self._made(sid, information)
-        known = self._known.get(sid)
-        identity = made if known is None or known != made else known
-        self._remember(sid, identity)
         for hook in self.logon_hooks:
             hook(sid)
-        return identity
+        self._known.move_to_end(sid)
+        return self._known[sid]
+
+    def _take(self, sid: str, information: LogonInformation) -> bool:
+        """Let an account have the groups that are said of it, unless it may not log on."""
+        if sid in self._ended or self._is_local(sid) or not _are_names(information):
+            return False
+        self.add_name(information.domain)
+        made = self._made(sid, information)
+        if self._known.get(sid) != made:
+            self._known[sid] = made
+        self._said[sid] = information
+        if len(self._known) > MOST_REMEMBERED:
+            forgotten, _ = self._known.popitem(last=False)
+            del self._said[forgotten]
+        return True
 
     def _made(self, sid: str, information: LogonInformation) -> Identity:
         name = f"{information.domain}\\{information.account}"
@@ -150,6 +162,7 @@ class DomainAccounts:
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
         known = self._known.pop(sid, None)
+        self._said.pop(sid, None)
         validity = self._standing.pop(sid, None)
         if validity is not None:
             validity.ended = True
@@ -165,12 +178,6 @@ class DomainAccounts:
         if known is None:
             known = self._standing[sid] = Validity()
         return known
-
-    def _remember(self, sid: str, identity: Identity) -> None:
-        self._known[sid] = identity
-        self._known.move_to_end(sid)
-        if len(self._known) > MOST_REMEMBERED:
-            self._known.popitem(last=False)
 
     def _is_local(self, sid: str) -> bool:
         """Whether only this machine gives such a SID."""

@@ -6,10 +6,10 @@ service that reads it; the library of Kerberos checks that.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.ndr.compile import Buffer
 from rpcqm.codec.pickling import serialized
 from rpcqm.codec.security.identifier import Sid, is_account
 from rpcqm.codec.types.pac import (
@@ -44,7 +44,8 @@ class LogonInformation:
     groups: frozenset[Sid]
 
 
-def read_logon_information(octets: Buffer) -> LogonInformation:
+@lru_cache(maxsize=128)  # programs log on for each request, with the same ticket for hours
+def read_logon_information(octets: bytes) -> LogonInformation:
     """Read a KERB_VALIDATION_INFO.
 
     Raises DecodeError also for what no account may log on with: a guest's, one that is disabled,

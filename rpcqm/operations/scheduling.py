@@ -197,6 +197,10 @@ class Scheduling:
         self._watch()
         outcome.succeed(new.identifier)
 
+    def holders(self) -> frozenset[str]:
+        """The SIDs of the accounts whose messages are held back."""
+        return frozenset(kept.sid for kept in self._kept.values())
+
     def list(self, identity: Identity) -> list[Scheduled]:
         """The messages of the caller, or all for administrators and observers, by their time."""
         found = self._kept.values()

@@ -10,7 +10,6 @@ from rpcqm.adm.directory import (
 )
 from rpcqm.adm.directory_object import DirectoryObject
 from rpcqm.adm.people import People
-
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.directory_section import PUBLISH

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from itertools import chain
 
 from rpcqm.adm.directory import DirectoryUnavailableError
 from rpcqm.adm.directory_object import User
@@ -36,11 +37,20 @@ def follow_domain(
         watch = DomainWatch(accounts, people, engine.timers, int(round_seconds * 1000))
         watch.start()
         undo.push_async_callback(watch.stop)
-        groups = DomainGroups(people, engine.timers, lambda: _signers(engine, accounts))
+        groups = DomainGroups(
+            people,
+            engine.timers,
+            lambda: chain(_signers(engine, accounts), _holders(operations, accounts)),
+        )
         accounts.groups_of = groups.of
         groups.start()
         engine.directory.online_hooks.append(groups.directory_changed)
         undo.push_async_callback(groups.stop)
+
+
+def _holders(operations: Operations, accounts: DomainAccounts) -> Iterator[str]:
+    """The SIDs of accounts of the domain whose messages go later, with the rights of then."""
+    return filter(accounts.is_of, sorted(operations.scheduling.holders()))
 
 
 def _signers(engine: QueueManagerEngine, accounts: DomainAccounts) -> Iterator[str]:

@@ -252,8 +252,6 @@ class QueueManagerService:
             section, people = self._configuration.directory, self._directories.people
             operations, undo = self._operations, self._undo
             follow_domain(engine, operations, accounts.domain, people, section.round, undo)
-
-            follow_domain(engine, self._operations, accounts.domain, None, 60, self._undo)
         self._operations.metrics.directory = self._directories.figures
         self._operations.overview.certificates = certificate_ends(self._configuration)
         self._operations.machine.backup_directory = lambda: (

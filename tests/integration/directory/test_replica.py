@@ -185,6 +185,7 @@ def test_rounds_bring_what_is_new_changed_and_gone(domain: Domain) -> None:
     with_reader(domain, use)
 
 
+@pytest.mark.conformance("MQDSSM-read-user")
 def test_a_user_with_certificates_is_found_by_their_digests(domain: Domain) -> None:
     packed = pack_certificates([b"a certificate"])
     domain.directory.joinpath("packed").write_bytes(packed)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rpcqm.cli.certificate_checks import CERTIFICATE_CHECKS
 from rpcqm.cli.checks import BOUNDS, CHECKS, CheckedMachine, CheckResult, Level
+from rpcqm.cli.cluster_checks import CLUSTER_CHECKS
 from rpcqm.cli.directory_checks import DIRECTORY_CHECKS
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.http_checks import HTTP_CHECKS
@@ -24,12 +25,13 @@ _ALL = (
     *CERTIFICATE_CHECKS,
     *SAFETY_CHECKS,
     *DIRECTORY_CHECKS,
+    *CLUSTER_CHECKS,
 )
 
 DETAILS = """\
 It looks at file rights, accounts, disk, clock, limits, name resolution, ports and the switches
-that lower safety, and asks as a Windows client would. Nothing is changed. The exit status is 1
-when there is a problem."""
+that lower safety, asks as a Windows client would, and looks at the log and the nodes of a cluster.
+Nothing is changed. The exit status is 1 when there is a problem."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:

@@ -201,22 +201,22 @@ class NatsLog:
         return LogBounds(max(state.first_seq, 1), state.last_seq, state.bytes)
 
     def bounds(self) -> Completion[LogBounds]:
-        return self.tasks.completion(_told(self.state()))
+        return self.tasks.completion(told(self.state()))
 
     def trim(self, before: int) -> Completion[None]:
-        return self.tasks.completion(_told(self._trim(before)))
+        return self.tasks.completion(told(self._trim(before)))
 
     async def _trim(self, before: int) -> None:
         await self.context.purge_stream(self.settings.stream, seq=before)
 
     def report(self, member: str, report: bytes) -> Completion[None]:
-        return self.tasks.completion(_told(self.members.report(member, report)))
+        return self.tasks.completion(told(self.members.report(member, report)))
 
     def reports(self) -> Completion[dict[str, bytes]]:
-        return self.tasks.completion(_told(self.members.reports()))
+        return self.tasks.completion(told(self.members.reports()))
 
 
-async def _told(coroutine: Coroutine[Any, Any, T]) -> T:
+async def told(coroutine: Coroutine[Any, Any, T]) -> T:
     """Raises ReplicationError for whatever goes wrong."""
     try:
         return await coroutine
@@ -232,16 +232,16 @@ async def open_log(settings: NatsSettings) -> NatsLog:
 
     Raises ReplicationError, with a sentence for the operator.
     """
-    log = NatsLog(await _connect(settings), settings)
+    log = NatsLog(await connect(settings), settings)
     try:
-        await _told(_prepare(log))
+        await told(_prepare(log))
     except BaseException:
         await log.close()
         raise
     return log
 
 
-async def _connect(settings: NatsSettings) -> Client:
+async def connect(settings: NatsSettings) -> Client:
     """A client that notices within seconds that a server is gone, and never gives up.
 
     Once it has been let in: until then ReplicationError says what hinders it.

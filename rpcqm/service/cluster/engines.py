@@ -1,11 +1,14 @@
 """Opens the log that a configuration names; nothing of its engine is loaded before."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from rpcqm.config.replica_files import ReplicaAccess, is_nats, read_access
 from rpcqm.config.replica_section import ReplicaSection
 from rpcqm.store.replication import ReplicatedLog
+
+if TYPE_CHECKING:
+    from rpcqm.replica.nats import NatsSettings
 
 REPLICAS = 3
 """Copies of the log in NATS, of which two are enough."""
@@ -28,21 +31,27 @@ async def open_engine(section: ReplicaSection) -> Engine:
 
 
 async def _nats(section: ReplicaSection, access: ReplicaAccess) -> Engine:
-    from rpcqm.replica.nats import NatsSettings, open_log
+    from rpcqm.replica.nats import open_log
+
+    return await open_log(nats_settings(section, access))
+
+
+def nats_settings(section: ReplicaSection, access: ReplicaAccess) -> "NatsSettings":
+    """Where the log is in NATS, and how it lets us in."""
+    from rpcqm.replica.nats import NatsSettings
 
     options: dict[str, Any] = {"tls": access.context}
     if access.credentials is not None:
         options["user_credentials"] = str(access.credentials)
     elif access.user:
         options |= {"user": access.user, "password": access.password}
-    settings = NatsSettings(
+    return NatsSettings(
         section.log,
         section.name,
         1 if section.tries_out else REPLICAS,
         section.maximum_bytes,
         tuple(options.items()),
     )
-    return await open_log(settings)
 
 
 async def _postgresql(section: ReplicaSection, access: ReplicaAccess) -> Engine:

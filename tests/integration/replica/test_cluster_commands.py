@@ -82,6 +82,22 @@ def test_both_nodes_tell_who_is_active_and_how_far_the_others_are(nodes: Pair) -
     assert not told[standby.name]["lost"]
 
 
+def test_doctor_looks_at_the_log_and_at_the_nodes(nodes: Pair, servers: Servers) -> None:
+    primary, standby = roles(nodes)
+    until(lambda: members(primary)[standby.name]["role"] == "standby")
+
+    def found() -> list[str]:
+        command = [*RPCQM, "doctor", "--json", "--config", str(primary.directory / "rpcqm.toml")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        told = [each for each in json.loads(done.stdout) if each["subject"] == "cluster"]
+        return [f"{each['level']}: {each['text']}" for each in told]
+
+    one, answers, nodes_found = found()
+    assert one.startswith("warning: The log is one server on this machine")
+    assert answers.startswith("ok: 1 of 1 servers of the log answer, and ")
+    assert nodes_found == f"ok: {primary.name} is active, and every other node is up to date."
+
+
 def test_orders_go_to_the_node_that_can_carry_them_out(nodes: Pair) -> None:
     primary, standby = roles(nodes)
     assert f"ask the one that is, which is `{primary.name}`" in refused(

@@ -13,6 +13,7 @@ from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.replica.appending import Appender, FencedError
 from rpcqm.replica.lease import Lease, boottime
 from rpcqm.replica.nats import NatsSettings, check_stream, open_log, stream_config
+from rpcqm.replica.nats_health import look_at_servers
 from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import (
     MAXIMUM_RECORD,
@@ -32,6 +33,7 @@ from tests.support.replica.engines import (
     MemoryEngines,
     NatsEngines,
     PostgresqlEngines,
+    eventually,
     outcome,
 )
 from tests.support.replica.nats_servers import NatsServer
@@ -383,5 +385,29 @@ def test_nothing_acknowledged_is_lost_with_all_servers(servers: Servers) -> None
             reader.reading.stop()
         finally:
             await engines.close()
+
+    asyncio.run(run())
+
+
+def test_operators_see_which_servers_and_copies_are_not_well(servers: Servers) -> None:
+    async def run() -> None:
+        settings = NatsSettings(tuple(server.url for server in servers(3)), new_name())
+        assert not (await eventually(lambda: look_at_servers(settings))).exists
+        log = await NatsEngines(list(settings.servers)).open(settings.stream)
+        try:
+            assert await outcome(log.append(0, b"record")) == Appended()
+            seen = await eventually(lambda: look_at_servers(settings))
+            assert seen.exists
+            assert seen.leader in {server.name for server in servers(3)}
+            lost = next(server for server in servers(3) if server.name != seen.leader)
+            lost.kill()
+            async with asyncio.timeout(PATIENCE):
+                while lost.name not in seen.behind:
+                    seen = await eventually(lambda: look_at_servers(settings))
+            assert len(seen.silent) == 1
+            assert seen.silent[0].startswith(f"{lost.url}: ")
+            lost.start()
+        finally:
+            await log.close()
 
     asyncio.run(run())

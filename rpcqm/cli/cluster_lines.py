@@ -8,6 +8,9 @@ from rpcqm.base.text import visible
 from rpcqm.base.units import duration_text
 from rpcqm.cli.output import Table, size_text
 
+SOON = 10_000
+"""Milliseconds: what a node lacks for less is on its way to it."""
+
 
 def print_status(told: Mapping[str, Any]) -> None:
     """Print what `rpcqm cluster status --json` has."""
@@ -55,7 +58,10 @@ def _reason(told: Mapping[str, Any]) -> str:
 
 
 def _behind(member: Mapping[str, Any]) -> str:
-    return f"{member['lag']:,} behind" if member["lag"] else "up to date"
+    """A node tells every five seconds, and a primary gives a sign of life each second."""
+    if member["lag_milliseconds"] <= SOON:
+        return "up to date"
+    return f"{member['lag']:,} behind for {duration_text(member['lag_milliseconds'] / 1000)}"
 
 
 def _role(told: Mapping[str, Any], member: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
+from rpcqm.cli.cluster_lines import active_line
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.overview import print_overview
@@ -99,6 +100,8 @@ def _print_once(arguments: argparse.Namespace, view: View) -> int:
         await asyncio.sleep(arguments.interval / 1000)
         picture = await looks.look(view.tables.shown != "queues")
         print_overview(picture.overview)
+        if picture.cluster is not None:
+            print(active_line(picture.cluster))
         print()
         if picture.flight is None:
             print_queues(picture.status, view.chosen(picture))

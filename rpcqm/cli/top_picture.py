@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.text import folded, visible
+from rpcqm.cli.cluster_lines import active_line
 from rpcqm.cli.output import counted, size_text
 from rpcqm.cli.overview import overview_fields
 from rpcqm.cli.queue_rates import QueueRates, age_text, queue_rates
@@ -32,6 +34,8 @@ class Picture:
     status: "Status"
     queues: list[QueueRates]
     flight: dict[str, Any] | None = None
+    cluster: dict[str, Any] | None = None
+    """How the cluster is, None for a queue manager that is in none."""
 
 
 class Looks:
@@ -40,6 +44,7 @@ class Looks:
     def __init__(self, client: "QueueManagerClient", before: "Status | None" = None) -> None:
         self._client = client
         self._before = before
+        self._in_cluster = True
 
     async def look(self, flight: bool = False) -> Picture:
         """Ask; rates are those since the look before, or since the start."""
@@ -50,7 +55,19 @@ class Looks:
             self._before = None  # it has been started again, and counts from zero
         queues = queue_rates(self._before, status)
         self._before = status
-        return Picture(overview, status, queues, held)
+        return Picture(overview, status, queues, held, await self._cluster())
+
+    async def _cluster(self) -> dict[str, Any] | None:
+        """How the cluster is, asked until the queue manager has said that it is in none."""
+        if not self._in_cluster:
+            return None
+        try:
+            return await self._client.cluster.status()
+        except RpcFault as error:
+            if error.status is not FaultStatus.nca_s_unk_if:
+                raise
+            self._in_cluster = False
+            return None
 
 
 Key = Callable[[QueueRates], float | str]
@@ -125,6 +142,7 @@ def summary(picture: Picture) -> list[str]:
         f"{counted(told['waiting_reads'], 'waiting read')}, "
         f"{counted(told['connections'], 'connection')}; dead letters: {fields['Dead letters']}",
         f"To others: {fields['To others']}; disk: {fields['Disk']}",
+        *([] if picture.cluster is None else [active_line(picture.cluster)]),
     ]
 
 

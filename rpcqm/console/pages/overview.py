@@ -39,9 +39,11 @@ async def show(asked: Asked) -> Shown:
         (each, _letters_page(each)) for each in asked.operations.dead_letters.queues(asked.identity)
     ]
     values = {name: [getattr(each, name) for each in found.history] for name in _PICTURES}
+    cluster = asked.operations.cluster
     return Shown(
         {
             "machine": found,
+            "cluster": None if cluster is None else cluster.status(asked.identity),
             "attention": [(each, _page_of(each, found, letters)) for each in found.attention],
             "reasons": _reasons(found),
             "of_quota": _of_quota(found),

@@ -1,6 +1,7 @@
 """`rpcqm cluster` against nodes of a real server of the log: what operators see and order."""
 
 import json
+import re
 import secrets
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.console.browser import Browser
 from tests.support.replica.nats_servers import NatsServer
 from tests.support.replica.node import RPCQM, NodeProcess
 from tests.support.waiting import PATIENCE, until
@@ -49,6 +51,12 @@ def refused(node: NodeProcess, *words: str) -> str:
     assert done.returncode == 1, done.stdout
     assert done.stderr.count("\n") == 1
     return done.stderr
+
+
+def with_password(node: NodeProcess, *words: str) -> None:
+    """Run a command of `rpcqm user`."""
+    command = [*RPCQM, "user", *words, "--password-stdin", "--data-dir", str(node.data)]
+    subprocess.run(command, input="secret\n", text=True, check=True, timeout=PATIENCE)
 
 
 def members(node: NodeProcess) -> dict[str, dict[str, Any]]:
@@ -98,6 +106,20 @@ def test_doctor_looks_at_the_log_and_at_the_nodes(nodes: Pair, servers: Servers)
     assert nodes_found == f"ok: {primary.name} is active, and every other node is up to date."
 
 
+def test_top_and_the_console_show_who_is_active_and_how_far_the_others_are(nodes: Pair) -> None:
+    primary, standby = roles(nodes)
+    until(lambda: members(primary)[standby.name]["role"] == "standby")
+    picture = primary.run("top", "--once")
+    assert f"Cluster: {primary.name} for " in picture
+    assert f"{standby.name} up to date" in picture
+    with_password(primary, "add", "boss", "--group", "administrators")
+    home = re.findall(r'"pages": "([^"]+)"', primary.output)[-1]
+    browser = Browser(primary.endpoint("console"), home)
+    words = browser.log_on("boss").words
+    assert f"{primary.name} is active, since the takeover number " in words
+    assert f"{standby.name} standby" in words
+
+
 def test_orders_go_to_the_node_that_can_carry_them_out(nodes: Pair) -> None:
     primary, standby = roles(nodes)
     assert f"ask the one that is, which is `{primary.name}`" in refused(
@@ -109,20 +131,14 @@ def test_orders_go_to_the_node_that_can_carry_them_out(nodes: Pair) -> None:
 
 def test_accounts_and_passwords_are_at_the_node_that_takes_over(nodes: Pair) -> None:
     primary, standby = roles(nodes)
-    for words in (("add", "alice"), ("password", "alice")):
-        subprocess.run(
-            [*RPCQM, "user", *words, "--password-stdin", "--data-dir", str(primary.data)],
-            input=f"secret of {words[0]}\n",
-            text=True,
-            check=True,
-            timeout=PATIENCE,
-        )
-    accounts = (primary.data / "accounts").read_text()
-    assert "alice" in accounts
+    with_password(primary, "add", "alice")
+    with_password(primary, "password", "alice")
+    accounts = set((primary.data / "accounts").read_text().splitlines())
+    assert any(line.startswith("alice:") for line in accounts)
     primary.forget()
     primary.run("cluster", "switch-over", "--to", standby.name)
     standby.until_active()
-    assert (standby.data / "accounts").read_text() == accounts
+    assert set((standby.data / "accounts").read_text().splitlines()) == accounts
     primary.until_standby()
     primary.run("cluster", "promote")
     primary.until_active()

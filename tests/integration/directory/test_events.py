@@ -21,10 +21,12 @@ from rpcqm.directory import searches
 from rpcqm.directory.process import WORKER, DirectoryProcess
 from rpcqm.directory.reading import DirectoryReader, Settings
 from rpcqm.directory.values import Entry, guid_base
+from rpcqm.operations.routing import RoutingOperations
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.directory.domain import CONTROLLER, MACHINE, REALM, Domain
 from tests.support.directory.domain_objects import OTHER
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.rpc.callers import ADMINISTRATOR
 from tests.support.waiting import PATIENCE
 
 pytest.importorskip("ldap", reason="python-ldap is not installed (rpcqm[directory])")
@@ -145,6 +147,13 @@ def test_what_is_sorted_is_sorted(qm: RunningQueueManager) -> None:
     while isinstance(queue := qm.engine.directory.read_directory_next(handle)[1], Queue):
         names.append(queue.pathname)
     assert names == sorted(names, reverse=True)
+
+
+def test_the_page_of_routing_shows_sites_machines_and_links(qm: RunningQueueManager) -> None:
+    graph = RoutingOperations(qm.engine).graph(ADMINISTRATOR)
+    assert {"Berlin", "Paris"} <= {each.name for each in graph.sites}
+    assert {each.name for each in graph.queue_managers if each.routing_server} == {"ROUTER1"}
+    assert [each.cost for each in graph.links] == [7]
 
 
 @pytest.mark.conformance("MQDSSM-unused")

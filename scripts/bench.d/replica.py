@@ -28,9 +28,9 @@ from subjects import replicas as rows
 
 from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
+from tests.support.cluster.clients import OPENING, connected
 from tests.support.replica.nats_servers import SERVER, NatsServer, nats_servers
 
 SIZE = 1024
@@ -145,12 +145,10 @@ class Sender:
     async def _send_on(self) -> None:
         """Send to the first node, until it does not answer."""
         loop = asyncio.get_running_loop()
-        async with (
-            QueueManagerClient(LocalServer(self.nodes[0].socket)) as client,
-            client.open_sender(HERE) as sender,
-        ):
+        async with connected(LocalServer(self.nodes[0].socket)) as line:
+            sender = await line.within(line.client.open_sender(HERE).__aenter__(), OPENING)
             while True:
-                await sender.send(OutgoingMessage(bytes(SIZE)))
+                await line.within(sender.send(OutgoingMessage(bytes(SIZE))))
                 self.answers.append(loop.time())
 
     async def settled(self) -> None:

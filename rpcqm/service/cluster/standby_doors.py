@@ -4,6 +4,7 @@ import os
 from http import HTTPStatus
 from uuid import UUID
 
+from rpcqm.api.routes import METHODS
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
@@ -54,7 +55,7 @@ class StandbyDoors:
             admission,
             http_limits(configuration.limits),
             self._metrics,
-            methods=("GET",),
+            methods=METHODS,  # a sender is refused as a standby refuses, and not for its method
             name="console",
         )
         self._open = False
@@ -102,7 +103,7 @@ class StandbyDoors:
             self._local.remove()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        path = request.target.partition("?")[0]
+        path = request.target.partition("?")[0] if request.method == "GET" else ""
         if path == "/healthz":
             return _text(HTTPStatus.OK, "ok")
         if path == "/metrics" and self._configuration.metrics.enabled:

@@ -48,10 +48,12 @@ def roles(nodes: tuple[NodeProcess, NodeProcess]) -> tuple[NodeProcess, NodeProc
     return primary, standby
 
 
-def get(node: NodeProcess, path: str) -> tuple[int, str]:
+def get(node: NodeProcess, path: str, body: bytes | None = None) -> tuple[int, str]:
+    """What is answered to a GET, or with a body to a POST."""
     host, port = node.endpoint("console")
     try:
-        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=PATIENCE) as answer:
+        url = f"http://{host}:{port}{path}"
+        with urllib.request.urlopen(url, body, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -123,6 +125,7 @@ def test_a_standby_is_alive_but_not_ready(nodes: tuple[NodeProcess, NodeProcess]
     assert get(standby, "/healthz") == (200, "ok\n")
     assert get(standby, "/readyz") == (503, "it is a standby\n")
     assert get(standby, "/console")[0] == 503
+    assert get(standby, "/api/v1/queues/orders/messages", b"an order")[0] == 503
     assert 'rpcqm_cluster_role{role="standby"} 1' in get(standby, "/metrics")[1]
     assert get(primary, "/readyz") == (200, "ok\n")
 

@@ -41,9 +41,9 @@ POLL = 0.1
 class Saw:
     """One case.
 
-    `sends` are the best statuses of requests that send, in their order and without repetitions,
-    while it lasts: 0 is no answer. `looks` and `ready` are those of the last ones that look, and
-    ask whether it is ready.
+    `sends` are the statuses of requests that send, in their order and without repetitions, while it
+    lasts: success if one node gives it, else the lower one, of which 0 is no answer. `looks` and
+    `ready` are those of the last ones that look, and ask whether it is ready.
     """
 
     sends: list[int]
@@ -103,11 +103,11 @@ class Observer:
         began, sends, self._retry_after = time.monotonic(), [], False
         while time.monotonic() - began < (PATIENCE if is_to_serve else LONGER):
             statuses = [await self.send(node) for node in nodes]
-            sends.append(max(statuses, key=lambda status: (status == 201, status)))
+            sends.append(_of_both(statuses, 201))
             if sends[-3:] == [201 if is_to_serve else 503] * 3:
                 break
             await asyncio.sleep(POLL)
-        looks = max([await self._look(node) for node in nodes])
+        looks = _of_both([await self._look(node) for node in nodes], 200)
         ready = [await self._ready(node) for node in nodes]
         return Saw([status for status, _ in groupby(sends)], looks, ready, self._retry_after)
 
@@ -165,6 +165,11 @@ class Observer:
         connector = aiohttp.TCPConnector(ssl=self.cluster.keys.context())
         async with aiohttp.ClientSession(headers=LOGON, connector=connector) as session:
             return await listed(session, url) or []
+
+
+def _of_both(statuses: Sequence[int], well: int) -> int:
+    """What one who asks both nodes has: success if one succeeds, else what says least."""
+    return well if well in statuses else min(statuses)
 
 
 CASES: dict[str, Callable[[Roles], Sequence[Program]]] = {

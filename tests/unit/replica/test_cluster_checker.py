@@ -219,3 +219,15 @@ def test_a_message_that_was_given_back_may_come_again() -> None:
     history.taken.append(_taken(A2, 6, Outcome.REFUSED))
     history.taken.append(_taken(A2, 7, Outcome.REFUSED))
     assert checker.problems(history) == []
+
+
+def test_a_message_in_doubt_may_come_late_and_hides_nothing() -> None:
+    history = _story()
+    late = Name("a", 4)
+    history.sent += [_sent(late, 3.5, Outcome.DOUBT), _sent(Name("a", 5), 4.5)]
+    history.records[2] = replace(history.records[2], names=(K1, P1, Name("a", 5)))
+    history.seen.clear()
+    history.held["orders"] = (A2, A3, Name("a", 5), late, K1)
+    assert checker.problems(history) == []
+    history.held["orders"] = (A3, late, A2, Name("a", 5), K1)
+    assert list(checker.out_of_order(history)) == ["1 are not in order: a:3 before a:2"]

@@ -11,6 +11,8 @@ from pathlib import Path
 from tests.support.cluster.machines import Program, RemoteMachine
 
 SERVER = shutil.which("nats-server")
+STREAM = "rpcqm"
+"""The log; there is a stream with what members tell each other besides."""
 CLIENTS, ROUTES, MONITOR = 4222, 6222, 8222
 
 
@@ -62,6 +64,6 @@ class LogServer(Program):
             with urllib.request.urlopen(url, timeout=1) as answer:
                 told = json.load(answer)
             (account,) = told["account_details"]
-            (stream,) = account["stream_detail"]
-            return str(stream["cluster"]["leader"])
+            streams = {each["name"]: each for each in account["stream_detail"]}
+            return str(streams[STREAM]["cluster"]["leader"])
         return ""

@@ -84,7 +84,7 @@ def add_orders(orders: "argparse._SubParsersAction[Parser]") -> None:
         orders,
         "export",
         "Write what the directory has as a directory file.",
-        [("rpcqm directory export > directory.toml", "what was read last")],
+        [("rpcqm directory export | tee directory.toml", "what was read last")],
         run_export,
         EXPORT,
     )

@@ -1,1 +1,1 @@
-"""RPC interfaces: what arrives becomes an event of the queue manager, its outcome an answer."""
+"""RPC interfaces: their calls become events of the queue manager, the outcomes become answers."""

@@ -1,4 +1,4 @@
-"""Records of rpcqm_admin, made of what operations tell."""
+"""Converts results of operations into records of rpcqm_admin."""
 
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.rpcqm_admin import (
@@ -18,7 +18,7 @@ from rpcqm.qm.trail import TrailEvent
 
 
 def token_record(token: TokenView) -> TOKEN:
-    """What `TokenView` says, as TOKEN."""
+    """A `TokenView` as TOKEN."""
     queues: list[str | None] = list(token.queues or ())
     return TOKEN(
         pwszName=token.name,
@@ -32,7 +32,7 @@ def token_record(token: TokenView) -> TOKEN:
 
 
 def place_record(place: MessageLocation) -> PLACE:
-    """What `MessageLocation` says, as PLACE."""
+    """A `MessageLocation` as PLACE."""
     return PLACE(
         LookupId=place.lookup_identifier,
         Arrived=place.arrived,
@@ -43,7 +43,7 @@ def place_record(place: MessageLocation) -> PLACE:
 
 
 def public_queue_record(queue: DirectoryPublicQueue) -> PUBLIC_QUEUE:
-    """What `DirectoryPublicQueue` says, as PUBLIC_QUEUE."""
+    """A `DirectoryPublicQueue` as PUBLIC_QUEUE."""
     return PUBLIC_QUEUE(
         pwszPathName=queue.path_name,
         pwszFormatName=queue.format_name,
@@ -54,7 +54,7 @@ def public_queue_record(queue: DirectoryPublicQueue) -> PUBLIC_QUEUE:
 
 
 def event_record(event: TrailEvent) -> TRAIL_EVENT:
-    """What `TrailEvent` says, as TRAIL_EVENT."""
+    """A `TrailEvent` as TRAIL_EVENT."""
     return TRAIL_EVENT(
         Time=event.time,
         LookupId=event.lookup_identifier,
@@ -65,7 +65,7 @@ def event_record(event: TrailEvent) -> TRAIL_EVENT:
 
 
 def account_record(account: AccountView) -> ACCOUNT:
-    """What `AccountView` says, as ACCOUNT."""
+    """An `AccountView` as ACCOUNT."""
     groups: list[str | None] = list(account.groups)
     return ACCOUNT(
         pwszName=account.name,
@@ -75,7 +75,7 @@ def account_record(account: AccountView) -> ACCOUNT:
 
 
 def status_record(status: QueueStatus) -> QUEUE_STATUS:
-    """What `QueueStatus` says, as QUEUE_STATUS."""
+    """A `QueueStatus` as QUEUE_STATUS."""
     return QUEUE_STATUS(
         pwszName=status.name,
         Messages=status.messages,

@@ -1,4 +1,4 @@
-"""How callers must log on and protect their calls ([MS-MQRR] 7 Appendix B <19>)."""
+"""The required authentication and protection of calls ([MS-MQRR] 7 Appendix B <19>)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -32,11 +32,10 @@ class RemoteReadSecurity:
     def minimum_level(
         self, workgroup: bool, anonymous_may_read: Callable[[], bool]
     ) -> AuthenticationLevel:
-        """The level that a caller needs, as servers since Windows Vista decide it.
+        """The level that a caller needs, by the rules of servers since Windows Vista.
 
-        `workgroup` is what the caller says of itself; `anonymous_may_read` tells whether
-        Anonymous Logon may peek at the queue or receive from it, and is asked only when a
-        switch makes that matter.
+        `workgroup` is the caller's own statement; `anonymous_may_read` says whether Anonymous Logon
+        may peek at the queue or receive from it, and is called only when a switch depends on it.
         """
         deny_workgroup = self.new_remote_read_server_deny_workgroup_client
         if self.allow_nonauthenticated_rpc and (workgroup or not deny_workgroup):
@@ -112,7 +111,7 @@ def level_of_queue(
     name: FormatName,
     workgroup: bool,
 ) -> AuthenticationLevel:
-    """The level that reading a queue needs; `workgroup` is what the caller says of itself."""
+    """The level for reading a queue; `workgroup` is the caller's own statement."""
 
     def anonymous_may_read() -> bool:
         """Whether Anonymous may peek at the queue; a new subqueue is judged by its main queue."""

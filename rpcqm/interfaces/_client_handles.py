@@ -109,7 +109,7 @@ class ClientHandles:
         return _owned(self.local.get(number), call)
 
     def close_local(self, handle: ContextHandle) -> None:
-        """Close the queue of a handle, here or elsewhere."""
+        """Close the queue of a handle, local or remote."""
         proxy = proxy_of(handle)
         if proxy is not None:
             self.proxies.close(proxy)
@@ -160,7 +160,7 @@ class ClientHandles:
 
         The reader is a supporting server, whose client has opened the queue ([MS-MQMP] 3.2.4.7).
         The number alone decides (G63), therefore wrong numbers are counted (G88). Raises
-        MQError(MQ_ERROR_INVALID_PARAMETER) for a number that stands for no such queue.
+        MQError(MQ_ERROR_INVALID_PARAMETER) for a number without such a queue.
         """
         self._wrong_numbers.check(call)
         record = self.remote.get(number)

@@ -1,4 +1,4 @@
-"""What a remote reader gets of a message: its packet, whole or in two sections.
+"""The packet of a message for a remote reader, whole or in two sections.
 
 A packet is split where its body is cut. The second section starts right behind the body, with the
 padding that MessagePropertiesHeader ends with, so that the sections make a valid packet when each
@@ -35,9 +35,9 @@ def own_address(addresses: tuple[str, ...]) -> HostAddress:
     return host_of((reachable or list(addresses) or ["127.0.0.1"])[0])
 
 
-@lru_cache(maxsize=256)  # neighbours: few queue managers send most messages
+@lru_cache(maxsize=256)  # cached, because few queue managers send most messages
 def host_of(text: str) -> HostAddress:
-    """The address that a socket tells; an IPv4 address mapped into IPv6 becomes IPv4 again."""
+    """The address in a socket's text; an IPv4 address mapped into IPv6 becomes IPv4 again."""
     plain, _, scope = text.partition("%")
     address = ipaddress.ip_address(plain)
     mapped = getattr(address, "ipv4_mapped", None)
@@ -50,7 +50,7 @@ def _scope_number(scope: str) -> int:
         return int(scope or 0)
     try:
         return socket.if_nametoindex(scope)
-    except OSError:  # the adapter has been removed; the address is of use without it
+    except OSError:  # the adapter has been removed; the address is usable without it
         return 0
 
 
@@ -146,7 +146,7 @@ class MessagePackets:
         )
 
     def _operation_on(self, message: Message) -> TransactionalOperation | None:
-        """What a transaction is doing with a message that can be peeked at all the while."""
+        """The transaction's operation on a message that can still be peeked."""
         if not message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
             return None
         for transaction in self._queue_manager.transaction_collection.values():

@@ -1,4 +1,4 @@
-"""What handlers ask of the handles and open queues that calls name."""
+"""The handles and open queues of calls."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ def present(handle: ContextHandle | None) -> ContextHandle:
 
 
 def held_by(call: Call, descriptor: OpenQueueDescriptor, handle: ContextHandle) -> None:
-    """Say by whom a queue is held open, and how what the client holds is run down."""
+    """Record the holder of an open queue, and how the client's handle is run down."""
     descriptor.origin = origin_of_peer(call.peer, RPC)
     descriptor.end = partial(call.association_group.handles.run_down, handle)
 
@@ -36,7 +36,7 @@ def cursor_of(
     handle: int,
     unknown: HResult | NtStatus = HResult.MQ_ERROR_INVALID_HANDLE,
 ) -> Cursor:
-    """A cursor of an open queue; raises MQError(unknown) if the queue has none of that handle."""
+    """A cursor of an open queue; raises MQError(unknown) if it has none with that handle."""
     cursor = descriptor.cursor_collection.get(handle)
     if cursor is None:
         raise MQError(unknown, f"cursor {handle:#x}")

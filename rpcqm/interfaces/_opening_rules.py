@@ -1,4 +1,4 @@
-"""What qmcomm opens, and how ([MS-MQMP] 3.1.4.2, 3.1.4.17, 3.1.4.21)."""
+"""The rules for opening queues by qmcomm ([MS-MQMP] 3.1.4.2, 3.1.4.17, 3.1.4.21)."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import HResult, MQError
@@ -39,7 +39,7 @@ def remote_readable(name: FormatName) -> FormatName:
 
 
 def check_opening(request: rpc_QMOpenQueueInternalRequest) -> None:
-    """Raise MQError if parameters of rpc_QMOpenQueueInternal do not go together.
+    """Raise MQError for contradictory parameters of rpc_QMOpenQueueInternal.
 
     The queue's kind is checked when it is opened.
     """

@@ -61,7 +61,7 @@ class PendingRequestTable:
         """Check that a read may begin under a request id.
 
         Raises MQError: INVALID_PARAMETER if the id is in use, INSUFFICIENT_RESOURCES if the handle
-        has as many reads as it may have.
+        has too many reads.
         """
         if request_id in self._entries or request_id in self._peeks:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is pending")
@@ -77,7 +77,7 @@ class PendingRequestTable:
         return entry
 
     def begin_peek(self, request_id: int) -> None:
-        """Keep the request id of a peek that waits."""
+        """Reserve the request id of a waiting peek."""
         self._peeks.add(request_id)
 
     def end_peek(self, request_id: int) -> None:
@@ -97,11 +97,11 @@ class PendingRequestTable:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is not pending")
 
     def of(self, request_id: int) -> PendingRequestEntry | None:
-        """The entry of a receive; None if it has none."""
+        """The entry of a receive, or None."""
         return self._entries.get(request_id)
 
     def restore(self, entry: PendingRequestEntry) -> None:
-        """Have an entry again that was removed."""
+        """Put a removed entry back."""
         self._entries[entry.request_id] = entry
 
     def forget_message(self, lookup_identifier: int) -> None:

@@ -60,11 +60,11 @@ _ROWS: dict[QueueProperty, _Row] = {
 def attributes_of(
     identifiers: Sequence[int], structures: Sequence[PROPVARIANT], creating: bool
 ) -> dict[str, object]:
-    """The attributes that properties set, of a queue to be created or of an existing one.
+    """The attributes that properties set, of a new or of an existing queue.
 
-    Of a property that is named twice the first value counts. Raises MQError: ILLEGAL_PROPID for
-    what is no queue property, PROPERTY_NOTALLOWED for one that cannot be set now, PROPERTY for a
-    value of another type, ILLEGAL_PROPERTY_VALUE.
+    The first value of a repeated property counts. Raises MQError: ILLEGAL_PROPID for other
+    identifiers, PROPERTY_NOTALLOWED for one that cannot be set now, PROPERTY for a value of another
+    type, ILLEGAL_PROPERTY_VALUE.
     """
     attributes: dict[str, object] = {}
     for number, structure in zip(identifiers, structures, strict=True):
@@ -87,8 +87,8 @@ def _unsets(identifier: QueueProperty, variant: PropVariant) -> bool:
 def security_in(descriptor: bytes | None) -> dict[str, object]:
     """The attribute that a security descriptor sets; none for NULL, which leaves the default.
 
-    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) for one of no octets, which stands for the
-    default elsewhere. Source: [MS-MQMP] 3.1.4.5.
+    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) for an empty one, which means the default
+    elsewhere. Source: [MS-MQMP] 3.1.4.5.
     """
     if descriptor is None:
         return {}

@@ -1,4 +1,4 @@
-"""Which queue a reader means ([MS-MQRR] 2.2.3), for RemoteRead and rpcqm_bulk alike."""
+"""The queue names of readers ([MS-MQRR] 2.2.3), for RemoteRead and rpcqm_bulk alike."""
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
@@ -25,7 +25,7 @@ _ADMINISTRATIVE = frozenset(
 
 
 def readable_name(structure: QUEUE_FORMAT) -> FormatName:
-    """The name of a queue to open; only kinds of [MS-MQRR] 2.2.3 are taken."""
+    """The name of a queue to open; only the kinds of [MS-MQRR] 2.2.3 are accepted."""
     try:
         name = format_name_of(structure)
         if name.type not in _FORMAT_TYPES:
@@ -38,9 +38,9 @@ def readable_name(structure: QUEUE_FORMAT) -> FormatName:
 
 
 def reads_outgoing(opening: Opening, name: FormatName, access: int, identity: Identity) -> bool:
-    """Whether what waits for a queue elsewhere is to be read, as administrators may (G187).
+    """Whether an administrator reads the messages waiting for a remote queue (G187).
 
-    Raises MQ_ERROR_INVALID_PARAMETER for another HTTP name: only what is on its way by HTTP is
+    Raises MQ_ERROR_INVALID_PARAMETER for another HTTP name: only messages on their way by HTTP are
     here (G233).
     """
     outgoing = access in _ADMINISTRATIVE and opening.is_outgoing(name, identity)

@@ -1,4 +1,4 @@
-"""Which message a read of RemoteRead means ([MS-MQRR] 3.1.4.7, ulAction)."""
+"""The message that a read of RemoteRead selects ([MS-MQRR] 3.1.4.7, ulAction)."""
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.types.mqvalues import ReceiveAction
@@ -11,7 +11,7 @@ _FROM_THE_START = (ReceiveAction.MQ_LOOKUP_PEEK_NEXT, ReceiveAction.MQ_LOOKUP_RE
 
 
 def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: int) -> None:
-    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) for parameters that do not go together.
+    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) for contradictory parameters.
 
     NEXT behind 0 is the first message, and PREV before all ones the last one (G32).
     """

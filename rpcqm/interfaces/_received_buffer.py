@@ -1,7 +1,7 @@
-"""From a message to the CACTransferBufferV2 of its receiver ([MS-MQMP] 3.1.1.11, 3.1.5.3).
+"""Puts a message into the CACTransferBufferV2 of its receiver ([MS-MQMP] 3.1.1.11, 3.1.5.3).
 
-A field that the client gave as NULL stays NULL; a buffer is filled as far as the text or
-octets of the message go.
+A field that the client gave as NULL stays NULL; a buffer is filled as far as the text or octets of
+the message go.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ _OK = HResult.MQ_OK
 def fill(buffer: CACTransferBufferV2, message: Message, now: int) -> HResult:
     """Put a message into the buffer; MQ_OK, or the code of the first buffer that is too small.
 
-    Even then the lengths are told, so that a client can come back with buffers that fit.
-    `now` is in seconds since 1970. Raises DecodeError for a damaged packet.
+    Even then the lengths are set, so that a client can come back with buffers that fit. `now` is in
+    seconds since 1970. Raises DecodeError for a damaged packet.
     """
     packet = message.attributes
     statuses = [
@@ -87,7 +87,7 @@ def _fill_name(
 ) -> HResult:
     """Write a text: `length` describes its buffer, `size` says how much of it travels.
 
-    So a text that fits, but is longer than what travels, arrives cut ([MS-MQMP] 3.1.5.3).
+    So a text that fits its buffer, but not `size`, arrives cut ([MS-MQMP] 3.1.5.3).
     """
     told: int | None = getattr(structure, length)
     capacity: int = getattr(structure, size) if told is None else told
@@ -134,7 +134,7 @@ def _fits(structure: Value, pointer: str, length: str, capacity: int, needed: in
 
 
 def _fill_body(old: CACTransferBufferV1, packet: PacketMessage) -> list[HResult]:
-    """Body and extension keep the lengths that they came with ([MS-MQMP] 3.1.5.3)."""
+    """Write body and extension; their lengths stay ([MS-MQMP] 3.1.5.3)."""
     body_fits = extension_fits = True
     if old.pBodySize is not None:
         old.pBodySize = packet.body_size

@@ -1,4 +1,4 @@
-"""Queues elsewhere that clients read through us as their supporting server ([MS-MQMP] 3.1.1.4).
+"""Remote queues that clients read through us as their supporting server ([MS-MQMP] 3.1.1.4).
 
 The service gives the functions that call the other queue manager ([MS-MQQP] 3.2).
 """
@@ -19,7 +19,7 @@ from rpcqm.rpc.context_handle import ContextHandle
 
 
 class RemoteNumbers(NamedTuple):
-    """What R_QMOpenRemoteQueue at the other queue manager has told the client."""
+    """The numbers from R_QMOpenRemoteQueue at the other queue manager."""
 
     queue: int
     descriptor: int
@@ -32,10 +32,10 @@ OpenRemote = Callable[[str, RemoteNumbers, str], Completion[RemoteReader]]
 
 @dataclass(eq=False, slots=True)
 class RemoteQueueProxyHandle:
-    """An RPC_QUEUE_HANDLE on a queue elsewhere ([MS-MQMP] 3.1.1.5).
+    """An RPC_QUEUE_HANDLE for a remote queue ([MS-MQMP] 3.1.1.5).
 
     `cursors` are its CursorProxy elements ([MS-MQMP] 3.1.1.6): ours to theirs. `allowance` counts
-    them for the client (G129). `receiving` tells whether the client has opened the queue for
+    them for the client (G129). `receiving` says whether the client has opened the queue for
     receiving, and not for peeking only.
     """
 
@@ -90,7 +90,7 @@ class RemoteQueueProxyHandle:
 
 
 class RemoteQueueProxies:
-    """The proxies of all clients, by the 32-bit number that these see ([MS-MQMP] 3.1.1.4)."""
+    """The proxies of all clients, by the clients' 32-bit numbers ([MS-MQMP] 3.1.1.4)."""
 
     def __init__(self, open_remote: OpenRemote | None) -> None:
         self._open_remote = open_remote
@@ -132,7 +132,7 @@ class RemoteQueueProxies:
         return proxy if proxy is not None and proxy.owner == call.identity.sid else None
 
     def close(self, proxy: RemoteQueueProxyHandle) -> None:
-        """Close a proxy and its queue over there, whatever comes of that ([MS-MQMP] 3.1.4.18)."""
+        """Close a proxy and its remote queue, ignoring errors there ([MS-MQMP] 3.1.4.18)."""
         if self._by_context.pop(proxy.context, None) is not None:
             proxy.allowance.give_back(len(proxy.cursors))
             proxy.cursors.clear()
@@ -144,7 +144,7 @@ class RemoteQueueProxies:
 
 
 def proxy_of(handle: ContextHandle) -> RemoteQueueProxyHandle | None:
-    """The proxy that an RPC_QUEUE_HANDLE stands for; None for a queue here."""
+    """The proxy behind an RPC_QUEUE_HANDLE; None for a local queue."""
     value = handle.value
     return value if isinstance(value, RemoteQueueProxyHandle) else None
 
@@ -159,7 +159,8 @@ async def read_through(
 ) -> HResult:
     """Read for a client ([MS-MQMP] 3.1.5.3); acknowledge the message once it is translated.
 
-    The status of `translate`, or of the end of the read; raises MQError as the other side refuses.
+    Returns the status of `translate`, or of the end of the read; raises the other side's refusals
+    as MQError.
     """
     if action == MQ_ACTION_RECEIVE:
         proxy.require_receiving()

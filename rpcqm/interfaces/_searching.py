@@ -1,8 +1,8 @@
-"""A page of a search as rpcqm_admin asks for it and tells it: JSON, both ways.
+"""A page of a search for rpcqm_admin: JSON, both ways.
 
 The question has `conditions` (texts by the names of rpcqm.codec.filters.written), `after`, which is
-null or the `next` of the page before, `limit`, and whether messages are told `whole`. The answer is
-that of `/api/v1`, or has `problem` with a sentence about what is wrong with the question.
+null or the `next` of the page before, `limit`, and whether to return messages `whole`. The answer
+is that of `/api/v1`, or has `problem` with a sentence about a mistake in the question.
 """
 
 import json
@@ -21,7 +21,7 @@ from rpcqm.operations.shapes import seen, shown_where, summary_where, unread_whe
 ROOM = 1 << 20
 """Octets of an answer; one message may be larger."""
 LOOKED_AT = 5_000
-"""Messages that are looked at for an answer, so that who waits sees how far the search is."""
+"""Messages that are examined for one answer, so that callers see the progress of a search."""
 _MOST = 1_000
 
 
@@ -50,7 +50,7 @@ async def answer_search(
 
 
 def _read(question: str) -> dict[str, Any]:
-    """What is asked; raises MQError(MQ_ERROR_INVALID_PARAMETER)."""
+    """The members of a question; raises MQError(MQ_ERROR_INVALID_PARAMETER)."""
     try:
         asked: dict[str, Any] = json.loads(question)
         after, conditions = asked["after"], asked["conditions"]
@@ -79,13 +79,13 @@ class _Told:
         self._parts: list[str] = []
 
     def measure(self, message: Message) -> int:
-        """Write another one; returns how much of an answer it takes."""
+        """Write another message; returns its octets in the answer."""
         part = json.dumps(self._tell(message), separators=(",", ":"))
         self._parts.append(part)
         return len(part)
 
     def answer(self, page: SearchPage, following: object | None) -> bytes:
-        """All of them, what was looked at, and where the next page goes on."""
+        """The answer: all messages, the progress, and where the next page goes on."""
         rest = {
             "looked_at": page.looked_at,
             "unread": page.unread,

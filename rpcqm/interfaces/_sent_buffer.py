@@ -1,4 +1,4 @@
-"""From a CACTransferBufferV2 that is sent to a message ([MS-MQMP] 3.1.1.11, 3.1.5.2)."""
+"""Reads the message to be sent from a CACTransferBufferV2 ([MS-MQMP] 3.1.1.11, 3.1.5.2)."""
 
 from typing import NamedTuple, TypeVar
 from uuid import UUID
@@ -29,7 +29,7 @@ from rpcqm.qm.privacy import body_in_clear, check_privacy
 PROV_RSA_FULL = 1
 
 _LATEST_DURATION = 1_000_000_000
-"""Seconds, 31 years: more than that as a time to reach the queue is a moment since 1970."""
+"""Seconds, 31 years: a larger time to reach the queue is a time since 1970."""
 
 MAXIMUM_PRIORITY, _MAXIMUM_DELIVERY, _MAXIMUM_AUDITING, _MAXIMUM_TRACE = 7, 1, 3, 1
 _ACKNOWLEDGEMENTS = 0x0F
@@ -141,8 +141,8 @@ def _label(old: CACTransferBufferV1) -> str:
 def time_to_reach_queue(value: int, now: int) -> int:
     """Seconds in which the message has to arrive; 0 in the buffer means for ever.
 
-    [MS-MQMP] 2.2.3.2 has a duration in a field that is called absolute: a value that is too
-    large for one is the moment (G69).
+    [MS-MQMP] 2.2.3.2 has a duration in a field that is called absolute: a value too large for a
+    duration is a time (G69).
     """
     if value in (0, INFINITE):
         return INFINITE
@@ -166,10 +166,10 @@ def _add_privacy(
     descriptor: OpenQueueDescriptor,
     decrypt: Decrypt | None,
 ) -> None:
-    """Add how private the body is to be, or how it was encrypted.
+    """Add the wanted privacy of the body, or how it was encrypted.
 
-    What was encrypted for a queue here is decrypted ([MS-MQMP] 3.1.5.2); its key is of no more
-    use then (G126).
+    A body encrypted for a local queue is decrypted ([MS-MQMP] 3.1.5.2); its key is useless then
+    (G126).
     """
     level = _PRIVACY.get(old.pulPrivLevel or 0)
     if level is None:
@@ -208,7 +208,7 @@ def _add_signature(attributes: MessageAttributes, old: CACTransferBufferV1) -> N
 
 
 def _signature(old: CACTransferBufferV1) -> _Signature:
-    """The digital signature, of which there may be two: the last one is taken."""
+    """The digital signature; of two the last one counts."""
     octets = _there(old.ppSignature)
     if octets is None or old.pulHashAlg is None:
         raise _invalid("ppSignature or pulHashAlg")

@@ -1,6 +1,6 @@
-"""Reads of RemoteRead as they begin ([MS-MQRR] 3.1.4.7).
+"""The beginnings of RemoteRead's reads ([MS-MQRR] 3.1.4.7).
 
-The handlers decide what a request asks for, and wait where they must.
+The handlers interpret the request, and wait where they must.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ StartResponse = R_StartReceiveResponse | R_StartTransactionalReceiveResponse
 
 
 class OpenedQueue:
-    """What a queue context handle stands for ([MS-MQRR] 2.2.4)."""
+    """The object behind a queue context handle ([MS-MQRR] 2.2.4)."""
 
     __slots__ = ("association_group", "descriptor", "move_context", "owner", "pending")
 
@@ -119,7 +119,7 @@ class StartingReads:
         maximum_body_size: int,
         maximum_compound_size: int,
     ) -> StartResponse:
-        """The message as [MS-MQRR] 3.1.4.7 wants it, with both out-parameters set (G33)."""
+        """The message in the form of [MS-MQRR] 3.1.4.7, with both out-parameters set (G33)."""
         sections = self.packets.sections(message, maximum_body_size, maximum_compound_size)
         arrival, sequence = times_of(message)
         return kind(
@@ -149,5 +149,5 @@ def times_of(message: Message) -> tuple[int, int]:
 
 
 def times_at(arrival: int, key: int) -> tuple[int, int]:
-    """The same of a message that arrived so many milliseconds after 1970."""
+    """The same for a message that arrived so many milliseconds after 1970."""
     return arrival // 1000, key & SEQUENTIAL_MASK

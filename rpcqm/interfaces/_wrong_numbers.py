@@ -35,7 +35,7 @@ class WrongNumbers:
         self._by_caller: dict[str, _Wrong] = {}
 
     def check(self, call: Call) -> None:
-        """Raise MQError(MQ_ERROR_INVALID_PARAMETER) for a caller that has given too many."""
+        """Raise MQError(MQ_ERROR_INVALID_PARAMETER) for a caller with too many wrong numbers."""
         known = self._by_caller.get(_key(call)) if self._by_caller else None
         if known is None or known.count < WRONG_NUMBERS:
             return

@@ -1,4 +1,4 @@
-"""rpcqm_admin: what MSMQ's own interfaces lack, for administrators of this machine."""
+"""rpcqm_admin: functions for this machine's administrators that MSMQ's interfaces lack."""
 
 import json
 from itertools import islice
@@ -132,7 +132,7 @@ MOST_EVENTS = 10_000
 """Events that one call tells of a message, which bounds the response."""
 
 POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
-"""Nothing of this interface can be reached from another machine."""
+"""This interface cannot be reached from another machine."""
 
 
 class Admin:
@@ -561,7 +561,7 @@ def _object(text: str) -> dict[str, object]:
 
 
 async def _outcome(doing: Completion[Order]) -> str:
-    """What has become of an order; a refusal goes with its words, which a status has not."""
+    """The outcome of an order; a refusal includes its words, which a status does not have."""
     try:
         return _json((await doing).told())
     except MQError as error:

@@ -1,4 +1,4 @@
-"""rpcqm_bulk: the messages of a queue by the thousand: which there are, octets, removal (G700)."""
+"""rpcqm_bulk: lists, reads and removes messages of a queue by the thousand (G700)."""
 
 import struct
 from collections.abc import Sequence
@@ -47,9 +47,10 @@ from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
 POLICY = InterfacePolicy(check_of=checks(), advertised=False)
-"""Who has logged on; what is open is read at PKT_PRIVACY only, whatever the switches say.
+"""For callers that have logged on; reads need PKT_PRIVACY, whatever the switches say.
 
-The endpoint mapper tells others what it has always told: our client looks beside RemoteRead.
+The endpoint mapper does not list it, so its answers to others stay unchanged: our client looks
+beside RemoteRead.
 """
 
 MOST_BULK_MESSAGES = rpcqm_bulk.MOST_BULK_MESSAGES
@@ -183,7 +184,7 @@ async def _removed(removal: Removal) -> R_BulkRemoveResponse:
 
 
 def _keys(ranges: Sequence[LOOKUP_RANGE]) -> list[int]:
-    """The identifiers of ranges; MQ_ERROR_INVALID_PARAMETER for more than one call is about."""
+    """The identifiers of ranges; MQ_ERROR_INVALID_PARAMETER for more than one call allows."""
     if sum(each.Count for each in ranges) > MOST_BULK_MESSAGES:
         detail = f"more than {MOST_BULK_MESSAGES:,} messages"
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, detail)

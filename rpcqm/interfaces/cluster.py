@@ -18,7 +18,7 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 
 POLICY = InterfacePolicy(transports=frozenset({NCALRPC}), of_process=True)
-"""Nothing of this interface can be reached from another machine."""
+"""This interface cannot be reached from another machine."""
 
 
 class ClusterInterface:

@@ -57,7 +57,8 @@ POLICY = InterfacePolicy(
     throws=frozenset({"RemoteQMPurgeQueue"}),
     check_of=checks(unchecked={"RemoteQMGetQMQMServerPort", "RemoteQmGetVersion"}, reading=None),
 )
-"""Readers follow the switches of RemoteRead, and need what their queue was opened with (G85)."""
+"""Readers follow the switches of RemoteRead, and need the level at which their queue was opened
+(G85)."""
 
 VERSION = (6, 1, 7601)
 """Major, minor and build number of a server that has every method ([MS-MQQP] <24>)."""
@@ -75,7 +76,7 @@ _RETURNED_BY_SERVER = 1
 
 
 class OpenQueueEntry:
-    """What a PCTX_RRSESSION_HANDLE_TYPE stands for ([MS-MQQP] 3.1.1.4).
+    """The object behind a PCTX_RRSESSION_HANDLE_TYPE ([MS-MQQP] 3.1.1.4).
 
     `reads` are the remote reads of the queue that have not ended, by request id.
     """
@@ -91,7 +92,7 @@ class OpenQueueEntry:
 
 
 class RemoteReadEntry:
-    """A read that has begun, and what a PCTX_REMOTEREAD_HANDLE_TYPE stands for.
+    """A read that has begun: the object behind a PCTX_REMOTEREAD_HANDLE_TYPE.
 
     It stays among the reads of its queue until the message is acknowledged (G64);
     `lookup_identifier` is 0 until there is one. Source: [MS-MQQP] 3.1.1.2.
@@ -119,8 +120,8 @@ class RemoteReadEntry:
 class Qm2Qm:
     """The handlers of the interface; `handles` are those of qmcomm.
 
-    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 without a listener;
-    `version` is the one that clients are told.
+    `rpc_port` and `qm2qm_port` give the TCP ports of the interfaces, 0 without a listener;
+    `version` is the one that clients get.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class Qm2Qm:
     def RemoteQMGetQMQMServerPort(
         self, call: Call, request: RemoteQMGetQMQMServerPortRequest
     ) -> RemoteQMGetQMQMServerPortResponse:
-        """A TCP port, 0 for what is not served.
+        """A TCP port, 0 for an interface that is not served.
 
         Source: [MS-MQQP] 3.1.4.8 RemoteQMGetQMQMServerPort (Opnum 7).
         """
@@ -238,7 +239,7 @@ class Qm2Qm:
     async def RemoteQMStartReceive2(
         self, call: Call, request: RemoteQMStartReceive2Request
     ) -> RemoteQMStartReceive2Response:
-        """The same, telling the sequential identifier.
+        """The same with the sequential identifier.
 
         Source: [MS-MQQP] 3.1.4.10 RemoteQMStartReceive2 (Opnum 9).
         """
@@ -390,7 +391,7 @@ class Qm2Qm:
         )
 
     def _give_back(self, entry: RemoteReadEntry, delivered: bool = True) -> None:
-        """The message is for somebody else, unless the read has ended already."""
+        """Give a message back for others, unless the read has ended already."""
         if entry.forget():
             with suppress(MQError):  # the queue may be gone, and its messages with it
                 self._end(entry, False, delivered)
@@ -400,10 +401,10 @@ class Qm2Qm:
         self._give_back(handle.value)
 
     def RemoteQMCancelReceive(self, call: Call, request: RemoteQMCancelReceiveRequest) -> HResult:
-        """End a read that waits; it is told MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT.
+        """End a read that waits; it gets MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT.
 
-        One that has its message already is left alone: STATUS_NOT_FOUND (G64).
-        Source: [MS-MQQP] 3.1.4.6 RemoteQMCancelReceive (Opnum 5).
+        One that has its message already is left alone: STATUS_NOT_FOUND (G64). Source: [MS-MQQP]
+        3.1.4.6 RemoteQMCancelReceive (Opnum 5).
         """
         if not request.pQueue or request.pQueue != request.hQueue:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue, or two of them")

@@ -120,7 +120,7 @@ _ALL_PARTS = int(
 class QmComm:
     """The handlers of the interface; `handles` are shared with qmcomm2.
 
-    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 without a listener.
+    `rpc_port` and `qm2qm_port` give the TCP ports of the interfaces, 0 without a listener.
     """
 
     _queue_manager: QueueManager
@@ -242,7 +242,7 @@ class QmComm:
     def R_QMGetObjectSecurityInternal(
         self, call: Call, request: R_QMGetObjectSecurityInternalRequest
     ) -> R_QMGetObjectSecurityInternalResponse:
-        """The parts that are asked for, each on its own (G43).
+        """The requested parts, each on its own (G43).
 
         Source: [MS-MQMP] 3.1.4.7 R_QMGetObjectSecurityInternal (Opnum 8).
         """
@@ -389,7 +389,7 @@ class QmComm:
     def rpc_QMOpenQueueInternal(
         self, call: Call, request: rpc_QMOpenQueueInternalRequest
     ) -> rpc_QMOpenQueueInternalResponse | Awaitable[rpc_QMOpenQueueInternalResponse]:
-        """Open a queue here, or tell its machine, or take it over there for the client.
+        """Open a local queue, or return its machine, or take it over there for the client.
 
         Source: [MS-MQMP] 3.1.4.17 rpc_QMOpenQueueInternal (Opnum 19).
         """
@@ -422,7 +422,7 @@ class QmComm:
     async def _open_elsewhere(
         self, call: Call, request: rpc_QMOpenQueueInternalRequest, name: FormatName
     ) -> rpc_QMOpenQueueInternalResponse:
-        """Take over what the client has opened at another queue manager."""
+        """Take over a queue that the client has opened at another queue manager."""
         place = self._queue_path(name)
         numbers = RemoteNumbers(request.hRemoteQueue, request.dwpQueue, request.dwpRemoteContext)
         receiving = request.dwDesiredAccess == QueueAccessType.RECEIVE_ACCESS
@@ -560,7 +560,7 @@ class QmComm:
     def R_QMGetRTQMServerPort(
         self, call: Call, request: R_QMGetRTQMServerPortRequest
     ) -> R_QMGetRTQMServerPortResponse:
-        """A TCP port, 0 for what is not served; open to everybody.
+        """A TCP port, 0 for an interface that is not served; open to everybody.
 
         Source: [MS-MQMP] 3.1.4.24 R_QMGetRTQMServerPort (Opnum 31).
         """

@@ -1,4 +1,4 @@
-"""qmmgmt: what administrators are told, and what they order ([MS-MQMR] 3.1)."""
+"""qmmgmt: administrators' questions and orders ([MS-MQMR] 3.1)."""
 
 from collections.abc import Callable
 
@@ -71,7 +71,7 @@ class QmMgmt:
         return self._management.find(_name_in(subject))
 
     def R_QMMgmtAction(self, call: Call, request: R_QMMgmtActionRequest) -> Outcome:
-        """Do what an administrator orders; [MS-MQMR] 3.1.4.2 R_QMMgmtAction (Opnum 1)."""
+        """Carry out an administrator's order; [MS-MQMR] 3.1.4.2 R_QMMgmtAction (Opnum 1)."""
         with ordered_from(call.peer, RPC):
             return self._act(call.identity, request.pObjectFormat, request.lpwszAction.upper())
 

@@ -94,9 +94,8 @@ _OpenRequest = R_OpenQueueRequest | R_OpenQueueForMoveRequest
 class RemoteRead:
     """The handlers of the interface.
 
-    `admission` holds the switches, which hold for later openings;
-    `reads` are those that begin;
-    `server_port` tells the TCP port of the interface, 0 without a listener;
+    `admission` holds the switches, which apply to later openings; `reads` are those that begin;
+    `server_port` gives the TCP port of the interface, 0 without a listener;
     `pending_request_cleanup` is in milliseconds.
     """
 
@@ -134,8 +133,8 @@ class RemoteRead:
     def R_OpenQueue(self, call: Call, request: R_OpenQueueRequest) -> R_OpenQueueResponse:
         """Open a queue for receiving or peeking; failures are thrown (G40).
 
-        Administrators may read what waits for queues elsewhere (G187).
-        Source: [MS-MQRR] 3.1.4.2 R_OpenQueue (Opnum 2).
+        Administrators may read messages that wait for remote queues (G187). Source: [MS-MQRR]
+        3.1.4.2 R_OpenQueue (Opnum 2).
         """
         receiving = request.dwAccess == QueueAccessType.RECEIVE_ACCESS
         access = QueueAccessType.RECEIVE_ACCESS if receiving else QueueAccessType.PEEK_ACCESS
@@ -159,7 +158,7 @@ class RemoteRead:
         return R_OpenQueueForMoveResponse(pMoveContext=opened.move_context, pphContext=handle)
 
     def _open(self, call: Call, request: _OpenRequest, access: QueueAccessType) -> OpenedQueue:
-        """Open a queue; a caller that is not protected enough learns nothing of the queue."""
+        """Open a queue; a caller with too little protection learns nothing of the queue."""
         if request.dwShareMode not in (QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
         name = readable_name(request.pQueueFormat)
@@ -382,7 +381,7 @@ class RemoteRead:
     # Ending to read
 
     def R_CancelReceive(self, call: Call, request: R_CancelReceiveRequest) -> HResult:
-        """End a read that waits; it is told MQ_ERROR_OPERATION_CANCELLED.
+        """End a read that waits; it gets MQ_ERROR_OPERATION_CANCELLED.
 
         Source: [MS-MQRR] 3.1.4.8 R_CancelReceive (Opnum 8).
         """
@@ -409,7 +408,7 @@ class RemoteRead:
         return self._end(request, True)
 
     def _end(self, request: _EndRequest, transactional: bool) -> Completion[None]:
-        """A read that still waits keeps its entry, and has no message yet (G52)."""
+        """End a read; one that still waits keeps its entry, and has no message yet (G52)."""
         opened: OpenedQueue = request.phContext.value
         entry = opened.pending.find(request.dwRequestId)
         if (entry.transaction is not None) is not transactional:

@@ -1,4 +1,4 @@
-"""rpcqm_sending: what a sender can choose with MSMQ, and cannot say by qmcomm and qmcomm2."""
+"""rpcqm_sending: choices of MSMQ's senders that qmcomm and qmcomm2 cannot express."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class Sending:
         self.admission = self._handles.admission
 
     def R_SetDeadLetterQueue(self, call: Call, request: R_SetDeadLetterQueueRequest) -> HResult:
-        """Choose where what is sent from now on goes when it dies (Opnum 0).
+        """Choose the dead-letter queue of messages sent from now on (Opnum 0).
 
         The queue is one of this queue manager that the caller may send to; NULL is the system's
         own. It is the ApplicationDeadletterQueue of [MS-MQDMPR] 3.1.1.12 (G71).
@@ -47,7 +47,7 @@ class Sending:
         return HResult.MQ_OK
 
     def R_AddDestination(self, call: Call, request: R_AddDestinationRequest) -> HResult:
-        """Have what is sent from now on go to one more queue (Opnum 1, G74)."""
+        """Send messages from now on to one more queue (Opnum 1, G74)."""
         self._handles.admit(call)
         descriptor = self._handles.find_local(call, request.dwQMContext)
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:

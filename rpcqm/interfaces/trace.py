@@ -1,4 +1,4 @@
-"""rpcqm_trace: what a queue manager tells others of the way of a message."""
+"""rpcqm_trace: a queue manager's part of a message's way, for other queue managers."""
 
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import rpcqm_trace
@@ -35,7 +35,7 @@ class Trace:
         self.admission = admission or CallAdmission()
 
     async def R_GetWay(self, call: Call, request: R_GetWayRequest) -> R_GetWayResponse:
-        """What is known here of a message, and where its copies are (Opnum 0, G317, G417)."""
+        """The events of a message here, and the places of its copies (Opnum 0, G317, G417)."""
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         known = await self._traces.known(call.identity, wanted)
         events = [_event(each, known) for each in known.events[-MOST_TOLD:]]

@@ -1,9 +1,9 @@
 """One protocol session between two queue managers, without sockets ([MS-MQQB] 3.1).
 
 A session is fed with the bytes of its connection and the time of a clock. It calls its host to
-transmit bytes, to take messages that have arrived, and to report messages of ours that the peer has
-acknowledged. States and the packets that they allow are one table; a packet that is not in it, or
-cannot be decoded, closes the session ([MS-MQQB] 3.1.5.1.3).
+transmit bytes, to take arrived messages, and to report acknowledged messages of ours. States and
+the packets that they allow are one table; another packet, or one that cannot be decoded, closes the
+session ([MS-MQQB] 3.1.5.1.3).
 
 Messages are counted in each direction, all of them and the recoverable ones apart, from 1 and
 modulo 2**16 ([MS-MQQB] 3.1.1.4). `RecoverableMessageReceivedCount` counts those that have arrived;
@@ -428,10 +428,7 @@ class Session:
     # Acknowledgements of our messages
 
     def _process_session_header(self, header: SessionHeader) -> bool:
-        """Take the peer's counts of our messages ([MS-MQQB] 3.1.5.5).
-
-        Returns False if the peer has sent messages that have not come.
-        """
+        """Take the peer's counts of ours ([MS-MQQB] 3.1.5.5); False if we lack any of its own."""
         in_flight = self.un_acked_message_count
         newly = (header.ack_sequence_number - self.message_sent_count + in_flight) & COUNTER
         if newly > in_flight:

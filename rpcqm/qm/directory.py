@@ -24,7 +24,8 @@ from rpcqm.codec.names.format_name import DistributionListName, FormatName, Priv
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.access import AccessControl
-from rpcqm.qm.directory_access import DirectoryAccess, copied
+from rpcqm.qm.directory_access import DirectoryAccess
+from rpcqm.qm.directory_copies import copied
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.publications import PUBLISHED, Publications

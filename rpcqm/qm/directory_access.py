@@ -21,7 +21,7 @@ from rpcqm.adm.directory import (
     FilterOperator,
     equals,
 )
-from rpcqm.adm.directory_object import DirectoryObject, Site, User
+from rpcqm.adm.directory_object import DirectoryObject, User
 from rpcqm.adm.directory_records import decode_attributes, encode_attributes
 from rpcqm.adm.directory_writer import DirectoryAnswer, DirectoryWriter
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
@@ -31,8 +31,14 @@ from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.log import get_logger
-from rpcqm.base.text import folded
 from rpcqm.qm.access import AccessControl
+from rpcqm.qm.directory_copies import (
+    copied_with,
+    kind_of,
+    sort_key,
+    update_from,
+    with_changes,
+)
 from rpcqm.qm.handles import new_handle
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import Family
@@ -110,7 +116,7 @@ class DirectoryAccess:
         contents = self._contents()
         if contents is None:
             return DirectoryAnswer(self._go_offline())
-        kind = _kind(element)
+        kind = kind_of(element)
         if any(each.identifier == element.identifier for each in self._all(contents, kind)):
             return DirectoryAnswer(DirectoryOperationResult.OBJECT_ALREADY_EXISTS)
         self._keep(element, attributes)
@@ -143,7 +149,7 @@ class DirectoryAccess:
         contents = self._contents()
         if contents is None:
             return DirectoryAnswer(self._go_offline())
-        kind = _kind(element)
+        kind = kind_of(element)
         if any(each.identifier == element.identifier for each in contents.of(kind)):
             return DirectoryAnswer(DirectoryOperationResult.GENERIC_ERROR)
         if self._made_here[kind].pop(element.identifier, None) is None:
@@ -190,7 +196,7 @@ class DirectoryAccess:
     async def _write_there(
         self, writer: DirectoryWriter, element: DirectoryObject, names: list[str] | None
     ) -> DirectoryAnswer:
-        kind = _kind(element)
+        kind = kind_of(element)
         answer = await writer.write(element, DIRECTORY_ATTRIBUTES[kind] if names is None else names)
         if answer.result is _SUCCESS:
             await self._keep(element, names)
@@ -203,7 +209,7 @@ class DirectoryAccess:
         contents = self._contents()
         if contents is None:
             return DirectoryAnswer(self._go_offline()), completed(None)
-        kind = _kind(element)
+        kind = kind_of(element)
         if not any(each.identifier == element.identifier for each in self._all(contents, kind)):
             return DirectoryAnswer(DirectoryOperationResult.OBJECT_NOT_FOUND), completed(None)
         return DirectoryAnswer(_SUCCESS), self._keep(element, attributes)
@@ -214,7 +220,7 @@ class DirectoryAccess:
         return writer if writer is not None and writer.creates(element) else None
 
     def _keep(self, element: DirectoryObject, attributes: Iterable[str] | None) -> Completion[None]:
-        kind = _kind(element)
+        kind = kind_of(element)
         names = set(DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes)
         values = self._made_here[kind].setdefault(element.identifier, {})
         values.update((name, getattr(element, name)) for name in names | {"identifier"})
@@ -253,7 +259,7 @@ class DirectoryAccess:
             return DirectoryOperationResult.ATTRIBUTE_NOT_FOUND, None
         for element in self._candidates(contents, kind, filters):
             if all(each.matches(element) for each in filters):
-                return _SUCCESS, _copy(element, attributes)
+                return _SUCCESS, copied_with(element, attributes)
         if self._settings.directory_missed is not None:
             self._settings.directory_missed()
         return DirectoryOperationResult.OBJECT_NOT_FOUND, None
@@ -273,7 +279,7 @@ class DirectoryAccess:
         for identifier, values in changed.items():
             if _WITHDRAWN not in values:
                 there = contents.having(kind, "identifier", identifier)
-                yield _changed(_copy(there[0], None) if there else kind(), values)
+                yield with_changes(copied_with(there[0], None) if there else kind(), values)
 
     def _read_offline(
         self, kind: type[T], filters: Sequence[AttributeFilter]
@@ -314,10 +320,10 @@ class DirectoryAccess:
         ]
         for order in sorted(sort_order, key=lambda order: order.sort_priority):
             if order.sort_priority:
-                found.sort(key=partial(_sort_key, order), reverse=not order.sort_ascending)
+                found.sort(key=partial(sort_key, order), reverse=not order.sort_ascending)
         names = None if attributes is None else list(attributes)
         handle = new_handle(self._queries)
-        self._queries[handle] = iter([_copy(element, names) for element in found])
+        self._queries[handle] = iter([copied_with(element, names) for element in found])
         return _SUCCESS, handle
 
     def read_directory_next(
@@ -371,10 +377,10 @@ class DirectoryAccess:
             if change is None:
                 yield element
             elif _WITHDRAWN not in change:
-                yield _changed(_copy(element, None), change)
+                yield with_changes(copied_with(element, None), change)
         for values in changed.values():
             if _WITHDRAWN not in values:
-                yield _changed(kind(), values)
+                yield with_changes(kind(), values)
 
     # Online and offline
 
@@ -451,7 +457,7 @@ class DirectoryAccess:
             if queue_manager.directory_offline and self._settings.directory_needs_us:
                 return
         else:
-            _update(queue_manager, element, _KEPT_LOCALLY)
+            update_from(queue_manager, element, _KEPT_LOCALLY)
             queue_manager.addresses = list(element.addresses)
         queue_manager.directory_offline = False
         for queue in self._own_public_queues():
@@ -461,7 +467,7 @@ class DirectoryAccess:
     def _update_queue(self, queue: Queue) -> None:
         status, element = self.read_directory(Queue, [equals("identifier", queue.identifier)])
         if status is _SUCCESS and element is not None:
-            _update(queue, element, _KEPT_LOCALLY)
+            update_from(queue, element, _KEPT_LOCALLY)
         self.take_over_security(queue)
 
     def take_over_security(self, queue: Queue) -> None:
@@ -540,10 +546,6 @@ _KEPT_LOCALLY = frozenset(
 """Attributes that a static file does not decide: facts of this machine, and fixed ones."""
 
 
-def _kind(element: DirectoryObject) -> type[DirectoryObject]:
-    return next(kind for kind in DIRECTORY_ATTRIBUTES if isinstance(element, kind))
-
-
 def _read_records(store: Store) -> dict[type[DirectoryObject], dict[UUID, dict[str, object]]]:
     """Objects created or changed here before, by kind and identifier; raises DecodeError."""
     found: dict[type[DirectoryObject], dict[UUID, dict[str, object]]] = {
@@ -581,49 +583,3 @@ def _by_digest(users: Iterable[User]) -> dict[bytes, list[User]]:
         for digest in user.certificate_digest_list:
             found.setdefault(digest, []).append(user)
     return found
-
-
-def copied(element: T) -> T:
-    """A copy that may be changed."""
-    return _copy(element, None)
-
-
-def _copy(element: T, attributes: Iterable[str] | None) -> T:
-    """A copy with the attributes listed, which the reader may change."""
-    kind = _kind(element)
-    copy = type(element)()
-    for name in DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes:
-        value = getattr(element, name)
-        setattr(copy, name, list(value) if isinstance(value, list) else value)
-    copy.unsaid = element.unsaid
-    if isinstance(copy, QueueManager) and isinstance(element, QueueManager):
-        copy.addresses = list(element.addresses)
-    if isinstance(copy, Queue) and isinstance(element, Queue):
-        copy.queue_manager = element.queue_manager
-    if isinstance(copy, Site) and isinstance(element, Site):
-        copy.site_gate_collection = list(element.site_gate_collection)
-    return copy
-
-
-def _changed(element: T, values: dict[str, object]) -> T:
-    for name, value in values.items():
-        setattr(element, name, value)
-    element.unsaid -= values.keys()
-    return element
-
-
-def _update(
-    element: DirectoryObject, read: DirectoryObject, kept: frozenset[str] = frozenset()
-) -> None:
-    """Take over the directory's values of an object's attributes, in place (G139)."""
-    for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
-        if name not in kept and name not in read.unsaid:
-            setattr(element, name, getattr(read, name))
-
-
-def _sort_key(order: AttributeSortOrder, element: DirectoryObject) -> tuple[str, object]:
-    """Values of one attribute are of one type, but may be missing."""
-    value = getattr(element, order.attribute)
-    if isinstance(value, str):
-        value = folded(value)
-    return ("", "") if value is None else (type(value).__name__, value)

@@ -461,8 +461,7 @@ class Leases:
     def release(self, identity: Identity, identifiers: Sequence[str]) -> Completion[None]:
         """End leases, and give their messages back after a failed delivery.
 
-        Each is available at once, or is put aside as poison when that is durable. Raises as `find`
-        does.
+        Each is available at once, or put aside as poison when durable. Raises as `find` does.
         """
         leases = self.find(identity, identifiers)
         return start(_all([self._give_back(lease) for lease in leases]))

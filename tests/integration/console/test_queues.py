@@ -509,13 +509,9 @@ def test_all_letters_are_sent_again_as_the_page_has_promised(
     wanted: dict[str, object] = {"all": True}
     told = program.ask("POST", "/dead-letters/resend", wanted).value
     assert (told["messages"], len(told["failed"]), told["more"]) == (0, 1000, True)
-    assert told["staying"] == [
-        {
-            "messages": 1000,
-            "code": "MQ_ERROR_INSUFFICIENT_RESOURCES",
-            "detail": f"`{queue}` is at its quota of 1 KB",
-        }
-    ]
+    detail = f"`{queue}` is at its quota of 1 KB"
+    reason = {"code": "MQ_ERROR_INSUFFICIENT_RESOURCES", "detail": detail}
+    assert told["staying"] == [{"messages": 1000, **reason}]
     rest = {name: told[name] for name in ("after", "until")}
     told = program.ask("POST", "/dead-letters/resend", wanted | rest).value
     assert [told[name] for name in ("messages", "more", "after")] == [0, False, None]

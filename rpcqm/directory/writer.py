@@ -130,7 +130,7 @@ class LdapWriter:
         counted = order.action, answer.result.value
         self.operations[counted] = self.operations.get(counted, 0) + 1
         for step in answer.steps:
-            _log.info("published", step=step, dry_run=order.dry_run)
+            _log.info("published in the directory", step=step, dry_run=order.dry_run)
         return answer
 
     async def _carry_out(self, order: WriteOrder) -> DirectoryAnswer:

@@ -128,7 +128,8 @@ class Initialization:
         """Become the directory's queue manager; waiting messages are held, as the old one's."""
         machine = self._queue_manager
         if machine.identifier != identifier:
-            _log.warning("joined", before=str(machine.identifier), now=str(identifier))
+            before = str(machine.identifier)
+            _log.warning("joined the directory", before=before, now=str(identifier))
             machine.identifier = identifier
             save_queue_manager(self._store, machine)
 

@@ -245,7 +245,7 @@ class Publications:
         reason = answer.reason or answer.result.value
         if publication.refused != reason:
             publication.refused = reason
-            _log.warning("not published", queue=publication.pathname, reason=reason)
+            _log.warning("a queue is not published", queue=publication.pathname, reason=reason)
 
 
 def _key(name: str) -> bytes:

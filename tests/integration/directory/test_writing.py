@@ -272,7 +272,7 @@ def test_a_queue_is_written_where_it_differs(
     assert write(domain, order(machine, WRITE_QUEUE, offers)).result is NOT_FOUND
 
 
-@pytest.mark.conformance("MQDSSM-ldap-set-security", "MQDSSM-security-rights")
+@pytest.mark.conformance("MQDSSM-ldap-set-security")
 def test_permissions_are_written_as_rights_of_the_directory_and_come_back(
     domain: Domain, machine: QueueManager, joined: UUID
 ) -> None:

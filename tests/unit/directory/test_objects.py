@@ -70,6 +70,15 @@ def test_a_damaged_name_or_identifier_leaves_only_its_object_out(made: Objects, 
     assert len(made.contents().queue_managers) == 1
 
 
+@pytest.mark.conformance("MQDSSM-read-qm")
+def test_a_queue_manager_has_what_its_computer_says(made: Objects) -> None:
+    made.take(entry("CN=QM2,DC=x", "computer", dNSHostName=b"qm2.corp.test"))
+    made.take(entry("CN=QM3,DC=x", "computer", dNSHostName=b"qm3.corp.test"))
+    made.make_machines()
+    (machine,) = made.contents().queue_managers
+    assert (machine.computer_name, machine.qualified_computer_name) == ("QM2", "qm2.corp.test")
+
+
 def test_what_is_gone_is_dropped(made: Objects) -> None:
     made.take(entry(f"CN=q,{MACHINE}", "mSMQQueue"))
     made.make_queues()

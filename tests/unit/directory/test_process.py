@@ -104,6 +104,7 @@ def test_an_object_that_is_not_there_is_none() -> None:
         {"root": {}},
         {"root": {"highestcommittedusn": ["many"]}},
         {"root": {"highestcommittedusn": ["1"]}},
+        {"root": {"highestcommittedusn": ["1"], "defaultnamingcontext": ["DC=x"]}},
         {"root": []},
         {"root": {"defaultnamingcontext": [7]}},
     ],

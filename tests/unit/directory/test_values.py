@@ -81,6 +81,31 @@ def test_queue_managers_are_read_as_they_are_written(machine: QueueManager) -> N
     read_back(machine, values.QUEUE_MANAGER)
 
 
+@pytest.mark.conformance("MQDSSM-os-type", "MQDSSM-privacy-level")
+def test_systems_and_levels_have_their_numbers() -> None:
+    machine = QueueManager(operating_system_type=OperatingSystemType.WIN_SERVER)
+    assert values.write_values(machine, values.QUEUE_MANAGER)["mSMQOSType"] == [b"1024"]
+    for level, number in zip(QueuePrivacyLevel, (b"0", b"1", b"2"), strict=True):
+        queue = Queue(privacy_level=level)
+        assert values.write_values(queue, values.QUEUE)["mSMQPrivacyLevel"] == [number]
+
+
+@pytest.mark.conformance("MQDSSM-read-queue")
+def test_a_queue_has_what_its_object_says() -> None:
+    stored = entry(
+        f"CN=offers,{PLACE}",
+        mSMQLabelEx=b"What we offer",
+        mSMQQueueType=GUID.bytes_le,
+        mSMQQueueQuota=b"2048",
+        mSMQTransactional=b"TRUE",
+        whenCreated=b"20261127144528.0Z",
+    )
+    queue = elements.read_queue(stored, QueueManager())
+    assert (queue.label, queue.type, queue.quota) == ("What we offer", GUID, 2048)
+    assert (queue.transactional, queue.create_time) == (True, 1795790728)
+    assert "label" not in queue.unsaid
+
+
 def test_an_empty_value_is_written_as_no_value() -> None:
     written = values.write_values(Queue(label="", multicast_address=None), values.QUEUE)
     assert written["mSMQLabelEx"] == written["MSMQ-MulticastAddress"] == []

@@ -38,10 +38,8 @@ QUEUE = "mSMQQueue"
 SETTINGS = "mSMQSettings"
 SETTINGS_NAME = "MSMQ Settings"
 DESCRIPTOR = "nTSecurityDescriptor"
-SWAPS = 3
-"""How often a value is read again that somebody else changes meanwhile."""
 
-REFERRAL, NO_SUCH_ATTRIBUTE, CONSTRAINT, VALUE_EXISTS = 10, 16, 19, 20
+REFERRAL = 10
 NO_SUCH_OBJECT, DENIED, EXISTS = 32, 50, 68
 READ_PARTS, WRITTEN_PARTS = 7, 4
 """Parts of descriptors: what a machine may see, and the list, which alone it may write."""
@@ -476,32 +474,3 @@ async def modify(
         for each in changes
     ]
     await process.order("modify", name=name, changes=written, flags=flags)
-
-
-async def swap_certificates(
-    process: DirectoryProcess, name: str, changed: Callable[[bytes], tuple[bytes, list[bytes]]]
-) -> None:
-    """Change mSMQSignCertificates with its digests, unless somebody else does so meanwhile.
-
-    The old value is deleted and the new one added in one request: it fails where the value is
-    another one by then, and is tried again with that. Raises DirectoryError after three failures.
-    Source: [MS-MQDSSM] 3.1.6.7.1.10, 3.1.6.7.6.
-    """
-    certificates, digests = "mSMQSignCertificates", "mSMQDigests"
-    for attempt in range(SWAPS):
-        entry = await process.read(name, (certificates,))
-        old = None if entry is None else entry.first(certificates)
-        new, of_them = changed(old or b"")
-        changes = [] if old is None else [Change("delete", certificates, [old])]
-        changes += [Change("add", certificates, [new])] if new else []
-        changes.append(Change("replace", digests, of_them))
-        try:
-            await modify(process, name, changes)
-        except DirectoryError as error:
-            if error.code not in _ANOTHER_VALUE or attempt == SWAPS - 1:
-                raise
-        else:
-            return
-
-
-_ANOTHER_VALUE = frozenset({NO_SUCH_ATTRIBUTE, CONSTRAINT, VALUE_EXISTS})

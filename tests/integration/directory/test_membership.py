@@ -115,6 +115,7 @@ def test_who_has_no_messages_yet_joins(domain: Domain, tmp_path: Path) -> None:
     assert run(data) == joined.identifier != before
 
 
+@pytest.mark.conformance("MQDSSM-create-qm-preconditions")
 def test_a_site_that_is_not_there_or_not_said_is_named(domain: Domain, tmp_path: Path) -> None:
     with pytest.raises(MembershipError, match=r"There is no site Rome\."):
         join(domain, tmp_path, site="Rome")

@@ -2,6 +2,7 @@
 
 It takes the orders of the process that asks a directory. A server called ``readonly`` takes no
 changes, ``silent`` does not answer them, and ``deaf`` carries them out and then says nothing.
+Which parts of a descriptor the last change was about is a value of its object, ``parts``.
 """
 
 import json
@@ -63,6 +64,7 @@ class Small:
         else:
             for _, attribute, values in order["changes"]:
                 self.objects[name][attribute.lower()] = values
+            self.objects[name]["parts"] = [str(order["flags"])]
         return {"code": 0, "text": ""}
 
     def found(self, order: dict[str, Any]) -> dict[str, Values] | None:

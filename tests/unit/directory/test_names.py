@@ -48,7 +48,7 @@ def test_a_queue_has_its_name_back(queue: str) -> None:
     assert names.queue_name(stored, extension) == queue
 
 
-@pytest.mark.conformance("MQDSSM-queue-name")
+@pytest.mark.conformance("MQDSSM-queue-name", "MQDSSM-write-queue-name")
 def test_a_name_is_shortened_from_64_characters_on() -> None:
     assert names.stored_name("q" * 63) == ("q" * 63, "")
     stored, extension = names.stored_name("q" * 64)

@@ -106,6 +106,7 @@ def test_a_queue_has_what_its_object_says() -> None:
     assert "label" not in queue.unsaid
 
 
+@pytest.mark.conformance("MQDSSM-event-write")
 def test_an_empty_value_is_written_as_no_value() -> None:
     written = values.write_values(Queue(label="", multicast_address=None), values.QUEUE)
     assert written["mSMQLabelEx"] == written["MSMQ-MulticastAddress"] == []

@@ -16,6 +16,7 @@ from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.directory.reading import Settings
 from rpcqm.directory.writer import LdapWriter
 from tests.support.directory import small_worker
@@ -32,12 +33,13 @@ def with_writer(
     use: Callable[[LdapWriter], Awaitable[None]],
     *servers: str,
     timeout: float = PATIENCE,
+    permissions: bool = False,
 ) -> None:
     async def run() -> None:
         settings = Settings("corp.test", servers, timeout=timeout, principal="QM1$@CORP.TEST")
         machine = QueueManager(computer_name="QM1", identifier=uuid4())
         command = (sys.executable, small_worker.__file__, str(path))
-        writer = LdapWriter(settings, machine, command=command)
+        writer = LdapWriter(settings, machine, permissions=permissions, command=command)
         try:
             await use(writer)
         finally:
@@ -117,6 +119,24 @@ def test_a_queue_that_was_added_without_an_answer_is_taken_over_and_not_added_ag
     with_writer(path, again, "good")
     assert objects(path)[OFFERS]["objectguid"] == before[OFFERS]["objectguid"]
     assert objects(path)[OFFERS]["msmqqueuequota"] == ["7"]
+
+
+@pytest.mark.conformance("MQDSSM-ldap-set-security")
+def test_permissions_are_written_alone_and_without_owner_and_group(path: Path) -> None:
+    first, second = (parse_sddl(f"D:(A;;{right};;;WD)").encode() for right in ("0x20", "0x27"))
+
+    async def use(writer: LdapWriter) -> None:
+        made = await answered(writer.create(queue(security=first)))
+        assert made.identifier is not None
+        changed = queue(identifier=made.identifier, security=second)
+        answer = await answered(writer.write(changed, ["security"]))
+        assert answer.steps == (f"set the permissions of {OFFERS}",)
+
+    with_writer(path, use, "good", permissions=True)
+    assert objects(path)[OFFERS]["parts"] == [str(DACL_SECURITY_INFORMATION)]
+
+
+DACL_SECURITY_INFORMATION = 4
 
 
 def test_what_is_not_published_is_not_written(path: Path) -> None:

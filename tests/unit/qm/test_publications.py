@@ -76,7 +76,9 @@ def answer_all(qm: RunningQueueManager, real: RealDirectory) -> None:
             qm.settle()
 
 
-@pytest.mark.conformance("MQDMPR-event-create_queue", "MQDMPR-event-create_directory_object")
+@pytest.mark.conformance(
+    "MQDMPR-event-create_queue", "MQDMPR-event-create_directory_object", "MQDSSM-event-create"
+)
 def test_a_public_queue_has_the_identifier_that_the_directory_gave_it(
     qm: RunningQueueManager, real: RealDirectory
 ) -> None:
@@ -185,7 +187,7 @@ def test_a_crash_before_the_record_is_durable_has_asked_nobody(
     assert (real.objects, waits(qm)) == ({}, 0)
 
 
-@pytest.mark.conformance("MQDMPR-event-delete_queue")
+@pytest.mark.conformance("MQDMPR-event-delete_queue", "MQDSSM-event-delete")
 def test_a_queue_is_deleted_there_before_it_is_here(
     qm: RunningQueueManager, real: RealDirectory
 ) -> None:

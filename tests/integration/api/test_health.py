@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 from rpcqm.config import load
+from rpcqm.service import data_directory
 from rpcqm.service.queue_manager_service import QueueManagerService
 from rpcqm.service.unavailable import HEAD_BYTES
 from rpcqm.store.database import Database
 from rpcqm.store.records import Family
-from rpcqm.store.store import Store
 from rpcqm.testing import private_queue_manager
 from tests.support.api.programs import Program
 from tests.support.modules import modules_of
@@ -124,9 +124,7 @@ def test_what_is_asked_once_the_disk_has_failed_is_answered_503(
     """The process ends with its disk; this one goes on, so that it can be asked."""
     ports = {f"RPCQM_{door}_PORT": "0" for door in ("EPM", "RPC", "QM2QM", "BINARY", "CONSOLE")}
     configuration = load({}, None, ports | {"RPCQM_DATA_DIR": str(tmp_path / "data")})
-    defaults = Store.open.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "fatal", lambda error: None)
+    monkeypatch.setattr(data_directory, "exit_unanswered", lambda error: None)
 
     async def run() -> list[tuple[int, str | None, str | None]]:
         service = QueueManagerService(configuration)

@@ -88,17 +88,6 @@ def all_of(
     return several
 
 
-@pytest.mark.conformance(
-    "MQDSSM-event-begin",
-    "MQDSSM-event-next",
-    "MQDSSM-event-end",
-    "MQDSSM-element-iterator_state",
-    "MQDSSM-filter-qm",
-    "MQDSSM-filter-queue",
-    "MQDSSM-filter-site",
-    "MQDSSM-filter-link",
-    "MQDSSM-filter-enterprise",
-)
 def test_filters_choose_among_what_was_read(qm: RunningQueueManager) -> None:
     queues = all_of(qm, Queue, equals("transactional", True))
     assert [each.pathname for each in queues if isinstance(each, Queue)] == ["qm2\\orders"]
@@ -115,7 +104,6 @@ def test_filters_choose_among_what_was_read(qm: RunningQueueManager) -> None:
     assert len(all_of(qm, Enterprise, equals("default_time_to_live", 345_600))) == 1
 
 
-@pytest.mark.conformance("MQDSSM-event-read", "MQDSSM-search-one")
 def test_one_object_is_found_by_its_identifier_its_name_or_any_filter(
     domain: Domain, qm: RunningQueueManager
 ) -> None:
@@ -129,7 +117,6 @@ def test_one_object_is_found_by_its_identifier_its_name_or_any_filter(
     assert not qm.engine.directory._queries
 
 
-@pytest.mark.conformance("MQDSSM-ldap-find_guid", "MQDSSM-element-connection")
 def test_objects_are_found_by_their_identifiers_on_one_connection(
     found: tuple[DirectoryContents, list[list[Entry]]],
 ) -> None:
@@ -156,7 +143,6 @@ def test_the_page_of_routing_shows_sites_machines_and_links(qm: RunningQueueMana
     assert [each.cost for each in graph.links] == [7]
 
 
-@pytest.mark.conformance("MQDSSM-unused")
 def test_attributes_of_windows_2000_and_unused_ones_are_not_asked_for() -> None:
     asked = {*searches.CHANGED_ATTRIBUTES, *searches.CONFIGURATION_ATTRIBUTES}
     unused = ("OwnerID", "SiteID", "PrevSiteGates", "ComputerType", "Label", "SiteName")

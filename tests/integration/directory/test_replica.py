@@ -87,19 +87,8 @@ def add_queue(domain: Domain, name: str, *lines: str) -> None:
     "MQDSSM-dn-enterprise",
     "MQDSSM-dn-site_link",
     "MQDSSM-dn-others",
-    "MQDSSM-attributes",
-    "MQDSSM-initialization",
-    "MQDSSM-ldap-connect",
-    "MQDSSM-ldap-search",
-    "MQDSSM-ldap-get",
     "MQDSSM-read-qm",
     "MQDSSM-read-queue",
-    "MQDSSM-read-enterprise",
-    "MQDSSM-read-site",
-    "MQDSSM-read-link",
-    "MQDSSM-event-alias",
-    "MQDSSM-event-list",
-    "MQDSSM-security-bind",
 )
 def test_everything_of_the_domain_is_read(domain: Domain) -> None:
     found = read(domain)
@@ -185,7 +174,6 @@ def test_rounds_bring_what_is_new_changed_and_gone(domain: Domain) -> None:
     with_reader(domain, use)
 
 
-@pytest.mark.conformance("MQDSSM-read-user")
 def test_a_user_with_certificates_is_found_by_their_digests(domain: Domain) -> None:
     packed = pack_certificates([b"a certificate"])
     domain.directory.joinpath("packed").write_bytes(packed)

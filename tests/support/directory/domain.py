@@ -25,6 +25,8 @@ from tests.support.network.namespace import Namespace, NamespaceError
 from tests.support.queue_manager import MEMORY
 from tests.support.waiting import until
 
+ROOT = Path(__file__).parents[3]
+
 REALM = "CORP.TEST"
 NAME = "CORP"
 CONTROLLER = "dc1.corp.test"
@@ -96,6 +98,8 @@ class Domain:
             "KRB5_CONFIG": str(directory / "krb5.conf"),
             "KRB5CCNAME": f"FILE:{directory / 'nobody'}",
             "KRB5RCACHENAME": f"dfl:{directory / 'replays'}",
+            # The working directory is another one inside, and observers of tests are imported.
+            "PYTHONPATH": str(ROOT),
         }
         self.namespace = Namespace(own_files=True)
 

@@ -1,7 +1,7 @@
-"""One node's data go on in a new log, after the old log is lost with what only it had (G743).
+"""Lets one node's data begin a new log, after the old log was lost (G743).
 
-What other nodes or the old log had behind that is not known, as after a restore: so numbers begin
-anew, and the marks of that are the same.
+What other nodes or the old log had behind it is lost with it, as after a restore: so numbers begin
+anew, with the marks of a restore.
 """
 
 from pathlib import Path
@@ -17,9 +17,9 @@ from rpcqm.store.settings import StoreSettings
 
 
 def place_to_go_on_from(directory: Path) -> Place | None:
-    """Where the log ended by what a directory has; None for one that was restored from a backup.
+    """The end of the log in a directory; None for one that was restored from a backup.
 
-    Raises StoreError for one that is in use, or that is neither.
+    Raises StoreError for a directory that is in use, or of another kind.
     """
     database = _opened(directory)
     try:
@@ -29,9 +29,9 @@ def place_to_go_on_from(directory: Path) -> Place | None:
 
 
 def adopt(directory: Path, begin_anew: restored.BeginAnew, clock: Clock) -> Place | None:
-    """Let a directory begin a new log by its next start; gives what `place_to_go_on_from` does.
+    """Let a directory begin a new log at its next start; returns `place_to_go_on_from`.
 
-    A crash leaves the directory as it was, or as one that was restored, which is adopted again.
+    A crash leaves the directory unchanged, or as a restored one, which can be adopted again.
     """
     database = _opened(directory)
     try:

@@ -57,7 +57,7 @@ class BackgroundWork:
 def _attempt(work: Callable[[], None]) -> Exception | None:
     try:
         work()
-    except Exception as error:  # the loop, not this thread, tells the caller
+    except Exception as error:  # the loop, not this thread, resolves the completion
         return error
     return None
 

@@ -96,7 +96,7 @@ def _write_configuration(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def backed_up_configuration(backup: Path) -> str:
-    """The text of the configuration in a backup; "" if it has none that can be shown."""
+    """The text of the configuration in a backup; "" if it has no readable one."""
     try:
         with os.fdopen(_open(backup / CONFIGURATION_NAME / CONFIGURATION_FILE), "rb") as file:
             return file.read(MAXIMUM_NOTE).decode("utf-8", "replace")
@@ -124,7 +124,7 @@ def read_note(backup: Path) -> dict[str, object]:
         note = json.loads(octets) if len(octets) <= MAXIMUM_NOTE else None
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"{backup} is no whole backup: it has no file {NOTE_NAME}.") from None
-    except (ValueError, RecursionError):  # what is no JSON is refused like any other wrong note
+    except (ValueError, RecursionError):  # other octets are refused like any wrong note
         note = None
     if not isinstance(note, dict) or not _is_plausible(note):
         raise StoreError(f"{backup} is no whole backup: {NOTE_NAME} is damaged.")
@@ -132,7 +132,7 @@ def read_note(backup: Path) -> dict[str, object]:
 
 
 def _is_plausible(note: Mapping[str, object]) -> bool:
-    """Whether the fields of a note that are shown have the right types."""
+    """Whether the shown fields of a note have the right types."""
     texts = (note.get("queue_manager", ""), note.get("made", ""))
     count = note.get("messages", 0)
     return all(isinstance(text, str) and text.isprintable() for text in texts) and (
@@ -208,7 +208,7 @@ def _bring(
     progress: Callable[[str, int], None] | None,
     finish: Callable[[Path], None],
 ) -> None:
-    """Put a backup in place that is whole; `finish` gets it before that, and may refuse it."""
+    """Put a whole backup in place; `finish` gets it before that, and may refuse it."""
     _refuse_used(directory)
     _check_members(backup, directory)
     make_durable_directory(directory)
@@ -229,7 +229,7 @@ def _bring(
 
 
 def mark_as_restored(directory: Path) -> None:
-    """Let numbers begin anew at the next start on data that are from an unknown time."""
+    """Let numbers begin anew at the next start: the data are of an unknown time."""
     with owned_draft(directory / RESTORED_NAME) as file:
         file.write(new_mark(None))
 
@@ -257,7 +257,7 @@ def _check_members(backup: Path, directory: Path) -> None:
 
 
 def _refuse_foreign(backup: Path) -> None:
-    """Refuse what no backup has: in a data directory, names of files have a meaning (G521)."""
+    """Refuse files that no backup has: names have a meaning in a data directory (G521)."""
     for path in backup.iterdir():
         known = _DIRECTORIES if path.is_dir() else _FILES
         if path.name not in known:

@@ -1,4 +1,4 @@
-"""Files that only take room, so that there is some when another program fills the disk (G582).
+"""Files that reserve room, for the time when another program fills the disk (G582).
 
 Removing messages takes a little disk space, too, and so does a start. One file is given up for
 removals; the other one only for a start, so that there is room for that whatever became of the
@@ -42,11 +42,11 @@ class Ballast:
         return len(self._there) == len(self._paths)
 
     def is_needed(self, free: int) -> bool:
-        """Whether so few bytes are free that a file has to go."""
+        """Whether so few bytes are free that a file has to be given up."""
         return free < self.size // 4
 
     def hold(self) -> None:
-        """Make the files that are not there; without room for one there is none."""
+        """Make the missing files, as far as there is room."""
         for name in self._paths.keys() - self._there:
             path = self._paths[name]
             try:
@@ -76,7 +76,7 @@ class Ballast:
             _log.error("the disk is full, gave the ballast up so that messages can be removed")
 
     def make_room(self) -> None:
-        """Give up what is needed for a start on a full disk, before anything is written."""
+        """Give up the ballast before anything is written, if a start needs its room."""
         for name in self._paths:
             if name in self._there and self.is_needed(_free(self._paths[name].parent)):
                 self.give_up(name)

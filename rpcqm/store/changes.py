@@ -1,4 +1,4 @@
-"""A block of changes that become durable together, and what it needs of the store."""
+"""A block of changes that become durable together, and the interface of its store."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rocksdict import ColumnFamily as FamilyHandle
 
 Step = tuple[Any, ...]
-"""A change in memory: how it becomes visible, how it is undone, what it is about, arguments.
+"""A change in memory: its publication, its undoing, its subject, arguments.
 
 Both are functions of the last two, or None; the first takes one argument only.
 """
 
 
 class Backing(Protocol):
-    """The store, as its transactions see it."""
+    """The methods of the store that transactions use."""
 
     metrics: Metrics
     counters: Counters
@@ -70,7 +70,7 @@ def _call(callback: Callable[[], object]) -> None:
 
 
 class Changes:
-    """What a block writes, how it becomes visible or is undone, and what is called then."""
+    """The changes of a block: what it writes, publishes, undoes and calls."""
 
     __slots__ = (
         "_committed",
@@ -97,13 +97,13 @@ class Changes:
         self.size = 0
         self.messages = 0
         self.requests = 1
-        """How many requests it answers, of which a group waits for more where it has several."""
+        """The number of requests that it answers; a group with several waits for more."""
         self.sync = False
 
     def call_after(self, callback: Callable[[], object]) -> None:
         """Call when the changes are as durable as promised and visible, in order of the calls.
 
-        What it raises is logged and stops nothing.
+        Errors of the callback are logged and stop nothing.
         """
         self.callbacks.append(callback)
 
@@ -112,7 +112,7 @@ class Changes:
         self.steps.append((None, _call, callback))
 
     def return_numbers_on_rollback(self) -> None:
-        """Give numbers again that the block takes from now on, and count as before, if it fails.
+        """Take back the numbers that the block takes from now on, and the counts, if it fails.
 
         For a block that shows its numbers to nobody until it has ended.
         """

@@ -1,4 +1,4 @@
-"""Positions in columns: what chunks are extended with, and the records of the disk taken apart."""
+"""Positions in columns: the input of chunks, decoded from the records of the disk."""
 
 from array import array
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _FLAGS = bytes(flags & ~FLAG_PURGE_PENDING for flags in range(256))
 
 
 class MessageColumns:
-    """Columns of messages of one queue, which a chunk can take over; ordered by key."""
+    """Columns of messages of one queue in the order of their keys, for a chunk to take over."""
 
     __slots__ = ("arrivals", "expiries", "flags", "keys", "serials", "sizes", "states")
 
@@ -31,7 +31,7 @@ class MessageColumns:
     states: bytes | bytearray
 
     def earliest(self, start: int, end: int) -> int:
-        """The earliest expiry of an available message among those; NEVER if there is none."""
+        """The earliest expiry of an available message in that range; NEVER without one."""
         expiries, states = self.expiries[start:end], self.states[start:end]
         if states.count(AVAILABLE) < len(states):
             return min(compress(expiries, map(AVAILABLE.__eq__, states)), default=NEVER)

@@ -1,4 +1,4 @@
-"""Identifiers that are never given twice, whatever is left after a restart."""
+"""Identifiers that are never given twice, also over restarts."""
 
 from collections.abc import Callable, Sequence
 
@@ -79,11 +79,11 @@ class Counters:
         )
 
     def places(self) -> tuple[int, ...]:
-        """How far each has come."""
+        """The present value of each counter."""
         return tuple(counter.next for counter in self.all())
 
     def go_back(self, places: tuple[int, ...]) -> None:
-        """Give numbers again that have been taken since, and that nobody has seen."""
+        """Return numbers that have been taken since and shown to nobody."""
         for counter, place in zip(self.all(), places, strict=True):
             counter.next = place
 

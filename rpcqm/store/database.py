@@ -1,4 +1,4 @@
-"""The one RocksDB database and its settings; it knows nothing of messages."""
+"""The one RocksDB database and its settings, without knowledge of messages."""
 
 import fcntl
 import json
@@ -44,7 +44,8 @@ _open_here: set[Path] = set()
 def is_open_here(directory: Path) -> bool:
     """Whether this very process has the database of a directory open for writing.
 
-    File locks do not tell: they are the process's own, and go when it closes the file anywhere.
+    File locks cannot answer that: they belong to the process, and go when it closes the file
+    anywhere.
     """
     return (directory / DATABASE_NAME).resolve() in _open_here
 
@@ -113,7 +114,7 @@ class Database:
         self._synced_writes = self._last_synced()
 
     def _last_synced(self) -> int:
-        """The number of the last synced write; raises StoreError for one that cannot be."""
+        """The number of the last synced write; raises StoreError for an impossible one."""
         octets = self.get(Family.META, SYNCED_KEY)
         if octets is None:
             return 0
@@ -124,7 +125,7 @@ class Database:
         return int(number)
 
     def _drop_torn_config(self) -> None:
-        """Delete the binding's own note of its mode if it is torn: it is made anew when opening."""
+        """Delete the binding's own note of its mode if it is torn; opening makes it anew."""
         path = self.path / CONFIG_NAME
         try:
             json.loads(path.read_bytes())
@@ -214,10 +215,9 @@ class Database:
     def write(self, batch: WriteBatch, sync: bool, position: bytes | None = None) -> None:
         """Write a batch, atomically; durable on return when `sync`.
 
-        `position` is where the replicated log ends with what is written, in a cluster.
-
-        A synced write has its number as the last record, by which a start tells damage from what
-        a crash leaves (`log_repair`).
+        `position` is the place of the replicated log after this write, in a cluster. A synced write
+        has its number as the last record, by which a start distinguishes damage from the traces of
+        a crash (`log_repair`).
         """
         if position is not None:
             batch.put(LOG_POSITION_KEY, position, self.handles[Family.META])
@@ -229,11 +229,11 @@ class Database:
         self._db.write(batch, self._synced if sync else self._unsynced)
 
     def sync(self) -> None:
-        """Make durable what was written without a sync; may be called from a thread."""
+        """Make the unsynced writes durable; may be called from a thread."""
         self._db.flush_wal(True)
 
     def background_errors(self) -> int:
-        """How many errors RocksDB's own threads have met since the start."""
+        """The number of errors that RocksDB's own threads have met since the start."""
         return self._db.property_int_value("rocksdb.background-errors") or 0
 
     def checkpoint(self, directory: Path) -> None:
@@ -242,11 +242,11 @@ class Database:
         Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
     def tidy(self) -> None:
-        """Give back the space of most removed data, with little temporary space."""
+        """Reclaim the space of most removed data, with little temporary space."""
         self.families[Family.BODY].compact_range(None, None)
 
     def compact(self) -> None:
-        """Give back the space of all that was removed; this takes long."""
+        """Reclaim the space of all removed data; this takes long."""
         everything = CompactOptions()
         everything.set_bottommost_level_compaction(BottommostLevelCompaction.force())
         self._collect_blobs(1.0)

@@ -1,10 +1,10 @@
-"""By what a data directory knows itself from its copies (G490).
+"""The mark by which a data directory is distinguished from its copies (G490).
 
-A file in it, the mark, says on which file system the mark was written, and which inode it has.
-Both stay when a volume moves as a whole: to another device number, host, container or path. The
-mark of a copy is another inode, or is on another file system.
+The mark is a file with the identifier of its file system and its own inode number. Both stay when a
+volume moves as a whole: to another device number, host, container or path. The mark of a copy is
+another inode, or is on another file system.
 
-It does not tell a volume from its own copy block by block (a snapshot, the disk of a cloned
+It does not distinguish a volume from its own copy block by block (a snapshot, the disk of a cloned
 machine): those have one identifier, and the same inodes.
 """
 
@@ -33,16 +33,16 @@ Bound `identity.mark_octets` [octets]: what is behind them is not read.
 """
 
 FS_IOC_GETFSUUID = 0x8011_1500
-"""Asks any file system for its UUID (Linux 6.9): a size, which is 16, and the UUID."""
+"""The ioctl for the UUID of any file system (Linux 6.9): a size, which is 16, and the UUID."""
 XFS_IOC_FSGEOMETRY_V1 = 0x8070_5864
-"""Asks XFS for what it is made of; older kernels know this one. The UUID is at octet 64."""
+"""The ioctl for the geometry of XFS in older kernels, too. The UUID is at octet 64."""
 UUID_SIZE = 16
 
 _log = get_logger("store")
 
 
 class Standing(enum.Enum):
-    """What the mark of a data directory says."""
+    """The result of comparing a directory with its mark."""
 
     NEW = enum.auto()
     """There is no mark yet."""
@@ -56,7 +56,7 @@ class Standing(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a mark says; `order` is "" or the name of one order to get another identity."""
+    """The contents of a mark; `order` is "" or the name of one order for another identity."""
 
     file_system: str
     inode: int
@@ -64,8 +64,7 @@ class Mark:
 
     @classmethod
     def decode(cls, octets: bytes, path: Path) -> "Mark":
-        """Raises StoreError if that was never written as a mark; members of later versions are
-        passed over."""
+        """Raises StoreError for a malformed mark; members of later versions are ignored."""
         try:
             told = json.loads(octets)
             mark = cls(told["file_system"], told["inode"], told.get("order", ""))
@@ -81,7 +80,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """How a data directory stands, and the order that its mark has."""
+    """The result for a data directory, and the order in its mark."""
 
     standing: Standing
     order: str = ""
@@ -108,15 +107,15 @@ def _standing(mark: Mark, now: Mark) -> Standing:
 
 
 def _kind(mark: Mark) -> str:
-    """By what a file system was identified: a newer kernel may know more."""
+    """The kind of identifier of the file system: a newer kernel may offer a better one."""
     return mark.file_system.partition(":")[0]
 
 
 @contextmanager
 def marked(directory: Path) -> Iterator[str]:
-    """Use a data directory within the block, which opens it; gives the order that its mark has.
+    """Use a data directory within the block, which opens it; gives the order in its mark.
 
-    A directory without a mark has one at the end. Raises StoreError, with a sentence for the
+    A directory without a mark gets one at the end. Raises StoreError, with a sentence for the
     operator and before anything is opened, for a directory that was copied.
     """
     found = look_at(directory)
@@ -164,16 +163,16 @@ def owned_draft(path: Path) -> Iterator[BinaryIO]:
 
 
 def new_order() -> str:
-    """The name of an order, which no other order has."""
+    """A new, unique name of an order."""
     return secrets.token_hex(16)
 
 
 def file_system_of(descriptor: int) -> str:
-    """What identifies the file system of an open file wherever it is mounted; "" if nothing does.
+    """The identifier of an open file's file system, wherever it is mounted; "" without one.
 
-    The identifier that statfs gives is made of the UUID (ext4), of that and the subvolume (btrfs),
-    or is one that was drawn (ZFS, overlayfs, tmpfs). XFS and others give the number of the device
-    instead, which has 32 bits, and network file systems 0. Those may tell their UUID, as XFS does.
+    The identifier of statfs is made of the UUID (ext4), of that and the subvolume (btrfs), or is a
+    random one (ZFS, overlayfs, tmpfs). XFS and others give the number of the device instead, which
+    has 32 bits, and network file systems 0. Some of those offer their UUID otherwise, as XFS does.
     """
     number = os.fstatvfs(descriptor).f_fsid
     if number >> 32:
@@ -186,7 +185,7 @@ def file_system_of(descriptor: int) -> str:
 
 
 def _answer(descriptor: int, request: int, size: int) -> bytes:
-    """What a file system answers to an ioctl that only reads; b"" if it does not know it."""
+    """The answer of a file system to an ioctl that only reads; b"" if it does not support it."""
     answer = bytearray(size)
     try:
         fcntl.ioctl(descriptor, request, answer)

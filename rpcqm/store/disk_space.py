@@ -47,7 +47,7 @@ class DiskSpaceMonitor:
         self._look()
 
     def watch(self, told: Callable[[bool], None]) -> None:
-        """Call a function with whether messages are refused: now, and whenever that changes."""
+        """Call a function with whether messages are refused: now, and at each change."""
         self._told = told
         told(self.refusing)
 
@@ -85,10 +85,8 @@ class DiskSpaceMonitor:
                 )
 
     def before_write(self) -> bool:
-        """Forget what was admitted, which is about to be written; look again if it is time.
-
-        Returns whether it was time.
-        """
+        """Clear the admitted bytes, which are about to be written; returns whether it was time to
+        look."""
         self._pending = 0
         due = self._clock.monotonic() >= self._next_look
         if due or not self._ample:
@@ -96,7 +94,7 @@ class DiskSpaceMonitor:
         return due
 
     def _known_free(self) -> int:
-        """Free bytes; 0 if the system cannot tell."""
+        """Free bytes; 0 if the system gives no answer."""
         try:
             return self._free()
         except OSError as error:  # a disk that fails takes no more messages
@@ -120,14 +118,14 @@ class DiskSpaceMonitor:
                 self._told(self.refusing)
 
     def _kept_free(self) -> int:
-        """Once the ballast is given up, as much as it had stays free for removals."""
+        """The bytes kept free for removals: those of the ballast, once that is given up."""
         return self._reserve if self._ballast.held else max(self._reserve, self._ballast.size)
 
     def _balanced(self, free: int) -> int:
-        """The free bytes after the ballast was given up, or made again, where it is time for that.
+        """The free bytes after the ballast was given up, or made again, if it is time for that.
 
-        Behind `hold` much more is free than before `give_up`, so that one does not follow from the
-        other.
+        Making it again takes much more free space than giving it up, so that one does not follow
+        from the other.
         """
         ballast = self._ballast
         if not ballast.size:

@@ -1,4 +1,4 @@
-"""What the store needs from the process around it."""
+"""The store's interface to the process around it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StoreEnvironment:
-    """What the store needs from the process around it.
+    """The functions of the process that the store uses.
 
-    `end_of_turn` runs a callback at the end of the current turn. `fatal` is told of a write that
+    `end_of_turn` runs a callback at the end of the current turn. `fatal` is called when a write has
     failed. `executor` runs a function in a thread, `call_from_thread` brings a callback back from
     it; without them, every write is made in the loop. `stopwatch` gives nanoseconds.
     """

@@ -1,4 +1,4 @@
-"""When messages expire: a heap of chunks, not of messages."""
+"""The expiry of messages: a heap of chunks, not of messages."""
 
 import heapq
 from itertools import count
@@ -42,7 +42,7 @@ class ExpiryHeap:
     def take_due(self, now: int, limit: int) -> list[tuple[int, int]]:
         """(queue id, key) of available messages that have expired, up to about `limit`.
 
-        They stay as they are, and are named again until they are removed or locked.
+        They are not changed, and are returned again until they are removed or locked.
         """
         due: list[tuple[int, int]] = []
         looked_at: list[Chunk] = []

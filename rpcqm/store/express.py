@@ -9,7 +9,7 @@ from rpcqm.store.errors import StoreError
 
 SPILL_NAME = "express.spill"
 _LENGTH_BITS = 32
-"""A body in the file is one number: its offset, and its length in so many low bits."""
+"""A body in the file is one number: its offset, and its length in this many low bits."""
 
 
 class ExpressBodies:
@@ -32,7 +32,7 @@ class ExpressBodies:
 
     @property
     def spilled(self) -> int:
-        """How many bodies are in the file."""
+        """The number of bodies in the file."""
         return len(self._spilled)
 
     def limit(self, budget: int) -> None:

@@ -41,7 +41,7 @@ SYSTEM_QUEUES = 16
 
 
 class StoreProblemKind(enum.Enum):
-    """Kinds of damage; the value says what each means for the messages."""
+    """Kinds of damage; the value says what it means for the messages."""
 
     DAMAGED_FILE = "the database cannot read one of its files"
     UNREADABLE_QUEUE = "the queue is lost, with the messages in it"
@@ -134,7 +134,7 @@ class _Check:
             try:
                 queue_id = QUEUE_ID.unpack(key)[0] if len(key) == QUEUE_ID.size else 0
                 record = decode_queue(queue_id, value)
-            except DecodeError:  # damage is what is looked for: it is told, and the check goes on
+            except DecodeError:  # damage is reported, and the check goes on
                 self._found(StoreProblemKind.UNREADABLE_QUEUE, f"queue {key.hex()}")
                 continue
             for number in filter(None, (queue_id, record.journal_id)):
@@ -210,7 +210,7 @@ class _Check:
                 try:
                     if len(key) == SENT_KEY_SIZE and SentKey.decode(value):
                         continue
-                except DecodeError:  # damage is what is looked for: it is told
+                except DecodeError:  # damage is the subject of the check: it is reported
                     pass
                 self._found(StoreProblemKind.UNREADABLE_KEY, f"key {key.hex()}")
 

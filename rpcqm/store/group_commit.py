@@ -24,12 +24,12 @@ from rpcqm.store.settings import StoreSettings
 
 _log = get_logger("store")
 _FEW = 8
-"""Operations that are put one by one."""
+"""Operations that are put one by one; longer runs are joined."""
 _first_of, _value_of, _key_and_family_of = itemgetter(0), itemgetter(1), itemgetter(0, 2)
 
 
 def _nothing() -> None:
-    """Nothing was put off."""
+    """Do nothing: no work was put off."""
 
 
 class WriteMode(Enum):
@@ -38,7 +38,7 @@ class WriteMode(Enum):
     LOOP = "loop"
     THREAD = "thread"
     LOG = "log"
-    """In the loop, once a replicated log has what is written; it needs no sync then."""
+    """In the loop, once a replicated log has the group; then it needs no sync."""
 
 
 class CommitGroup:
@@ -73,7 +73,7 @@ class CommitGroup:
         self.sync = True
 
     def operations(self) -> Iterator[Operation]:
-        """What the batch writes, in an order that comes to the same."""
+        """The operations of the batch, in an order with the same result."""
         handle = self._database.handles[Family.META]
         for key, value in self._reserved:
             yield key, value, handle
@@ -143,8 +143,10 @@ class GroupCommit:
     `before_write` is called in the loop before each write. A write that fails is never repeated:
     `fatal` is called, and nothing else happens any more. The contexts in `together` surround the
     callbacks of each group. With a `log` each group is appended there before it is written, and is
-    not synced here. `gather` is called before a group is written, so that what was put off
-    to the end of the turn belongs to it.
+    not synced here.
+
+    `gather` is called before a group is written, so that work put off to the end of the turn
+    belongs to it.
     """
 
     def __init__(
@@ -182,16 +184,16 @@ class GroupCommit:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is collected and nothing is being written."""
+        """Whether the group is empty and no write is under way."""
         group = self._groups[0]
         return self._writing is None and not group.transactions and not group.records
 
     def announce(self) -> None:
-        """Call `gather` at the end of this turn, or once what is being written is written."""
+        """Call `gather` at the end of this turn, or after the write that is under way."""
         self._schedule()
 
     def reserve(self, key: bytes, value: bytes) -> None:
-        """Write a counter's limit with or before all that is committed from now on."""
+        """Write a counter's limit with or before all later commits."""
         self._groups[-1].reserve(key, value)
         self._schedule()
 
@@ -216,7 +218,7 @@ class GroupCommit:
             self._end_of_turn(self._flush)
 
     def _flush(self) -> None:
-        """Write the group; where many send, wait one more turn for others, which costs no sync."""
+        """Write the group; with many senders, wait one more turn for others, which saves syncs."""
         if self._writing is None and self.failed is None:
             self._gather()
             if self._groups[0].requests > 1 and not self._waited:
@@ -230,7 +232,7 @@ class GroupCommit:
     def _gather(self) -> None:
         try:
             self.gather()
-        except Exception:  # what was collected must be written all the same
+        except Exception:  # the group must be written all the same
             _log.exception("what was put off to the end of a turn failed")
 
     def _write_next(self) -> None:
@@ -255,7 +257,7 @@ class GroupCommit:
                 began = self._stopwatch()
                 self._database.write(group.batch, group.sync)
                 self._account(group, self._stopwatch() - began)
-            except BaseException as error:  # nobody knows the outcome: nothing may go on
+            except BaseException as error:  # the outcome is unknown: nothing may go on
                 self._fail(error)
                 return False
         return True
@@ -322,7 +324,7 @@ class GroupCommit:
             self._schedule()
 
     def _append(self, group: CommitGroup) -> None:
-        """Have the log append a group, whatever of it is to be synced: a standby has all of it."""
+        """Have the log append a group, including its unsynced part: a standby has all of it."""
         assert self._group_log is not None
         assert self._rows is not None
         self._writing = group
@@ -335,12 +337,12 @@ class GroupCommit:
         appended.add_done_callback(lambda place: self._finish_append(group, began, place))
 
     def _finish_append(self, group: CommitGroup, began: int, appended: Completion[Place]) -> None:
-        """Write what the log has, start the next one, then publish: nobody is answered before."""
+        """Write an appended group, start the next one, then publish: no answer goes out before."""
         if self._writing is not group or self.failed is not None:
             return
         try:
             self._database.write(group.batch, sync=False, position=appended.result().encode())
-        except BaseException as error:  # what the log has is written by the next start
+        except BaseException as error:  # the next start writes what the log has
             self._fail(error)
             return
         self._writing = None
@@ -390,10 +392,10 @@ class GroupCommit:
         self._fatal(error)
 
     def drain(self) -> None:
-        """Write and publish everything that was collected; for a clean stop.
+        """Write and publish everything in the group; for a clean stop.
 
-        With a log, whose outcomes need the loop, what is collected is given up instead: its callers
-        have no answer.
+        With a log, whose outcomes need the loop, the group is given up instead: its callers have no
+        answer.
         """
         if self.mode is WriteMode.LOG:
             self._give_up()
@@ -405,7 +407,7 @@ class GroupCommit:
                 self._write_next()
 
     def _give_up(self) -> None:
-        """Let go of what was collected, which keeps the database open."""
+        """Drop the group, which keeps the database open."""
         for group in filter(None, (*self._groups, self._writing)):
             for transaction in group.transactions:
                 transaction.operations.clear()

@@ -27,12 +27,11 @@ _LEAVING = int(PositionState.LEAVING)
 
 
 class QueueIndex(Places):
-    """The messages of one queue, and how they come, are locked, and go.
+    """The messages of one queue: arrivals, locks, removals.
 
-    What a transaction inserts is `pending` until its commit is durable, alone or as one of a run.
-
-    `bytes` is of all messages that are visible, `leaving` how many of these are in that state.
-    `account` is what quotas count (G56); a subqueue shares it with its parent.
+    Inserted messages are `pending` until their commit is durable, alone or as part of a run.
+    `bytes` is of all visible messages, `leaving` counts those in that state. `account` is what
+    quotas count (G56); a subqueue shares its parent's.
     """
 
     __slots__ = ("_doomed", "_owners", "account", "bytes", "dropped", "leaving", "total")
@@ -94,7 +93,7 @@ class QueueIndex(Places):
         return True
 
     def _lock_some(self, keys: "array[int]", at: int, owner: object) -> int:
-        """Lock the next messages that are neighbours, or the next one; returns how many."""
+        """Lock the next neighbouring messages, or the next one; returns how many."""
         span = self._span(keys, at)
         if span is None:
             return self.lock(keys[at], owner)
@@ -150,7 +149,7 @@ class QueueIndex(Places):
         self.total.release(position.size)
 
     def publish(self, key: int) -> None:
-        """Make a pending message visible; leaving, when it is to be removed already."""
+        """Make a pending message visible; it is leaving if its removal has been ordered already."""
         position = self.pending.pop(key)
         assert isinstance(position, PositionRecord)
         serial, size, arrival, expiry, flags = position
@@ -163,7 +162,7 @@ class QueueIndex(Places):
     def insert(
         self, key: int, serial: int, size: int, arrival: int, expiry: int, flags: int, state: int
     ) -> None:
-        """Insert an entry that is charged already."""
+        """Insert an entry that has been charged already."""
         priority = self._to_fill(key >> SEQUENTIAL_BITS)
         priority.insert(key, serial, size, arrival, expiry, flags, state)
         self.count += 1
@@ -228,7 +227,7 @@ class QueueIndex(Places):
         self.leaving += leaving
 
     def _leave_doomed(self, run: Run) -> int:
-        """Have those leave that are to be removed already; returns how many."""
+        """Begin the ordered removals of messages of a run; returns how many."""
         doomed = self._doomed.intersection(run.keys)
         if doomed:
             self._doomed -= doomed
@@ -274,7 +273,7 @@ class QueueIndex(Places):
             self._turn(place, state)
 
     def leave_many(self, keys: Sequence[int]) -> Departure:
-        """Begin the removal of messages, as `leave` each; all of them or none."""
+        """Begin the removal of messages, as `leave` does with each; all of them or none."""
         departure = Departure(keys)
         try:
             while (at := len(departure.states)) < len(keys):
@@ -285,7 +284,7 @@ class QueueIndex(Places):
         return departure
 
     def _leave_some(self, departure: Departure, at: int) -> None:
-        """Begin the removal of the next messages that are neighbours."""
+        """Begin the removal of the next neighbouring messages."""
         span = self._span(departure.keys, at)
         if span is None:
             departure.add(*self.leave(departure.keys[at]))
@@ -298,8 +297,8 @@ class QueueIndex(Places):
         departure.add_span(span, states)
 
     def _span(self, keys: "array[int]", at: int) -> Span | None:
-        """The messages that are neighbours as their keys are, from place `at` on; None if the
-        first one has no such neighbour."""
+        """The messages that are neighbours like their keys, from place `at` on; None if the first
+        one has no such neighbour."""
         place = self.find(keys[at])
         if place is None or not has_neighbour(place[2].keys, place[3], keys, at):
             return None

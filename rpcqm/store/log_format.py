@@ -1,8 +1,8 @@
-"""Reads RocksDB's log format, which its write-ahead logs and manifests have.
+"""Reads RocksDB's log format, that of its write-ahead logs and manifests.
 
-A file is blocks of 32 KiB; a record lies in one piece or in several, never over the end of a
-block. A piece begins with a masked CRC-32C (u32), its length (u16) and its type (u8); where logs
-are reused the number of the log (u32) follows, by which what an earlier log left can be told.
+A file is blocks of 32 KiB; a record lies in one piece or in several, never over the end of a block.
+A piece begins with a masked CRC-32C (u32), its length (u16) and its type (u8); where logs are
+reused the number of the log (u32) follows, which distinguishes the pieces of an earlier log.
 """
 
 import struct
@@ -16,10 +16,10 @@ PLAIN_HEADER = struct.Struct("<IHB")
 NUMBERED_HEADER = struct.Struct("<IHBI")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 NUMBERED = 4
-"""What the types of pieces with a log's number have in addition."""
+"""Added to the types of pieces that have a log's number."""
 
 _CHECKED_FROM = 6
-"""Where in a piece the octets that its checksum covers begin: at its type."""
+"""The offset in a piece of the octets that its checksum covers: its type."""
 _MASK_DELTA = 0xA282EAD8
 """RocksDB masks checksums, so that one of data with checksums in it is no weaker."""
 

@@ -1,14 +1,13 @@
-"""Cuts off what a crash left behind the last whole record of the database's own logs.
+"""Cuts off the traces of a crash behind the last whole record of the database's own logs.
 
 RocksDB takes a torn end for the end of a log only when the file just stops there. When the end
-spans several sectors, a disk may keep any of them: RocksDB then takes its manifest for damaged,
-and may skip a hole in a write-ahead log in silence and go on behind it. So the logs are cut before
-it sees them.
+spans several sectors, a disk may keep any of them: RocksDB then takes its manifest for damaged, and
+may skip a hole in a write-ahead log in silence and go on behind it. So the logs are cut before it
+sees them.
 
-Cutting is right because RocksDB acts on what it has written only after the sync: an end that was
-not synced has had no effect on any other file, and nobody was told of it. What was synced and is
-damaged all the same is refused: a later synced write follows, which had not begun before. Synced
-writes are numbered for that.
+Cutting is right because RocksDB acts on its writes only after the sync: an unsynced end has had no
+effect on any other file, and no caller was answered. Damage to synced writes is refused: a later
+synced write follows, which had not begun before. Synced writes are numbered for that.
 """
 
 import os
@@ -33,7 +32,7 @@ _log = get_logger("store")
 
 _LOG_NAME = re.compile(r"([0-9]{1,20})\.log")
 _MANIFEST_NAME = re.compile(rb"/?(MANIFEST-[0-9]{1,20})\n?")
-"""What CURRENT says; a file that somebody else has made may lead anywhere (G521)."""
+"""The contents of CURRENT; a foreign file may lead anywhere (G521)."""
 _LONGEST_CURRENT = 64
 _MOST_LOGS = 0xFFFF_FFFF
 """The largest number of a log that its pieces have room for."""
@@ -60,7 +59,7 @@ def repair_logs(database: Path) -> None:
 
 
 def _current_manifest(database: Path) -> Path | None:
-    """The manifest; None if there is none: RocksDB tells what is wrong when it opens it."""
+    """The manifest, or None; RocksDB reports its absence when it opens the database."""
     try:
         with (database / "CURRENT").open("rb") as file:
             named = _MANIFEST_NAME.fullmatch(file.read(_LONGEST_CURRENT))
@@ -84,7 +83,7 @@ def _logs(database: Path, oldest: int) -> list[tuple[int, Path]]:
 
 @dataclass(slots=True)
 class Manifest:
-    """What the whole edits at the beginning of a manifest say."""
+    """The contents of the whole edits at the beginning of a manifest."""
 
     end: int = 0
     oldest_log: int = 0
@@ -101,7 +100,7 @@ class Manifest:
 
 
 def _edit_fields(edit: bytes) -> Iterator[tuple[int, int]]:
-    """The simple fields that an edit begins with; 0 for the value of a text."""
+    """The simple fields at the beginning of an edit; 0 for the value of a text."""
     at = 0
     while at < len(edit):
         tag, at = _number(edit, at)
@@ -185,7 +184,7 @@ def number_of_write(batch: bytes) -> int | None:
 
 @dataclass(slots=True)
 class LogScan:
-    """The state of reading the logs, up to the first place at which they do not continue."""
+    """The state of reading the logs, up to the first discontinuity."""
 
     expected: int | None = None
     synced: int | None = None
@@ -206,9 +205,10 @@ class LogScan:
             self.behind += _writes_behind(data, number, kept)
 
     def is_damage(self) -> bool:
-        """Whether something that was synced is not whole.
+        """Whether a synced write is damaged.
 
-        Of the synced writes behind such a place, a crash can leave the first: it was going on.
+        Of the synced writes behind a discontinuity, a crash can explain the first: it was under
+        way.
         """
         if not self.behind:
             return False
@@ -235,7 +235,7 @@ def _writes_behind(data: bytes, number: int, start: int) -> list[int]:
 def _mend_logs(logs: list[tuple[int, Path]]) -> None:
     """Cut every log at the first record that is not whole or does not join on.
 
-    There also begins what an earlier log has left in a reused file.
+    The rest of an earlier log in a reused file begins there, too.
     """
     scan = LogScan()
     for number, path in logs:

@@ -16,9 +16,9 @@ FORMAT = 2
 """The version that this code reads and writes."""
 FORMAT_KEY = b"format"
 OF_CLUSTER = 0x100
-"""Is added to the version of a directory in a cluster, whose log has what comes next (G667).
+"""Added to the version of a directory in a cluster, whose log has the next writes (G667).
 
-A version of rpcqm that knew nothing of the log would go on without it.
+A version of rpcqm without support for the log would go on without it.
 """
 
 Migration = Callable[[Database, WriteBatch], None]
@@ -33,7 +33,7 @@ def _remember_together(database: Database, batch: WriteBatch) -> None:
 
 
 MIGRATIONS: dict[int, Migration] = {1: _remember_together}
-"""By the version that they start from."""
+"""The steps, by the version that they start from."""
 
 _VERSION = struct.Struct("<I")
 _log = get_logger("store")
@@ -80,12 +80,12 @@ def bring_to_format(
 
 
 def is_of_cluster(database: Database) -> bool:
-    """Whether what comes next in the database is what a replicated log has."""
+    """Whether the next writes of the database come from a replicated log."""
     return bool((read_format(database) or 0) & OF_CLUSTER)
 
 
 def refuse_without_log(database: Database) -> NoReturn:
-    """Raise StoreFormatError, because a database of a cluster is about to go on without its log."""
+    """Raise StoreFormatError: a database of a cluster must not go on without its log."""
     raise StoreFormatError(
         f"The database in {database.path} is one of a cluster, and must not go on without the "
         "cluster's log: two queue managers would have one identity."
@@ -118,7 +118,7 @@ def leave_cluster(database: Database) -> None:
 
 
 def place_of_database(database: Database) -> Place:
-    """Where the log ended with the last write; raises ReplicationError if nothing says it."""
+    """The log's place after the last write; raises ReplicationError without a record of it."""
     return Place.decode(database.get(Family.META, LOG_POSITION_KEY) or b"")
 
 

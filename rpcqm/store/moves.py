@@ -1,4 +1,4 @@
-"""What became of messages before: how often they came back or were moved, and why they died."""
+"""The history of messages: returns, moves, and the reasons of dead letters."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -12,9 +12,9 @@ _NUMBER = (1 << SEQUENTIAL_BITS) - 1
 class MovesOfMessages(dict[int, Moves]):
     """The moves of the messages of one queue, by key; `classes` counts dead letters by class.
 
-    `unread` counts those that nobody has looked at: their number is above `looked_at`, or they
-    were `late`, that is on their way when somebody looked. `keep` and `forget` are the only ways
-    to change it.
+    `unread` counts those that nobody has looked at: their number is above `looked_at`, or they were
+    `late`, that is on their way during the look. `keep` and `forget` are the only ways to change
+    it.
     """
 
     __slots__ = ("classes", "late", "looked_at", "unread")
@@ -34,7 +34,7 @@ class MovesOfMessages(dict[int, Moves]):
             self._count(key, moves.message_class, 1)
 
     def forget(self, key: int) -> None:
-        """Drop those of a message, which may have none."""
+        """Drop the moves of a message, if there are any."""
         moves = self.pop(key, None)
         if moves is not None and moves.message_class:
             self._count(key, moves.message_class, -1)
@@ -48,12 +48,12 @@ class MovesOfMessages(dict[int, Moves]):
         return key & _NUMBER > self.looked_at or key in self.late
 
     def look(self, number: int, late: Collection[int]) -> None:
-        """Somebody has looked at all up to the last number that was given, but for `late` keys."""
+        """Note a look at all messages up to the last number given, except `late` keys."""
         self.looked_at, self.late = number, frozenset(late)
         self._recount(late)
 
     def restore_look(self, number: int) -> None:
-        """Somebody had looked at all up to a number before the start."""
+        """Restore an earlier look at all messages up to a number."""
         self.looked_at = number
         self._recount(self)
 

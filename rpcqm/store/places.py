@@ -1,4 +1,4 @@
-"""Where the messages of a queue are in memory, in which order and in which state."""
+"""The places of a queue's messages in memory: their order and their states."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -22,16 +22,15 @@ _STATES = tuple(PositionState)
 
 
 class Places:
-    """The messages of one queue that are visible, ordered by lookup identifier.
+    """The visible messages of one queue, ordered by lookup identifier.
 
     Keys are lookup identifiers (u64): 7 - priority in the high byte, so that their order is the
-    order of the queue (G1). Messages that are `pending` are not visible yet, and have a key.
+    order of the queue (G1). `pending` messages are not visible yet, and have a key. `count` is of
+    all visible messages, `available` of those in that state; `entered` counts the arrivals since
+    the start. `moved` has the history of messages.
 
-    `count` is of all messages that are visible, `available` of those in that state; `entered`
-    counts what has come since the start. `moved` has what became of messages.
-
-    What was put off to the end of the turn comes before each look that could tell: it makes
-    messages pending, and has locked ones leave. What is available stays so.
+    Work put off to the end of the turn is carried out before each look that would notice it: it
+    makes messages pending, and has locked ones leave. Available ones stay so.
     """
 
     __slots__ = (
@@ -65,7 +64,7 @@ class Places:
         return None if place is None else place[2].keys[place[3]]
 
     def first_place(self) -> Place | None:
-        """Where the first available message is, until something changes."""
+        """The place of the first available message, until something changes."""
         if self.available:
             for priority in self._used:
                 if (at := priority.open.find(1)) >= 0:
@@ -104,11 +103,12 @@ class Places:
 
     @property
     def left(self) -> int:
-        """How many messages have gone since the start."""
+        """The number of messages that have gone since the start."""
         return self._loaded + self.entered - self.count
 
     def oldest(self) -> int:
-        """When the oldest message arrived, of the first one of each priority; 0 without messages.
+        """The arrival of the oldest message among the first one of each priority; 0 without
+        messages.
 
         The time is milliseconds since 1970.
         """
@@ -117,16 +117,16 @@ class Places:
         return min((each.arrival for each in found if each is not None), default=0)
 
     def count_after(self, number: int) -> int:
-        """How many messages came after the one with that number, of whatever priority."""
+        """How many messages came after the one with that number, of any priority."""
         by_priority = enumerate(self._priorities)
         return sum(each.count_after(at << SEQUENTIAL_BITS | number) for at, each in by_priority)
 
     def unread(self) -> int:
-        """How many messages came since somebody looked at the queue, if that is kept for it."""
+        """How many messages came since the last look at the queue, if looks are kept for it."""
         return self.count_after(self.moved.looked_at) + sum(key in self for key in self.moved.late)
 
     def first_available_run(self, limit: int) -> Neighbours | None:
-        """The first available messages that are neighbours, `limit` at most; None without any."""
+        """The first available neighbouring messages, at most `limit`; None without any."""
         runs = (each.first_available_run(limit) for each in self._priorities if each.chunks)
         return next(filter(None, runs), None)
 
@@ -191,13 +191,13 @@ class Places:
         return self.moved.get(key, NO_MOVES)
 
     def arriving(self) -> list[int]:
-        """The keys of messages whose commit is on its way, in order."""
+        """The keys of messages with a commit under way, in order."""
         if self._put_off.waits:
             self._put_off.carry_out()
         return sorted(self.pending) if self.pending else []
 
     def find(self, key: int) -> Place | None:
-        """Where a message is, until something changes; None if it is not here."""
+        """The place of a message, until something changes; None if it is not here."""
         number = key >> SEQUENTIAL_BITS
         if number >= PRIORITIES:
             return None
@@ -232,7 +232,7 @@ class Places:
                         yield key
 
     def _to_fill(self, number: int) -> PriorityIndex:
-        """The messages of a priority, of which there will be some: most queues have only one."""
+        """The messages of a priority, created for the first of them: most queues have only one."""
         found = self._priorities[number]
         if found is EMPTY:
             found = self._priorities[number] = PriorityIndex(self.queue_id, self._heap)

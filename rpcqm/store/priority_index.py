@@ -29,7 +29,7 @@ class Neighbours(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a queue has of a message beside its packet; `size` is octets of what is stored."""
+    """A queue's values of a message beside its packet; `size` is stored octets."""
 
     key: int
     serial: int
@@ -168,7 +168,7 @@ class PriorityIndex:
             self.heap.push(chunk, earliest)
 
     def first_available_run(self, limit: int) -> Neighbours | None:
-        """The first available messages that are neighbours, `limit` at most; None without any."""
+        """The first available neighbouring messages, at most `limit`; None without any."""
         at = self.open.find(1)
         if at < 0:
             return None
@@ -226,7 +226,7 @@ class PriorityIndex:
 
 
 EMPTY = PriorityIndex(0, ExpiryHeap())
-"""What every queue has for a priority until a message of it comes; nothing is ever put into it."""
+"""A queue's index for a priority without messages; nothing is ever put into it."""
 
 Place = tuple[PriorityIndex, int, Chunk, int]
 """A message: its priority, the number and the chunk there, its slot."""

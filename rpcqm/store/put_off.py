@@ -1,13 +1,13 @@
-"""What is put off to the end of a turn, and comes before all that could tell that it was (G595)."""
+"""Work that is put off to the end of a turn, and carried out before anybody can notice (G595)."""
 
 from collections.abc import Callable
 
 
 class PutOff:
-    """Whether anything `waits` for the end of the turn.
+    """Work for the end of the turn; `waits` says whether there is any.
 
-    Whoever changes the store, takes a number, or looks at what depends on the changes of others
-    asks first, and has it carried out. No door has to know of it.
+    The store has it carried out before a change, before it gives a number, and before a look at
+    anything that depends on others' changes. No door has to do that itself.
     """
 
     __slots__ = ("_carry_out", "waits")
@@ -17,13 +17,13 @@ class PutOff:
         self.waits = False
 
     def add(self, carry_out: Callable[[], None]) -> None:
-        """Have something carried out once, however often it is added."""
+        """Add work, to be carried out once however often it is added."""
         if carry_out not in self._carry_out:
             self._carry_out.append(carry_out)
         self.waits = True
 
     def carry_out(self) -> None:
-        """Carry out what waits, and what that puts off; nothing waits when this returns."""
+        """Carry out the waiting work, and work that it puts off; none waits when this returns."""
         while self._carry_out:
             waiting, self._carry_out = self._carry_out, []
             self.waits = False

@@ -1,4 +1,4 @@
-"""What a quota limits: messages and bytes of a queue."""
+"""The quantities that a quota limits: messages and bytes of a queue."""
 
 
 class QueueUsage:

@@ -1,7 +1,7 @@
-"""What lies on disk: column families, keys and values.
+"""The records on disk: column families, keys and values.
 
 Keys are big-endian, so that their order is the order of identifiers; values are little-endian
-64-bit words, so that recovery can take whole columns out of a run of them at once.
+64-bit words, so that recovery can decode whole columns of a run of them at once.
 """
 
 import enum
@@ -26,9 +26,9 @@ SYNCED_KEY = b"synced write"
 SYNCED_NUMBER = struct.Struct("<Q")
 """In META: the number of the last synced write."""
 LOG_POSITION_KEY = b"log position"
-"""In META, in a cluster only: where the replicated log ended with the last write of here."""
+"""In META, in a cluster only: the place of the replicated log after the last local write."""
 LOG_WRITER_KEY = b"log writer"
-"""In META, in a cluster only: who took over last by what was read here, and when."""
+"""In META, in a cluster only: the last takeover that was read here, and its time."""
 
 
 class Family(enum.Enum):
@@ -56,7 +56,8 @@ class PositionRecord(NamedTuple):
 class Moves(NamedTuple):
     """How often a message was given back or moved, and when last (milliseconds; 0 = never).
 
-    `message_class` is why a dead letter is one, in place of the class in its packet (0: none).
+    `message_class` is the reason of a dead letter, which replaces the class in its packet (0:
+    none).
     """
 
     abort_count: int
@@ -81,7 +82,7 @@ STAGED = struct.Struct("<IIQQ")
 """kind, queue id, serial, size; then the queue manager's own bytes."""
 COUNTER = struct.Struct("<Q")
 MOST = 1 << 62
-"""No counter gets so far, nor do synced writes: more is damage, and would not fit one day."""
+"""No counter and no number of synced writes gets so far: a larger one is damage."""
 
 STAGED_OPERATION = 0
 STAGED_MESSAGE = 1

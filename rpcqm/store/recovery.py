@@ -1,4 +1,4 @@
-"""Builds the state in memory from the data on the disk."""
+"""Rebuilds the state in memory from the disk."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocksdict import ColumnFamily as FamilyHandle
 
 RUN = 4096
-"""How many positions are taken apart at once."""
+"""Positions that are decoded at once."""
 
 
 def recover(database: Database, counters: Counters, index: Callable[[int], QueueIndex]) -> None:
@@ -42,7 +42,7 @@ def _load_positions(database: Database, index: Callable[[int], QueueIndex]) -> N
 
 
 def drop_staged(database: Database) -> None:
-    """Delete what open transactions have staged: they do not survive a restart (G65)."""
+    """Delete the staged operations of open transactions: they do not survive a restart (G65)."""
     batch = WriteBatch(raw_mode=True)
     for key, _, handle in staged(database):
         batch.delete(key, handle)
@@ -51,7 +51,7 @@ def drop_staged(database: Database) -> None:
 
 
 def staged(database: Database) -> "Iterator[tuple[bytes, None, FamilyHandle]]":
-    """The removals of the operations that are staged, and of their packets."""
+    """The removals of staged operations, and of their packets."""
     for key, value in database.items(Family.STAGED):
         yield key, None, database.handles[Family.STAGED]
         _, _, serial, _ = STAGED.unpack_from(value)

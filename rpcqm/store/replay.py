@@ -1,7 +1,7 @@
-"""Writes to a database what the records of a replicated log hold, and nothing that is not in order.
+"""Applies the records of a replicated log to a database, in strict order.
 
-A record that is damaged, missing, of another log, of an older epoch than one before it, or of a
-version that is not known ends the replay with one sentence: nothing behind it is written.
+A record that is damaged, missing, of another log, of an older epoch than one before it, or of an
+unsupported version ends the replay with one sentence: nothing behind it is written.
 """
 
 import struct
@@ -18,7 +18,7 @@ from rpcqm.store.replication import LogRecord, Place, RecordKind, place_of, read
 
 Row = tuple[Family, bytes, bytes | None]
 _OF_THIS_NODE = frozenset({LOG_POSITION_KEY, LOG_WRITER_KEY, SYNCED_KEY})
-"""In META: what each node has of its own."""
+"""In META: the records that each node has of its own."""
 
 
 _TIME = struct.Struct("<Q")
@@ -26,7 +26,7 @@ _TIME = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """Who took over last, in the words of its record, and when (milliseconds since 1970)."""
+    """The last takeover: its writer's octets, and its time (milliseconds since 1970)."""
 
     time: int
     body: bytes
@@ -36,9 +36,9 @@ class TakenOver:
 
 
 def last_takeover(database: Database) -> TakenOver | None:
-    """Who wrote last by what was read here; None before the first takeover.
+    """The last takeover that was read here; None before the first one.
 
-    Raises ReplicationError if that is damaged.
+    Raises ReplicationError if its record is damaged.
     """
     octets = database.get(Family.META, LOG_WRITER_KEY)
     if octets is None:
@@ -49,10 +49,10 @@ def last_takeover(database: Database) -> TakenOver | None:
 
 
 class Replay:
-    """The records behind where a database is, in the order of the log.
+    """Applies the records behind a database's place, in the order of the log.
 
-    `end` is where the log ends by what was read, `latest` the latest time of a writer. A write in
-    parts is made once its last part is there; parts without it are void when a next epoch begins.
+    `end` is the log's end as far as it was read, `latest` the latest time of a writer. A write in
+    parts is made once its last part is there; incomplete parts are void when a next epoch begins.
     """
 
     def __init__(self, database: Database) -> None:
@@ -63,11 +63,11 @@ class Replay:
 
     @property
     def is_between(self) -> bool:
-        """Whether no part of a write is missing."""
+        """Whether all parts of the last write have come."""
         return not self._parts
 
     def feed(self, octets: bytes) -> LogRecord:
-        """Take the next record; raises ReplicationError, and has changed nothing then."""
+        """Apply the next record; raises ReplicationError, and then nothing has changed."""
         number = self.end.number + 1
         try:
             record = LogRecord.decode(octets)
@@ -102,7 +102,7 @@ class Replay:
             raise ReplicationError("has a part that does not follow the one before it")
 
     def _next_part(self, record: LogRecord) -> int:
-        """The part that may come now: a write that was begun goes on before anything else."""
+        """The part that may come now: a write that was begun comes first."""
         if not self._parts:
             return 1
         last = self._parts[-1]
@@ -110,7 +110,7 @@ class Replay:
         return last.part + 1 if whole else 0
 
     def _rows_of(self, record: LogRecord) -> list[Row] | None:
-        """The rows of the write that a record completes; None if it completes none."""
+        """The rows of the write that a record completes, or None."""
         if record.kind is not RecordKind.ROWS or record.part < record.parts:
             return None
         rows = list(read_rows(b"".join(part.body for part in (*self._parts, record))))
@@ -125,13 +125,13 @@ class Replay:
             self._parts.clear()
 
     def _write_writer(self, writer: TakenOver) -> None:
-        """The place stays: a start reads the record again, and writes the same."""
+        """Store the writer; the place stays, so a start reads and stores the same again."""
         batch = WriteBatch(raw_mode=True)
         batch.put(LOG_WRITER_KEY, writer.encode(), self._database.handles[Family.META])
         self._database.write(batch, sync=False)
 
     def _write(self, rows: Iterable[Row], place: Place) -> None:
-        """Write rows, and where the log ends with them: unsynced, since the log has them."""
+        """Write rows and the log's place after them, unsynced, since the log has them."""
         batch = WriteBatch(raw_mode=True)
         handles = self._database.handles
         for family, key, value in rows:

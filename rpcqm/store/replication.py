@@ -1,12 +1,12 @@
-"""What a replicated log holds, and what is asked of the engine that keeps it.
+"""The records of a replicated log, and the interface of the engine that keeps it.
 
-Each write of a replicated store is one record. It is appended to the log under the condition that
-the log ends where the writer thinks that it ends; then it is written here, and then anybody is
-answered. So nothing is on a disk of ours that the log does not have, and of two writers that go on
-from one place only one can succeed.
+Each write of a replicated store is one record. It is appended under the condition that the log ends
+where the writer expects; then it is written locally, and only then are callers answered. So no
+local disk has anything that the log lacks, and of two writers that go on from one place only one
+can succeed.
 
-Records are numbered from 1 on without a gap, and each names the digest of the one before it. Who
-reads them sees what is missing, damaged, or of another log.
+Records are numbered from 1 on without a gap, and each contains the digest of the one before it.
+Readers notice records that are missing, damaged, or of another log.
 """
 
 import enum
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 RECORD_FORMAT = 1
 """The version of the records that this code writes and reads."""
 MAXIMUM_BODY = (1 << 20) - (1 << 12)
-"""What one record carries: a longer one would hold up everybody else's, and engines take 1 MiB with
-what they have around it."""
+"""Octets of one record: a longer one would delay all others, and engines take 1 MiB with their own
+headers."""
 GROUP_BYTES = 3 << 18
-"""Of messages in a group, so that most groups are one record."""
+"""Octets of messages in a group, so that most groups are one record."""
 MAXIMUM_PARTS = 1 << 10
-"""Of one write that is larger than a record."""
+"""Parts of one write that is larger than a record."""
 DIGEST_SIZE = 8
 INCARNATION_SIZE = 16
 
@@ -57,17 +57,16 @@ _FAMILIES = {code: family for family, code in _CODES.items()}
 
 
 class RecordKind(enum.IntEnum):
-    """What a record is for."""
+    """The kinds of records."""
 
     ROWS = 1
     """Rows of the database, or a part of them."""
     NOTHING = 2
     """A sign of life."""
     TAKEOVER = 3
-    """Another writer begins, with the next epoch; the body says who it is."""
+    """Another writer begins the next epoch; the body identifies it."""
     SWITCH_OVER = 4
-    """The writer has stopped on purpose; the body says who of the others is to take over, and who
-    it was itself."""
+    """The writer has stopped on purpose; the body names the next writer, and itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Place:
 
     @classmethod
     def beginning(cls, incarnation: bytes) -> "Place":
-        """Before the first record of a log that begins with an empty database."""
+        """The place before the first record of a log that begins with an empty database."""
         return cls(incarnation, 0, 0, bytes(DIGEST_SIZE))
 
     def encode(self) -> bytes:
@@ -92,7 +91,7 @@ class Place:
 
     @classmethod
     def decode(cls, octets: bytes) -> "Place":
-        """Raises ReplicationError for what is no place."""
+        """Raises ReplicationError for other octets."""
         if len(octets) != _PLACE.size:
             raise ReplicationError("The place in the log is damaged.")
         return cls(*_PLACE.unpack(octets))
@@ -174,7 +173,7 @@ MAXIMUM_RECORD = _CRC.size + _HEADER.size + MAXIMUM_BODY
 
 
 def place_of(record: LogRecord, octets: bytes) -> Place:
-    """Where a log ends that ends with a record, which was encoded so."""
+    """The end of a log whose last record was encoded so."""
     digest = blake2b(octets, digest_size=DIGEST_SIZE).digest()
     return Place(record.incarnation, record.epoch, record.number, digest)
 
@@ -201,7 +200,7 @@ class RowWriter:
 
 
 def read_rows(body: bytes) -> Iterator[tuple[Family, bytes, bytes | None]]:
-    """Family, key and value (None: deleted) of each row; raises ReplicationError for others."""
+    """Family, key and value (None: deleted) of each row; raises ReplicationError."""
     at, end = 0, len(body)
     while at < end:
         if end - at < _ROW.size:
@@ -217,27 +216,27 @@ def read_rows(body: bytes) -> Iterator[tuple[Family, bytes, bytes | None]]:
 
 
 def parts_of(body: bytes) -> list[bytes]:
-    """The bodies of the records that carry the rows of one write; raises ReplicationError for more
-    than all of them have room for."""
+    """The bodies of the records for the rows of one write; raises ReplicationError if it is too
+    large."""
     if len(body) > MAXIMUM_PARTS * MAXIMUM_BODY:
         raise ReplicationError(f"One write of {len(body):,} bytes is too large for the log.")
     return [body[at : at + MAXIMUM_BODY] for at in range(0, len(body), MAXIMUM_BODY)] or [b""]
 
 
-# What an engine answers
+# Answers of an engine
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The record is where it was to be, and will stay: on the disks of a majority."""
+    """The record is at its place, and will stay: on the disks of a majority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nobody knows whether the record is there, or comes to be there later.
+    """It is uncertain whether the record is there, or will be later.
 
-    That the log ends elsewhere, as the engine says, is no more than this: a leader that is cut off
-    counts what it could not commit (G665).
+    The engine's report of another end proves nothing more: a leader that is cut off counts records
+    that it could not commit (G665).
     """
 
     reason: str
@@ -245,15 +244,17 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The record is not there, and does not come to be there: the log is full."""
+    """The record is not there, and never will be: the log is full."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """Another writer's record is where the record was to be: whoever was to append it is no
-    writer any more. `by` is that record, or empty if it is gone already."""
+    """Another writer's record is at the place: the caller is no writer any more.
+
+    `by` is that record, or empty if it is gone already.
+    """
 
     by: bytes
 
@@ -272,14 +273,14 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """The log begins behind that number: there was a record, and it was trimmed."""
+    """The record was trimmed: the log begins behind that number."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
     """The numbers of the first and the last record; `last` is `first - 1` of an empty log.
 
-    There may be more by now.
+    More may have come since.
     """
 
     first: int
@@ -289,7 +290,7 @@ class LogBounds:
 
 
 class Reading(Protocol):
-    """Records that are being read."""
+    """A reading of records that goes on."""
 
     def stop(self) -> None:
         """Deliver nothing more."""
@@ -299,13 +300,13 @@ class Reading(Protocol):
 class ReplicatedLog(Protocol):
     """An engine that keeps a log on several machines.
 
-    Numbers are those of the records. No outcome arrives before the method has returned. Whatever
-    goes wrong between us and the engine is `Unknown` or `Absent` in time; the others fail with
-    ReplicationError then.
+    Numbers are those of the records. No outcome arrives before the method has returned. Failures
+    between us and the engine become `Unknown` or `Absent` in time; the other methods fail with
+    ReplicationError.
     """
 
     def append(self, after: int, record: bytes) -> Completion[Appended | Unknown | Refused]:
-        """Append a record if the last one has the number `after`."""
+        """Append a record on condition that the last one has the number `after`."""
         ...
 
     def look(self, number: int) -> Completion[Present | Absent | Trimmed]:
@@ -318,15 +319,15 @@ class ReplicatedLog(Protocol):
         deliver: Callable[[bytes], None],
         failed: Callable[[ReplicationError], None],
     ) -> Reading:
-        """Deliver all records behind that number, each once and in order, and those that come.
+        """Deliver all records behind that number, each once and in order, and later ones.
 
         It goes on by itself after a lost connection; `failed` is called, and nothing more happens,
-        once the next one was trimmed.
+        once the next record was trimmed.
         """
         ...
 
     def bounds(self) -> Completion[LogBounds]:
-        """What the log has, as far as is seen."""
+        """The bounds of the log, as far as they are visible."""
         ...
 
     def trim(self, before: int) -> Completion[None]:
@@ -334,22 +335,24 @@ class ReplicatedLog(Protocol):
         ...
 
     def report(self, member: str, report: bytes) -> Completion[None]:
-        """Keep what a member tells the others, in the place of what it told before; b"" keeps
-        nothing of it any more. Nothing but the trimming rests on it."""
+        """Replace a member's report to the others; b"" deletes it.
+
+        Only trimming depends on it.
+        """
         ...
 
     def reports(self) -> Completion[dict[str, bytes]]:
-        """What each member has told last, as far as is seen."""
+        """The last report of each member, as far as it is visible."""
         ...
 
 
 class GroupLog(Protocol):
-    """What a store that is replicated has its groups appended by."""
+    """The log of a replicated store, to which its groups are appended."""
 
     def append(self, body: bytes) -> Completion[Place]:
-        """Append the rows of a group; gives where the log ends then.
+        """Append the rows of a group; gives the log's end after it.
 
-        One is outstanding at a time. The outcome never arrives before this has returned; it does
-        not arrive while it is in doubt, and is an error if nothing more can be appended.
+        One is outstanding at a time. The outcome never arrives before this has returned, nor while
+        it is uncertain; it is an error if nothing more can be appended.
         """
         ...

@@ -1,8 +1,8 @@
-"""What a store does once, before anybody uses it, when it was restored from a backup.
+"""The single step after a restore from a backup, before anybody uses the store.
 
-What happened after the backup is not known: numbers that were given since then must not be given
-again (G358, G359). The changes are one synced write, which also says that they are made. So a crash
-leaves all of it for the next start, or nothing.
+Events after the backup are lost: numbers given since then must not be given again (G358, G359). The
+changes are one synced write, which also records that they are made. So a crash leaves all of it for
+the next start, or nothing.
 """
 
 import json
@@ -20,7 +20,7 @@ from rpcqm.store.database import Database
 from rpcqm.store.records import COUNTER, Family
 
 RESTORED_NAME = "restored"
-"""The mark of restored data: a file with what no other restore has written (G237, G358)."""
+"""The mark of restored data: a file with unique contents for each restore (G237, G358)."""
 MAXIMUM_MARK = 4096
 """What is read of the mark of restored data.
 
@@ -35,23 +35,24 @@ GONE_ON_KEY = b"gone on after restore"
 
 ORDINALS_AT_LEAST = 1 << 28
 ORDINALS_BELOW = 1 << 31
-"""How many identifiers of messages a restore leaves out: by chance, so that two restores of one
-backup do not give the same ones, and few beside the 32 bits that they have (G359)."""
+"""The largest number of message identifiers that a restore skips: random, so that two restores of
+one backup do not give the same ones, and few of the 32 bits that they have (G359)."""
 LOOKUP_IDENTIFIERS_LEFT_OUT = 1 << 32
-"""At least, and up to twice as many: of 56 bits."""
+"""The number of lookup identifiers that are skipped at least, and at most twice: of 56 bits."""
 
 Records = Callable[[bytes], Iterator[tuple[bytes, bytes]]]
-"""The records of protocols whose keys begin so."""
+"""Gives the records of protocols whose keys have a prefix."""
 BeginAnew = Callable[[Records, int], Mapping[bytes, bytes | None]]
-"""The changes of such records by which what was numbered begins anew; None removes one.
+"""Gives the changes of such records that let numbering begin anew; None removes one.
 
-The number is a time that is not before the backup, in seconds since 1970."""
+The number is a time not before the backup, in seconds since 1970.
+"""
 
 _log = get_logger("store")
 
 
 def new_mark(made: object) -> bytes:
-    """The mark of one restore; `made` is when the backup was made, as its note says."""
+    """The mark of one restore; `made` is the time of the backup in its note."""
     return json.dumps({"restore": secrets.token_hex(16), "made": made}).encode()
 
 
@@ -65,7 +66,7 @@ def is_pending(database: Database, directory: Path) -> bool:
 
 
 def go_on(database: Database, directory: Path, begin_anew: BeginAnew, clock: Clock) -> None:
-    """Begin numbers anew if the data was restored and that has not been done yet.
+    """Begin numbers anew after a restore, once.
 
     Raises OSError if the mark cannot be read.
     """
@@ -92,11 +93,11 @@ def _read(path: Path) -> bytes | None:
 
 
 def _made(mark: bytes) -> int:
-    """When the backup was made, in seconds since 1970; 0 if the mark does not say."""
+    """The time of the backup, in seconds since 1970; 0 if the mark has none."""
     try:
         return int(datetime.fromisoformat(json.loads(mark)["made"]).timestamp())
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return 0  # an earlier version, or an operator, has written it
+        return 0  # written by an earlier version, or by an operator
 
 
 def _leave_out(database: Database, batch: WriteBatch) -> None:

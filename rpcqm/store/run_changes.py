@@ -1,7 +1,6 @@
-"""What a transaction does with many messages of one queue in one step.
+"""A transaction's changes of many messages of one queue, in one step.
 
-Whatever is done here is what the transaction's own methods do for each message; those are the
-definition.
+Their effects are those of the transaction's own methods for each message; those are the definition.
 """
 
 from array import array
@@ -19,7 +18,7 @@ from rpcqm.store.runs import Run, bodies
 from rpcqm.store.spans import Span, has_neighbour
 
 FEWEST = 6
-"""Columns of fewer messages cost more than these do one by one, by a benchmark."""
+"""The shortest column that is faster than single messages, by a benchmark."""
 
 _LOCKED = int(PositionState.LOCKED)
 _publish_many, _withdraw_many = QueueIndex.publish_many, QueueIndex.withdraw_many
@@ -52,7 +51,7 @@ class Batch(NamedTuple):
 
 
 def are_held(index: QueueIndex, owners: Mapping[int, object], unwanted: int) -> bool:
-    """Whether all messages are locked by those owners, and none has one of the `unwanted` flags."""
+    """Whether all messages are locked by those owners, without any of the `unwanted` flags."""
     keys, at = array("Q", owners), 0
     while at < len(keys):
         count = _locked(index, keys, at, unwanted)
@@ -63,7 +62,7 @@ def are_held(index: QueueIndex, owners: Mapping[int, object], unwanted: int) -> 
 
 
 def _locked(index: QueueIndex, keys: "array[int]", at: int, unwanted: int) -> int:
-    """How many messages from there on are side by side, if all are locked without such flags."""
+    """How many neighbouring messages from there on are locked and without such flags."""
     place = index.find(keys[at])
     if place is None:
         return 0

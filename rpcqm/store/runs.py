@@ -1,7 +1,7 @@
 """Runs: messages of one queue that are inserted, or removed, in one step.
 
-A run does what its messages would do one by one; only the steps are fewer. One transaction may
-hold any number of runs beside other changes.
+A run has the effect of its messages one by one, in fewer steps. One transaction may hold any number
+of runs beside other changes.
 """
 
 from array import array
@@ -43,7 +43,7 @@ class Run(MessageColumns):
     """Columns of messages that wait for their commit, in the order of their keys.
 
     `bytes` is the length of their packets together. Keys may be given in any order; sorted, those
-    of a priority are neighbours. Raises ValueError if there are not as many of one as of another.
+    of a priority are neighbours. Raises ValueError for columns of different lengths.
     """
 
     __slots__ = ("_expires", "bytes")
@@ -76,7 +76,7 @@ class Run(MessageColumns):
             self._reorder(keys)
 
     def _reorder(self, keys: Sequence[int]) -> None:
-        """Bring the columns, which are in the order of `keys`, into that of the sorted keys."""
+        """Reorder the columns from the order of `keys` into that of the sorted keys."""
         places = sorted(range(len(keys)), key=keys.__getitem__)
         self.serials = array("Q", map(self.serials.__getitem__, places))
         self.sizes = array("I", map(self.sizes.__getitem__, places))
@@ -84,15 +84,15 @@ class Run(MessageColumns):
         self.flags = bytes(map(self.flags.__getitem__, places))
 
     def express(self) -> None:
-        """Mark every message as one that is not durable."""
+        """Mark every message as express."""
         self.flags = self.flags.translate(_TO_EXPRESS)
 
     def leave(self, keys: Collection[int]) -> None:
-        """Have these messages be leaving once they are visible."""
+        """Let these messages be leaving once they are visible."""
         self.states = bytes(_LEAVING if key in keys else AVAILABLE for key in self.keys)
 
     def by_priority(self) -> Iterator[tuple[int, int, int]]:
-        """The high byte of the keys, the first place and the end of those of each priority."""
+        """The high byte of the keys, and the range of places, for each priority."""
         keys, start = self.keys, 0
         while start < len(keys):
             number = keys[start] >> SEQUENTIAL_BITS
@@ -114,7 +114,7 @@ class Run(MessageColumns):
         )
 
     def entries(self, start: int, end: int) -> Iterator[tuple[int, int, int, int, int, int, int]]:
-        """Key, serial, size, arrival, expiry, flags and state of each message among those."""
+        """Key, serial, size, arrival, expiry, flags and state of each message in that range."""
         columns = (
             self.keys,
             self.serials,
@@ -145,9 +145,9 @@ class Run(MessageColumns):
 
 
 class Departure:
-    """Messages that leave together, in the order that was asked for.
+    """Messages that leave together, in the requested order.
 
-    `states` are those before; LEAVING is that of a message that was pending.
+    `states` are the earlier ones; LEAVING is that of a pending message.
     """
 
     __slots__ = ("flags", "keys", "serials", "states")
@@ -171,7 +171,7 @@ class Departure:
         self.states += states
 
     def express(self) -> list[int]:
-        """The serials of those that are not durable."""
+        """The serials of the express messages."""
         if max(self.flags, default=0) < FLAG_EXPRESS:
             return []
         return list(compress(self.serials, map(FLAG_EXPRESS.__le__, self.flags)))
@@ -179,7 +179,7 @@ class Departure:
     def records(
         self, queue_id: int, bodies: "FamilyHandle", positions: "FamilyHandle"
     ) -> Iterator[Operation]:
-        """The operations that delete what is durable."""
+        """The operations that delete the durable parts."""
         keys, serials = self.keys, self.serials
         if max(self.flags, default=0) >= FLAG_EXPRESS:
             durable = [flags < FLAG_EXPRESS for flags in self.flags]
@@ -200,7 +200,7 @@ def bodies(serials: range, packets: Sequence[bytes], family: "FamilyHandle") -> 
 
 
 def cut(sizes: Sequence[int], settings: "StoreSettings") -> Iterator[slice]:
-    """Cut messages of these sizes (bytes) into runs of which each fits into one synced write.
+    """Cut messages of these sizes (bytes) into runs that each fit into one synced write.
 
     A message that alone is larger than a write is a run of its own.
     """

@@ -1,4 +1,4 @@
-"""What an operator can set about the store; the defaults suit a machine of a few gigabytes."""
+"""The operator's settings of the store; the defaults suit a machine of a few gigabytes."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class StoreSettings:
     """Free space is looked up after so much time, or after so much was written."""
 
     tidy_interval: int = 10_000
-    """While messages are refused, disk space of removed ones is given back so often."""
+    """The interval for reclaiming disk space while messages are refused."""
 
     group_bytes: int = 8 * MIB
     group_records: int = 8_192

@@ -49,7 +49,7 @@ class Span:
         return any(map(flags.__and__, set(self.chunk.flags[self.slot : self.end])))
 
     def keep(self, wanted: bytes) -> bytearray:
-        """Shorten the span to the first ones in a wanted state; returns their states."""
+        """Shorten the span to its first messages in a wanted state; returns their states."""
         states = self.chunk.states[self.slot : self.end]
         if (stop := states.translate(wanted).find(0)) >= 0:
             del states[stop:]

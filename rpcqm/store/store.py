@@ -1,4 +1,4 @@
-"""The store: one durable place for messages and records, and what others call of it."""
+"""The store: one durable place for messages and records, with its public methods."""
 
 import os
 import time
@@ -46,11 +46,11 @@ from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
 _log = get_logger("store")
 
 EXIT_STATUS = 74
-"""What the process ends with when a write has an unknown outcome (EX_IOERR)."""
+"""The exit status after a write with an unknown outcome (EX_IOERR)."""
 
 
 def exit_unanswered(error: BaseException) -> None:
-    """End the process at once, so that no caller gets an outcome that is not certain."""
+    """End the process at once, so that no caller gets an uncertain outcome."""
     os._exit(EXIT_STATUS)
 
 
@@ -157,14 +157,14 @@ class Store:
         return store
 
     def recover(self) -> None:
-        """Build what is in memory from what is on the disk; nothing else uses the store yet.
+        """Build the state in memory from the disk, before anybody uses the store.
 
         It may run in a thread, so that a node gives signs of life meanwhile.
         """
         recovery.recover(self._database, self.counters, self.index)
 
     def _prepare(self, begin_anew: restored.BeginAnew | None) -> None:
-        """Bring the data to this version, and let what was restored go on by itself."""
+        """Bring the data to this version, and let restored data go on by themselves."""
         database = self._database
         if is_of_cluster(database):
             if begin_anew is None or not restored.is_pending(database, self.directory):
@@ -175,7 +175,7 @@ class Store:
             restored.go_on(database, self.directory, begin_anew, self._clock)
 
     def _prepare_in_cluster(self) -> None:
-        """Refuse what the log does not go on from: nothing is written past it (G668)."""
+        """Refuse data that the log does not go on from: nothing is written past it (G668)."""
         check_of_cluster(self._database)
         if restored.is_pending(self._database, self.directory):
             raise StoreError(
@@ -184,7 +184,7 @@ class Store:
             )
 
     def drop_staged(self) -> None:
-        """Drop what open transactions have staged; with a log by the first write (G668)."""
+        """Drop the staged operations of open transactions; with a log by the first write (G668)."""
         if not self.is_replicated:
             recovery.drop_staged(self._database)
         elif removals := list(recovery.staged(self._database)):
@@ -233,17 +233,17 @@ class Store:
         self._writer.together.append(context)
 
     def put_off(self, carry_out: Callable[[], None]) -> None:
-        """Call `carry_out` once, at the end of this turn, and write what it changes.
+        """Call `carry_out` once, at the end of this turn, and write its changes.
 
-        While a thread writes, it is called when that has ended. It is called sooner if anybody
-        changes the store, looks at what it may change, or takes a number of messages: nobody can
-        tell that it was put off (G595).
+        While a thread writes, it is called when that has ended. It is called sooner before anybody
+        changes the store, looks at what it may change, or takes a number of messages: so nobody can
+        notice the delay (G595).
         """
         self._put_off.add(carry_out)
         self._writer.announce()
 
     def carry_out_first(self) -> None:
-        """Carry out what was put off to the end of the turn."""
+        """Carry out the work that was put off to the end of the turn."""
         if self._put_off.waits:
             self._put_off.carry_out()
 
@@ -254,7 +254,7 @@ class Store:
         return self.counters.message_ordinal.take()
 
     def usage_of(self, queue_id: int) -> QueueUsage:
-        """What quotas count for a queue (G56)."""
+        """The quota's counts for a queue (G56)."""
         if self._put_off.waits:
             self._put_off.carry_out()
         return self.index(queue_id).account
@@ -309,7 +309,7 @@ class Store:
         return self.express.get(serial) if packet is None else packet
 
     def read_packets(self, serials: Iterable[int]) -> list[bytes]:
-        """Those of several, as `read_packet` gives each."""
+        """The packets of several messages, as `read_packet` gives each."""
         numbers = list(serials)
         keys: list[Any] = list(map(SERIAL.pack, numbers))
         packets = cast(list[bytes | None], self._bodies.get(keys))
@@ -346,8 +346,8 @@ class Store:
     def expire(self, now: int, limit: int = 1_000) -> list[tuple[int, int]]:
         """(queue id, lookup identifier) of available messages that have expired.
 
-        They stay as they are, for the caller to remove; locked ones are named once released
-        (G13). There may be more when `limit` is reached.
+        The caller removes them; locked ones are returned once released (G13). There may be more
+        when `limit` is reached.
         """
         return self._heap.take_due(now, limit)
 
@@ -406,18 +406,17 @@ class Store:
         note: Mapping[str, object] | None = None,
         configuration: Mapping[str, bytes] | None = None,
     ) -> Completion[None]:
-        """Copy what is durable, while running, to a directory that is new or empty.
+        """Copy the durable data, while running, to a directory that is new or empty.
 
         The files are copied with it, the `configuration` (names and contents of files) goes beside
-        them, and the note says what it is. The completion fails with
-        StoreError when the directory has something in it, or with another error that says why it
-        cannot be written.
+        them, and the note describes it. The completion fails with StoreError when the directory is
+        not empty, or with another error if it cannot be written.
         """
         work = partial(write_backup, self._database, Path(path), files, note or {}, configuration)
         return self._background.run(work)
 
     def compact(self) -> Completion[None]:
-        """Give back the disk space of removed messages; no message is removed."""
+        """Reclaim the disk space of removed messages; no message is removed."""
         return self._background.run(self._database.compact)
 
     def disk_bytes(self) -> int:

@@ -232,7 +232,7 @@ class StoreTransaction(Changes):
     ) -> None:
         """Move a message to another queue, a journal or a dead-letter queue; no byte is copied.
 
-        What is not given stays as it was.
+        Absent arguments leave their values unchanged.
         """
         index = self._store.index(queue_id)
         old = index.removable(lookup_identifier)
@@ -377,7 +377,7 @@ class StoreTransaction(Changes):
         return operation
 
     def _staged(self, transaction_id: bytes) -> UncommittedTransaction:
-        """What a transaction has staged so far; raises ValueError if its id is not 16 bytes."""
+        """The staged operations of a transaction; raises ValueError if its id is not 16 bytes."""
         staged = self._store.uncommitted.get(transaction_id)
         if staged is None:
             if len(transaction_id) != TRANSACTION_ID_LENGTH:
@@ -427,8 +427,7 @@ class StoreTransaction(Changes):
         return serial
 
     def unstage(self, transaction_id: bytes) -> None:
-        """Forget the operations that a transaction has staged, because it commits here or is
-        aborted."""
+        """Forget the staged operations of a transaction that commits here or is aborted."""
         staged = self._store.uncommitted.pop(transaction_id, None)
         if staged is None:
             return

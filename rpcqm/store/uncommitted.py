@@ -10,7 +10,7 @@ TRANSACTION_ID_LENGTH = 16
 class UncommittedOperation:
     """One operation; `serial` and `size` are set when it carries a packet for `queue_id`.
 
-    `data` is the queue manager's own description of it. `charged` is whether the packet counts in
+    `data` is the queue manager's own description of it. `charged` says whether the packet counts in
     the queue's account on behalf of this operation.
     """
 
@@ -24,7 +24,7 @@ class UncommittedOperation:
 
 @dataclass(slots=True)
 class UncommittedTransaction:
-    """What a transaction (16 bytes of XACTUOW) has staged, by numbers from 1 on."""
+    """The staged operations of a transaction (16 bytes of XACTUOW), by numbers from 1 on."""
 
     transaction_id: bytes
     operations: dict[int, UncommittedOperation] = field(default_factory=dict)

@@ -1,14 +1,14 @@
-"""Holds back what this process says while another one may be speaking in its place.
+"""Holds back a process's output while another one may have taken its place.
 
-A primary of a cluster may answer only as long as no other node can have taken over. That is asked
-where octets leave: every connection that is accepted, or made to a peer, goes through the outlet of
-its process, if there is one, whatever protocol it speaks. So a new door cannot forget to ask. In a
-process without an outlet nothing is asked.
+A primary of a cluster may answer only as long as no other node can have taken over. That is checked
+where octets leave: every connection, accepted or made, of any protocol, writes through the outlet
+of its process, if there is one. So a new door cannot forget the check. A process without an outlet
+checks nothing.
 
-What is held back leaves once it is certain that nobody had taken over when it was said; if somebody
-has, it never does. When that is not known for long, the process refuses: connections with something
-held back, or with a request on its way, are cut, because nobody knows the outcome; on the others
-doors that know how refuse requests (`Guarded.passing`), and nothing else leaves.
+Output that is held back leaves once it is certain that nobody had taken over when it was written;
+if another node has, it never does. If that stays uncertain for long, the process refuses:
+connections with held output, or with a request under way, are cut, because the outcome is unknown;
+on the others, doors that can refuse requests do so (`Guarded.passing`), and nothing else leaves.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ SENTENCE = "the log's servers do not answer, so that nothing can be changed or k
 
 @runtime_checkable
 class Refusing(Protocol):
-    """A protocol that knows when somebody waits for an answer of it."""
+    """A protocol that can say whether somebody waits for its answer."""
 
     def begin_refusing(self) -> bool:
-        """Requests are refused from now on: whether one is on its way whose outcome is unknown."""
+        """Refuse requests from now on; returns whether one with an unknown outcome is under way."""
 
 
 class Outlet:
-    """What connections of this process ask before anything leaves."""
+    """Decides whether the output of this process's connections may leave."""
 
     def __init__(self, may_leave: Callable[[], bool]) -> None:
         self.may_leave = may_leave
@@ -40,14 +40,14 @@ class Outlet:
         self.guarded: WeakSet[Guarded] = WeakSet()
 
     def release(self) -> None:
-        """If it is certain again, let what was held back leave, and refuse no more."""
+        """Let held output leave and stop refusing, if the lease is certain again."""
         if (self.refusing or self.holding) and self.may_leave():
             self.refusing = False
             for each in list(self.holding):
                 each.release()
 
     def refuse(self) -> None:
-        """Refuse from now on, and cut the connections with an outcome that nobody knows."""
+        """Refuse from now on, and cut the connections with an unknown outcome."""
         self.refusing = True
         for each in list(self.guarded):
             if each in self.holding or each.begin_refusing():
@@ -63,19 +63,19 @@ def current() -> Outlet | None:
 
 
 def install(outlet: Outlet | None) -> None:
-    """Let the connections that come from now on go through an outlet."""
+    """Let later connections write through an outlet."""
     global _current
     _current = outlet
 
 
 def guarded(make: Make) -> Make:
-    """What makes a protocol, so that what it says goes through the outlet, if there is one."""
+    """Let a protocol's connection write through the outlet, if there is one."""
     outlet = _current
     return make if outlet is None else lambda: _Introduction(outlet, make)
 
 
 class _Introduction(asyncio.Protocol):
-    """Gives the protocol its guarded transport, and has no part in what follows."""
+    """Gives the protocol its guarded transport, and steps aside."""
 
     def __init__(self, outlet: Outlet, make: Make) -> None:
         self._outlet, self._make = outlet, make
@@ -88,10 +88,9 @@ class _Introduction(asyncio.Protocol):
 
 
 class Guarded(asyncio.Transport):
-    """A transport whose octets leave when its outlet lets them.
+    """A transport whose octets leave when its outlet allows it.
 
-    While `passing` is set they leave in any case: what is written then says nothing about the
-    queue manager.
+    While `passing` is set they leave in any case: they say nothing about the queue manager then.
     """
 
     def __init__(
@@ -107,11 +106,11 @@ class Guarded(asyncio.Transport):
         outlet.guarded.add(self)
 
     def begin_refusing(self) -> bool:
-        """Whether somebody waits for an answer; with a protocol that does not know, perhaps."""
+        """Whether somebody waits for an answer; assumed of protocols that cannot say."""
         protocol = self._protocol
         return not isinstance(protocol, Refusing) or protocol.begin_refusing()
 
-    # What leaves
+    # Output
 
     def write(self, data: Any) -> None:
         if not self._held and (self.passing or self._outlet.may_leave()):
@@ -138,7 +137,7 @@ class Guarded(asyncio.Transport):
             self._inner.close()
 
     def release(self) -> None:
-        """Let what was held back leave."""
+        """Let the held output leave."""
         held, self._held = self._held, []
         self._outlet.holding.discard(self)
         if not self._inner.is_closing():
@@ -149,12 +148,12 @@ class Guarded(asyncio.Transport):
                 self._inner.close()
 
     def abort(self) -> None:
-        """What was held back is lost."""
+        """Drop the held output and abort."""
         self._held.clear()
         self._outlet.holding.discard(self)
         self._inner.abort()
 
-    # What the transport itself knows
+    # Passed on to the transport
 
     def is_closing(self) -> bool:
         return self._closing or self._inner.is_closing()

@@ -1,4 +1,4 @@
-"""From what a directory returns to the elements that it describes ([MS-MQDSSM] 3.1.6.11)."""
+"""Converts objects of a directory into elements ([MS-MQDSSM] 3.1.6.11)."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -23,15 +23,15 @@ from rpcqm.directory.values import Attribute, Entry, read_text, read_values
 
 T = TypeVar("T", bound=DirectoryObject)
 Identifiers = Callable[[str], UUID | None]
-"""The identifier of what has a distinguished name, None if nothing has it any more."""
+"""The identifier of the object with a distinguished name, or None."""
 
 UNSAID = frozenset({"security", "scope"})
-"""Attributes that are not read: permissions mean something else there."""
+"""Attributes that are not read: permissions have another meaning there."""
 CLUSTER = b"MSClusterVirtualServer"
 
 
 def _made(kind: type[T], entry: Entry, attributes: Sequence[Attribute], **more: Any) -> T:
-    """An element with what is set; what is not has the default of its kind."""
+    """An element with the attributes that are set, and the defaults of its kind."""
     found: dict[str, Any] = read_values(entry, (values.IDENTIFIER, *attributes))
     if found.get("identifier", NULL_GUID) == NULL_GUID:
         raise DecodeError(f"{entry.name} has no identifier")
@@ -39,14 +39,14 @@ def _made(kind: type[T], entry: Entry, attributes: Sequence[Attribute], **more: 
     return kind(**found, **more, unsaid=_unsaid(tuple(unset)))
 
 
-@lru_cache(maxsize=1024)  # many objects have the same attributes
+@lru_cache(maxsize=1024)  # cached, because many objects have the same attributes
 def _unsaid(unset: tuple[str, ...]) -> frozenset[str]:
-    """What is not set there leaves what a queue manager has of itself as it is."""
+    """The attributes that are not set: the queue manager's own values stay."""
     return UNSAID | frozenset(unset)
 
 
 def read_queue_manager(entry: Entry, identifiers: Identifiers) -> QueueManager:
-    """A queue manager; what its computer says of it comes by `add_computer`."""
+    """A queue manager; `add_computer` adds its computer's values."""
     attributes = (*values.QUEUE_MANAGER, *values.TIMES)
     made = _made(QueueManager, entry, attributes, full_path=entry.name)
     made.computer_name = names.value_of(names.parts_of(names.parent_of(entry.name))[0])
@@ -60,7 +60,7 @@ def read_queue_manager(entry: Entry, identifiers: Identifiers) -> QueueManager:
 
 
 def add_computer(made: QueueManager, computer: Entry | None) -> None:
-    """What the object above says of a queue manager; a computer without names is no error here."""
+    """Add the values of the object above; a computer without names is no error here."""
     if computer is not None:
         for name, value in read_values(computer, values.COMPUTER).items():
             setattr(made, name, value)
@@ -69,7 +69,7 @@ def add_computer(made: QueueManager, computer: Entry | None) -> None:
 
 
 def _referred(entry: Entry, attribute: str, identifiers: Identifiers) -> list[UUID]:
-    """The identifiers of distinguished names; what is gone is skipped."""
+    """The identifiers of distinguished names; missing objects are skipped."""
     found = (identifiers(read_text(each)) for each in entry.all(attribute))
     return [each for each in found if each is not None]
 
@@ -108,7 +108,7 @@ def read_site(entry: Entry) -> Site:
 
 
 def read_link(entry: Entry, sites: Identifiers, machines: Identifiers) -> RoutingLink:
-    """A link; DecodeError if a site of it is gone ([MS-MQDSSM] 3.1.6.11.5)."""
+    """A link; DecodeError if one of its sites is gone ([MS-MQDSSM] 3.1.6.11.5)."""
     made = _made(RoutingLink, entry, values.ROUTING_LINK, full_path=entry.name)
     one, other = (sites(read_text(entry.first(each) or b"")) for each in ("mSMQSite1", "mSMQSite2"))
     if one is None or other is None:

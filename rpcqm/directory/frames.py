@@ -1,7 +1,7 @@
-"""What goes over the pipe to the process that asks a directory, and back.
+"""The frames of the pipe to the process that asks a directory, and back.
 
 A frame is its length in four octets and JSON. Octets of values are characters up to U+00FF there.
-What comes back was said by a controller, so everything in it is checked.
+The contents come from a controller, so everything in them is checked.
 """
 
 import json
@@ -19,12 +19,12 @@ Bound `directory.frame_octets` [octets]: the process is ended, and the round beg
 """
 LENGTH = 4
 LONGEST_TEXT = 500
-"""Characters of what a controller says to an error, as far as they are shown."""
+"""Characters of a controller's error text that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How an operation ended: the code of LDAP, a text, and what else it has to say."""
+    """The end of an operation: the code of LDAP, a text, and further members."""
 
     code: int = 0
     text: str = ""
@@ -47,7 +47,7 @@ def frame_length(head: bytes) -> int:
 
 
 def decode_reply(data: bytes) -> list[Entry] | Result:
-    """Some of the objects that were found, or the end of an operation; raises DecodeError."""
+    """Some of the objects found, or the end of an operation; raises DecodeError."""
     try:
         message = json.loads(data)
         if "entries" in message:
@@ -75,5 +75,5 @@ def _entry(name: object, values: Mapping[str, Sequence[str]]) -> Entry:
 
 
 def plain(values: Mapping[str, Sequence[bytes]]) -> dict[str, list[str]]:
-    """Values as a frame has them."""
+    """Values in the form of a frame."""
     return {name: [each.decode("latin-1") for each in several] for name, several in values.items()}

@@ -1,6 +1,6 @@
-"""What was read last, kept on disk, so that a start needs no domain controller.
+"""The last contents of the directory on disk, so that a start needs no domain controller.
 
-A line for the whole, then a line for each element, in JSON whose values tell their types.
+A line for the whole, then a line for each element, in JSON whose values name their types.
 """
 
 import json
@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset({"security", "scope"})
 
 
 class Kept(NamedTuple):
-    """What was read, and when: seconds since 1970."""
+    """The contents, and the time of reading: seconds since 1970."""
 
     contents: DirectoryContents
     read_at: float
@@ -61,7 +61,7 @@ def _lines(contents: DirectoryContents) -> Iterator[bytes]:
 
 
 def read_kept(path: Path, domain: str) -> Kept | None:
-    """What was kept of this domain, None if nothing was; raises DecodeError and OSError."""
+    """The stored contents for this domain, or None; raises DecodeError and OSError."""
     if not path.exists():
         return None
     with path.open("rb") as file:
@@ -100,7 +100,7 @@ def _contents(lines: Iterator[bytes]) -> DirectoryContents:
 
 
 def _adders(made: DirectoryContents) -> dict[type[DirectoryObject], Callable[..., None]]:
-    """How an element of each kind joins the others."""
+    """The functions that add elements of each kind to the contents."""
     return {
         Site: made.sites.append,
         RoutingLink: made.routing_links.append,

@@ -1,4 +1,4 @@
-"""What a directory is told of a queue manager and of its queues ([MS-MQDSSM] 3.1.6.1, 3.1.6.7)."""
+"""Orders for the objects of a queue manager and its queues ([MS-MQDSSM] 3.1.6.1, 3.1.6.7)."""
 
 from collections.abc import Iterable
 
@@ -41,10 +41,10 @@ def machine_order(
     dry_run: bool = False,
     attributes: Iterable[str] | None = None,
 ) -> WriteOrder:
-    """An order about a queue manager, about all attributes unless some are listed.
+    """An order for a queue manager, for all attributes unless some are listed.
 
-    `settings` is whether those of servers are written. Whether it is a router, and for whom, is
-    decided in the directory: an object that is there keeps it.
+    `settings` says whether those of servers are written. Whether it is a router, and for which
+    sites, is decided in the directory: an existing object keeps that.
     """
     wanted = None if attributes is None else frozenset(attributes)
     flags = _flags(machine)
@@ -80,7 +80,7 @@ def _serves(machine: QueueManager) -> tuple[bool, bool, bool]:
 
 
 def _flags(machine: QueueManager) -> Values:
-    """What kind of server it is ([MS-MQDSSM] 3.1.6.1.1.5)."""
+    """The kind of server ([MS-MQDSSM] 3.1.6.1.1.5)."""
     names = ("routing_server", "directory_server", "supporting_server")
     server = machine.directory_server_type if machine.directory_server else None
     bits = values.service_type(machine.routing_server, machine.remote_access_server, server)

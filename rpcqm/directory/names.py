@@ -24,7 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def escaped(value: str) -> str:
-    """A value as it is written in a distinguished name; the whole value, never a part of it."""
+    """A value in the syntax of a distinguished name; the whole value, never a part of it."""
     text = "".join(f"\\{each}" if each in _SPECIAL else each for each in value)
     text = _CONTROL.sub(lambda match: f"\\{ord(match[0]):02x}", text)
     if text.startswith(" "):
@@ -35,7 +35,7 @@ def escaped(value: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The value that a distinguished name writes; DecodeError for an escape that is none."""
+    """The value of an escaped text; DecodeError for an invalid escape."""
     if "\\" not in text:
         return text
     octets, position = bytearray(), 0
@@ -94,7 +94,7 @@ def parent_of(name: str, levels: int = 1) -> str:
 
 
 def child_of(parent: str, value: str, kind: str = "CN") -> str:
-    """The distinguished name of what has a name below another object."""
+    """The distinguished name of an object below another one."""
     return f"{kind}={escaped(value)},{parent}"
 
 
@@ -110,7 +110,7 @@ def comparable(name: str) -> str:
 
 
 def domain_of(name: str) -> str:
-    """The name that DNS has for a naming context: corp.test for DC=corp,DC=test."""
+    """The DNS name of a naming context: corp.test for DC=corp,DC=test."""
     return ".".join(value_of(part) for part in parts_of(name) if part[:3].casefold() == "dc=")
 
 
@@ -119,7 +119,7 @@ def domain_of(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[int, ...]:
-    """The table of the section, which is that of a reflected polynomial."""
+    """The table of the section, made from its reflected polynomial."""
     table = []
     for index in range(256):
         value = index
@@ -162,5 +162,5 @@ def queue_name(stored: str, extension: str) -> str:
 
 
 def may_be_published(queue: str) -> bool:
-    """Whether a directory keeps the name of a queue as it is."""
+    """Whether a directory keeps the name of a queue unchanged."""
     return queue == queue.strip(" ") and not _CONTROL.search(queue)

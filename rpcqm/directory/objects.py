@@ -1,4 +1,4 @@
-"""The objects of a directory as they were read last, and the elements that they make."""
+"""The objects of a directory as they were last read, and the elements made of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -44,7 +44,7 @@ _log = get_logger("directory")
 
 
 class Objects:
-    """What was read; elements are made of it when all of a round is there."""
+    """The objects of a round; elements are made when the whole round is there."""
 
     def __init__(self, most_queues: int, root_domain: str = "") -> None:
         self._most_queues = most_queues
@@ -54,14 +54,15 @@ class Objects:
         self._waiting: dict[UUID, Entry] = {}
         self._machines: dict[str, QueueManager] = {}
         self.skipped: dict[str, str] = {}
-        """Why objects are left out, by their names."""
+        """The reasons for skipping objects, by their names."""
         self.left_out = 0
-        """Queues beyond the bound."""
+        """The number of queues beyond the bound."""
         self.changed = False
         self.moved = False
-        """Whether a computer has another name: what is below it has, too, and does not say so."""
+        """Whether a computer was renamed: the objects below it were, too, without a change of their
+        own."""
 
-    # What a round brings
+    # Taking a round
 
     def take(self, entry: Entry) -> None:
         """Keep an object that a round has found; one without an identifier is skipped."""
@@ -85,7 +86,7 @@ class Objects:
             return None
 
     def matters(self, entry: Entry) -> bool:
-        """Whether a change of an object is one here: not every computer and group is."""
+        """Whether a changed object is relevant: most computers and groups are not."""
         kinds = _order(entry)
         if kinds[:1] == [searches.COMPUTER]:
             known = self._kept[searches.COMPUTER].get(self._identifier(entry) or NULL_GUID)
@@ -96,7 +97,7 @@ class Objects:
         return True
 
     def keep_only(self, identifiers: set[UUID]) -> None:
-        """Drop what is not in the directory any more."""
+        """Drop the objects that are not in the directory any more."""
         for kind, kept in self._kept.items():
             if kind != searches.COMPUTER:
                 self._drop(kept, identifiers)
@@ -118,7 +119,7 @@ class Objects:
         return found
 
     def computers_wanted(self) -> list[str]:
-        """The same, without those that were read."""
+        """The same, without those that were read already."""
         there = {comparable(each.name) for each in self._kept[searches.COMPUTER].values()}
         return [each for each in self.computers_of_machines() if comparable(each) not in there]
 
@@ -128,12 +129,12 @@ class Objects:
         return [each.name for each in self._kept[searches.GROUP].values()]
 
     def lists_missing(self, wanted: Mapping[str, str]) -> list[str]:
-        """Which of these groups were not read; by their comparable names."""
+        """The names in `wanted` of groups that were not read; by their comparable names."""
         there = {comparable(each.name) for each in self._kept[searches.GROUP].values()}
         return [name for key, name in wanted.items() if key not in there]
 
     def groups_of(self, entries: Iterable[Entry]) -> dict[str, str]:
-        """The groups in which objects are, by their comparable names; those of users are none."""
+        """The groups these objects are in, by their comparable names, without those of users."""
         found: dict[str, str] = {}
         for entry in entries:
             if not _IN_LISTS.isdisjoint(_order(entry)):
@@ -171,7 +172,7 @@ class Objects:
             queue.queue_manager = machine
 
     def make_queues(self) -> None:
-        """Make queues of what has come since the last time."""
+        """Make queues of the objects that have come since the last time."""
         some, self._waiting = self._waiting, {}
         for made in self._made(some.values(), self._queue):
             self._queues[made.identifier] = made
@@ -199,13 +200,13 @@ class Objects:
         return found
 
     def _skip(self, name: str, why: str) -> None:
-        """Leave an object out, with one line of log as long as nothing changes."""
+        """Skip an object, and log it once for each reason."""
         if self.skipped.get(name) != why and len(self.skipped) < MOST_SKIPPED:
             self.skipped[name] = why
             _log.warning("an object of the directory is left out", name=name, why=why)
 
     def contents(self) -> DirectoryContents:
-        """All elements; those of queue managers and queues were made before."""
+        """All elements; queue managers and queues were made before."""
         self.changed = False
         machines = {each.identifier: each for each in self._machines.values()}
         sites = self._all(searches.SITE, elements.read_site)
@@ -225,7 +226,7 @@ class Objects:
         return self._made(self._kept[kind].values(), make)
 
     def _enterprise(self) -> Enterprise | None:
-        """The one of the name that the section gives it; others are made known only."""
+        """The settings object with the section's name; others are only reported."""
         chosen = None
         for entry in self._kept[searches.ENTERPRISE].values():
             if comparable(entry.name).startswith(SERVICES):
@@ -274,7 +275,7 @@ class Objects:
     # Lists
 
     def _targets(self) -> dict[str, str]:
-        """The format name of everything that a list may have in it, by comparable names."""
+        """The format names of all possible members of lists, by comparable names."""
         found = {
             comparable(each.full_path): f"PUBLIC={each.identifier}"
             for each in self._queues.values()

@@ -1,4 +1,4 @@
-"""Accounts of a domain as its directory has them: whether they stand, their names, their groups."""
+"""The accounts of a domain in its directory: whether they are valid, their names, their groups."""
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -20,7 +20,7 @@ _SID, _CONTROL, _NAME, _GROUPS = (
 
 
 class Directory(Protocol):
-    """What answers searches of a domain; it raises DirectoryUnavailableError."""
+    """Answers searches of a domain; it raises DirectoryUnavailableError."""
 
     @property
     def domain_base(self) -> str:
@@ -40,16 +40,16 @@ class Directory(Protocol):
 
 
 class DirectoryPeople:
-    """Asks a directory for accounts, by few searches for many of them."""
+    """Asks a directory for accounts, with few searches for many of them."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._short_name = ""
 
     async def standing(self, sids: Collection[str]) -> Mapping[str, bool]:
-        """Whether each account is there and not disabled.
+        """Whether each account exists and is enabled.
 
-        Where the directory does not let us see that an account is disabled, it stands.
+        An account counts as enabled where the directory does not show its state.
         """
         found = dict.fromkeys(sids, False)
         async for sid, entry in self._found(sids, (_SID, _CONTROL)):
@@ -58,7 +58,7 @@ class DirectoryPeople:
         return found
 
     async def names(self, sids: Collection[str]) -> Mapping[str, str]:
-        """Names of accounts and groups that are there and can be shown."""
+        """Names of existing accounts and groups that can be shown."""
         found: dict[str, str] = {}
         if sids:
             domain = await self._domain()
@@ -97,7 +97,7 @@ class DirectoryPeople:
         return {name: sid for name, sid in found.items() if sid}
 
     async def groups(self, sid: str) -> frozenset[str]:
-        """Global and universal groups, which are those that a ticket has."""
+        """The global and universal groups, as in a ticket."""
         base = f"<SID={Sid.parse(sid)}>"
         entries = await self._all(base, (_GROUPS,), _ANYTHING, "base")
         values = (value for entry in entries for value in entry.all(_GROUPS))
@@ -106,7 +106,7 @@ class DirectoryPeople:
     async def _all(
         self, base: str, attributes: Sequence[str], what: str, scope: str
     ) -> list[Entry]:
-        """What a search finds: a mistake in it must not end the search, and who is asked."""
+        """The result of a search; an error in it does not end the search or its caller."""
         found: list[Entry] = []
         async for entries in self._directory.search(base, attributes, what, scope):
             found += entries
@@ -115,7 +115,7 @@ class DirectoryPeople:
     async def _found(
         self, sids: Collection[str], attributes: Sequence[str]
     ) -> AsyncIterator[tuple[str, Entry]]:
-        """The objects of SIDs that were asked for; others that come are left out."""
+        """The objects of the requested SIDs, without others that come."""
         wanted = frozenset(sids)
         for some in _parts(sorted(wanted)):
             what = "".join(f"(objectSid={Sid.parse(each)})" for each in some)

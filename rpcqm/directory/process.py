@@ -1,4 +1,4 @@
-"""A process of its own that asks a directory, and is ended when it does not answer in time."""
+"""A separate process that asks a directory, and is ended when it does not answer in time."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "KRB5_CONFIG", "TMPDIR", "PYTHONPATH", "VIRTU
 
 
 class DirectoryError(Exception):
-    """What went wrong with a directory, in one sentence; `code` is that of LDAP, if it has one."""
+    """An error of a directory, in one sentence; `code` is that of LDAP, if there is one."""
 
     def __init__(self, text: str, code: int = -1, step: str = "") -> None:
         super().__init__(text)
@@ -25,9 +25,9 @@ class DirectoryError(Exception):
 
 
 class DirectoryProcess:
-    """Starts with the first order; after an order that fails by time it is ended.
+    """Starts with the first order; it is ended after a time-out.
 
-    `timeout` is how many seconds it may say nothing.
+    `timeout` is the number of seconds for which it may be silent.
     """
 
     def __init__(self, timeout: float, command: Sequence[str] = WORKER) -> None:
@@ -38,7 +38,7 @@ class DirectoryProcess:
         self.started = 0
 
     async def order(self, order: str, **words: Any) -> Mapping[str, Any]:
-        """Carry out an order that finds no objects; raises DirectoryError."""
+        """Carry out an order that returns no objects; raises DirectoryError."""
         async for _ in self._carried_out({"order": order, **words}):
             raise await self._broken("objects for an order that finds none")
         return self._more
@@ -76,7 +76,7 @@ class DirectoryProcess:
                     yield reply
                 finished = True
             finally:
-                if not finished:  # what is still to come would be taken for another's
+                if not finished:  # the rest of this answer would be taken for the next one's
                     self.kill()
             if reply.code:
                 step = reply.step or str(order["order"])
@@ -123,12 +123,12 @@ class DirectoryProcess:
             raise await self._broken(text, what) from error
 
     async def _broken(self, text: str, step: str = "") -> DirectoryError:
-        """End the process, and say why."""
+        """End the process, and return the error."""
         await self.stop()
         return DirectoryError(text, -1, step)
 
     def kill(self) -> None:
-        """End the process at once; nothing waits for it."""
+        """End the process at once, without waiting."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 

@@ -1,4 +1,4 @@
-"""Reads a directory: everything once, then what has changed ([MS-MQDSSM] 3.1.3, 3.1.6.3 to .6)."""
+"""Reads a directory: everything once, then the changes ([MS-MQDSSM] 3.1.3, 3.1.6.3 to .6)."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ Bound `directory.lists` [groups]: lists beyond it are not known.
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where a directory is and what is asked of it; times are seconds."""
+    """The place of a directory and the bounds of reading; times are seconds."""
 
     domain: str
     servers: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ class Settings:
             "ca_file": self.ca_file,
             "keytab": self.keytab,
             "principal": self.principal,
-            "timeout": self.timeout * 0.8,  # so that the library says what it was that took long
+            "timeout": self.timeout * 0.8,  # the library's error names the slow step
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a controller says of itself and of its forest."""
+    """A controller's description of itself and of its forest."""
 
     name: str
     domain: str
@@ -66,7 +66,7 @@ class Root:
 
 
 def read_root(more: Mapping[str, Any]) -> Root:
-    """The root DSE; DirectoryError if something of it is missing."""
+    """The root DSE; DirectoryError if a part is missing."""
 
     found: dict[str, list[str]] = more.get("root") or {}
 
@@ -93,7 +93,7 @@ def read_root(more: Mapping[str, Any]) -> Root:
 
 
 class DirectoryReader:
-    """One directory, by whichever controller answers; `objects` is what was read last."""
+    """One directory, by any controller that answers; `objects` is the last state read."""
 
     def __init__(self, settings: Settings, process: DirectoryProcess) -> None:
         self._settings = settings
@@ -127,7 +127,7 @@ class DirectoryReader:
         self.server = found[self._turn % len(found)]
         self._turn += 1
         more = await self.process.order("connect", **self._settings.words(self.server))
-        self._turn -= 1  # as long as it answers, it stays the one
+        self._turn -= 1  # while it answers, it stays the same
         self.root = read_root(more)
         return self.root
 
@@ -162,7 +162,7 @@ class DirectoryReader:
         return objects.contents()
 
     async def read_changes(self) -> DirectoryContents | None:
-        """Read what has changed, None if nothing has; another state of affairs is read whole."""
+        """Read the changes, None without any; a replaced or restored controller is read whole."""
         before = self._connected()
         self.root = root = read_root(await self.process.order("refresh"))
         if root.invocation != before.invocation or root.sequence + 1 < self._since:
@@ -190,7 +190,7 @@ class DirectoryReader:
         return await self._changed(wanted)
 
     async def read_identifiers(self) -> DirectoryContents | None:
-        """Drop what is gone, None if nothing is."""
+        """Drop the objects that are gone; None without any."""
         root, found = self._connected(), set[UUID]()
         places = [(root.configuration, searches.CONFIGURATION_FILTER)]
         places += [(base, searches.DOMAIN_FILTER) for base in self._bases(root)]
@@ -235,7 +235,7 @@ class DirectoryReader:
         each: Callable[[list[Entry]], object] = lambda _: None,
         only_known: bool = False,
     ) -> None:
-        """Keep what a search finds; `each` is called with every part of it."""
+        """Keep the objects that a search finds; `each` is called with every part of it."""
         async for entries in self.process.search(base, attributes, what, "all"):
             for entry in entries:
                 if only_known and not objects.matters(entry):
@@ -256,7 +256,7 @@ class DirectoryReader:
             await self._take(objects, root.domain, what, attributes, each)
 
     async def _read_lists(self, objects: Objects, wanted: dict[str, str]) -> None:
-        """Groups that have queues, aliases or other such groups in them, up to a bound."""
+        """Read the groups that contain queues, aliases or other such groups, up to a bound."""
         while missing := objects.lists_missing(wanted):
             before, above = len(objects.lists), dict[str, str]()
             if before + len(missing) > MOST_LISTS:

@@ -1,6 +1,6 @@
-"""A replica of a directory in memory, which a task keeps up to date.
+"""A replica of a directory in memory, kept up to date by a task.
 
-Whoever reads it never waits: it returns what was read last (`DirectorySource`).
+Reading it never waits: it returns the last contents (`DirectorySource`).
 """
 
 import asyncio
@@ -23,7 +23,7 @@ NO_SUCH_OBJECT = 32
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between attempts to connect ([MS-MQDMPR] 3.1.2.5), doubled each time."""
 MISS_SECONDS = 5.0
-"""Between rounds that misses bring about.
+"""Seconds between rounds that misses cause.
 
 Bound `directory.miss_seconds` [seconds]: further misses wait for the next round.
 """
@@ -57,10 +57,10 @@ class LdapReplica:
         self.misses = 0
         self.last_error = ""
 
-    # What is read without waiting
+    # Reading without waiting
 
     def __call__(self) -> DirectoryContents:
-        """What was read last; raises DirectoryUnavailableError if it is too old or nothing was."""
+        """The last contents; raises DirectoryUnavailableError if they are too old or missing."""
         if self._contents is None:
             raise DirectoryUnavailableError(self.last_error or "nothing was read of it yet")
         if self.age > self._settings.keep_for:
@@ -79,38 +79,38 @@ class LdapReplica:
 
     @property
     def server(self) -> str:
-        """The controller that was asked last."""
+        """The controller of the last round."""
         return self._reader.server
 
     @property
     def processes(self) -> int:
-        """How many processes have been started."""
+        """The number of processes started."""
         return self._process.started
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Why objects are left out, by their distinguished names."""
+        """The reasons for skipped objects, by their distinguished names."""
         return self._reader.objects.skipped
 
     @property
     def left_out(self) -> int:
-        """Queues beyond `most_objects`."""
+        """The number of queues beyond `most_objects`."""
         return self._reader.objects.left_out
 
     def counts(self) -> dict[str, int]:
-        """How many objects there are of each kind."""
+        """The number of objects of each kind."""
         contents = self._contents or DirectoryContents()
         return {name: sum(1 for _ in contents.of(kind)) for name, kind in KINDS.items()}
 
     def missed(self) -> None:
-        """Something was looked for and is not there: let the next round come early, not often."""
+        """Let the next round come early after a look-up without result, but not often."""
         self.misses += 1
         now = time.monotonic()
         if self.connected and now - self._early_at >= MISS_SECONDS:
             self._early_at = now
             self._early.set()
 
-    # What is asked besides
+    # Other questions
 
     @property
     def domain_base(self) -> str:
@@ -132,10 +132,7 @@ class LdapReplica:
     async def search(
         self, base: str, attributes: Sequence[str], what: str, scope: str
     ) -> AsyncIterator[list[Entry]]:
-        """Objects of the domain, none for a base that is not there.
-
-        Raises DirectoryUnavailableError.
-        """
+        """Objects of the domain: none without the base. Raises DirectoryUnavailableError."""
         if not self.connected:
             raise DirectoryUnavailableError(self.last_error or "nothing was read of it yet")
         try:
@@ -148,7 +145,7 @@ class LdapReplica:
     # The task
 
     def load(self) -> None:
-        """Take what was kept on disk; damaged files are as none."""
+        """Load the contents from the disk; a damaged file counts as missing."""
         try:
             kept = read_kept(self._path, self._settings.domain)
         except (OSError, DecodeError) as error:
@@ -158,7 +155,7 @@ class LdapReplica:
             self._contents, self.read_at = kept.contents, kept.read_at
 
     def start(self, changed: Callable[[], None]) -> None:
-        """Read the directory from now on; `changed` is called when a round brings something."""
+        """Begin reading the directory; `changed` is called when a round brings changes."""
         self._changed = changed
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -201,7 +198,7 @@ class LdapReplica:
         _log.info("the directory is read", server=self.server, **self.counts())
 
     async def _follow(self) -> None:
-        """Rounds, as long as the controller answers."""
+        """Make rounds as long as the controller answers."""
         settings, reader = self._settings, self._reader
         whole_at = time.monotonic() + settings.full_round
         while True:
@@ -216,7 +213,7 @@ class LdapReplica:
                 await self._keep()
 
     def _take(self, contents: DirectoryContents | None, began: float) -> None:
-        """Let what a round has brought count."""
+        """Use the contents of a round."""
         self.read_at, self.rounds = time.time(), self.rounds + 1
         self.round_seconds = time.monotonic() - began
         if contents is not None:
@@ -224,7 +221,7 @@ class LdapReplica:
             self._changed()
 
     async def _keep(self) -> None:
-        """Write what was read to the disk, beside the loop."""
+        """Write the contents to the disk, outside of the loop."""
         assert self._contents is not None
         kept = Kept(self._contents, self.read_at, self._settings.domain)
         try:

@@ -1,4 +1,4 @@
-"""What is asked of a directory, by filters and attributes ([MS-MQDSSM] 2.2.2, 3.1.6.10, 3.1.6.15).
+"""The searches of a directory: filters and attributes ([MS-MQDSSM] 2.2.2, 3.1.6.10, 3.1.6.15).
 
 Objects of machines are found below the naming context of the domain, wherever they lie; sites,
 links and the forest's settings below that of the configuration.
@@ -27,7 +27,7 @@ TOGETHER = 50
 
 
 def changed_filter(what: str, since: int) -> str:
-    """The filter for what has changed since, with groups and computers where machines are."""
+    """The filter for changes since a number, with groups and computers where machines are."""
     if what is DOMAIN_FILTER:
         what = f"(|{_MACHINES}(objectClass=group)(objectClass=computer))"
     return f"(&(uSNChanged>={since}){what})"
@@ -52,12 +52,12 @@ DOMAIN_ATTRIBUTES = (
     *_OF_MACHINES,
 )
 CHANGED_ATTRIBUTES = tuple(dict.fromkeys((*DOMAIN_ATTRIBUTES, *COMPUTER_ATTRIBUTES, "member")))
-"""What an incremental round asks for, because any of these kinds may have changed."""
+"""The attributes of an incremental round, because any of these kinds may have changed."""
 CATALOG_ATTRIBUTES = (
     *_stored(values.QUEUE, values.QUEUE_MANAGER, values.TIMES, everywhere=True),
     *_OF_MACHINES[:4],
 )
-"""What every global catalog has."""
+"""The attributes in every global catalog."""
 CONFIGURATION_ATTRIBUTES = (
     *_stored(values.ENTERPRISE, values.SITE, values.ROUTING_LINK),
     "mSMQSite1",

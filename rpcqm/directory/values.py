@@ -1,7 +1,7 @@
-"""Attributes of elements and the values that a directory has for them, both ways.
+"""Attributes of elements and their values in a directory, both ways.
 
-One table for each kind of element ([MS-MQDSSM] 3.1.6.1, 3.1.6.10 and 3.1.6.11). Values are octets
-as LDAP has them. An attribute that is not set has the default that its element begins with.
+One table for each kind of element ([MS-MQDSSM] 3.1.6.1, 3.1.6.10 and 3.1.6.11). Values are octets,
+as in LDAP. An attribute that is not set has the default that its element begins with.
 """
 
 import calendar
@@ -53,7 +53,7 @@ class Entry:
 
 
 class Kind(NamedTuple):
-    """How values of one syntax are read and written."""
+    """The reader and the writer for values of one syntax."""
 
     read: Callable[[bytes], object]
     write: Callable[..., bytes]
@@ -89,7 +89,7 @@ def read_quota(value: bytes) -> int:
 
 
 def read_text(value: bytes) -> str:
-    """A text; DecodeError if its octets are none."""
+    """A text; DecodeError for octets that are not UTF-8."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -216,7 +216,8 @@ USER = (
 
 
 def read_values(entry: Entry, attributes: Iterable[Attribute]) -> dict[str, object]:
-    """What is set of these attributes; DecodeError names the attribute with a wrong value."""
+    """The values of the attributes that are set; DecodeError names the attribute with a wrong
+    value."""
     found: dict[str, object] = {}
     for name, stored, kind, _ in attributes:
         values = entry.all(stored)
@@ -232,9 +233,9 @@ def read_values(entry: Entry, attributes: Iterable[Attribute]) -> dict[str, obje
 def write_values(
     element: object, attributes: Iterable[Attribute], names: Iterable[str] | None = None
 ) -> dict[str, list[bytes]]:
-    """What a directory gets for the attributes listed, all without a list.
+    """The directory's values for the attributes listed, all without a list.
 
-    What is empty gets no values at all: a directory refuses values that are empty.
+    An empty value becomes no value: a directory refuses empty ones.
     """
     wanted = None if names is None else frozenset(names)
     found: dict[str, list[bytes]] = {}
@@ -255,7 +256,7 @@ def service_type(
 
 
 def server_type(bits: int) -> DirectoryServerType:
-    """The kind of controller that mSMQServiceType tells ([MS-MQDSSM] 3.1.6.11.1.5)."""
+    """The kind of controller in mSMQServiceType ([MS-MQDSSM] 3.1.6.11.1.5)."""
     found = (each for each, bit in SERVER_TYPES.items() if bits & bit)
     return next(found, DirectoryServerType.STANDALONE)
 
@@ -269,11 +270,11 @@ _RESULTS = {
     68: DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
 }
 _NOT_CONNECTED = frozenset({-1, -5, -11, 51, 52, 80, 81, 85, 91})
-"""Server down, time-out and connect error of the library, busy, unavailable, and what is left."""
+"""Server down, time-out and connect error of the library, busy, unavailable, and others."""
 
 
 def result_of(code: int) -> DirectoryOperationResult:
-    """The outcome that a result of LDAP is ([MS-MQDSSM] 2.2.6)."""
+    """The outcome for a result of LDAP ([MS-MQDSSM] 2.2.6)."""
     if code in _NOT_CONNECTED:
         return DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
     return _RESULTS.get(code, DirectoryOperationResult.GENERIC_ERROR)

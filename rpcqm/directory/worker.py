@@ -1,8 +1,8 @@
 """The process that asks a directory by LDAP; nothing else imports the library.
 
-It reads orders from its standard input and writes what it finds to its standard output, one order
-at a time. What blocks here holds nobody up: whoever started the process ends it. It is started
-as ``python -m rpcqm.directory.worker``.
+It reads orders from its standard input and writes results to its standard output, one order at a
+time. If it blocks, only its parent's present order waits, and the parent ends it. It is started as
+``python -m rpcqm.directory.worker``.
 """
 
 import json
@@ -21,7 +21,7 @@ from rpcqm.directory.frames import LENGTH, encode_frame, frame_length, plain
 PAGE = 1000
 """Objects that are asked for at a time; a controller's own limit is rarely lower."""
 TOGETHER = 50
-"""Objects in a frame, so that reading one takes whoever reads it little time."""
+"""Objects in a frame, so that decoding one takes the parent little time."""
 SEARCH_SECONDS = 120
 SEALED = 56
 """Bits of confidentiality below which a bind counts as not sealed."""
@@ -45,7 +45,7 @@ Order = dict[str, Any]
 
 
 class StepError(Exception):
-    """A step of a connection failed for another reason than an answer of LDAP."""
+    """A step of a connection failed without an answer of LDAP."""
 
     def __init__(self, step: str, text: str) -> None:
         super().__init__(text)
@@ -53,7 +53,7 @@ class StepError(Exception):
 
 
 class Worker:
-    """One connection to one controller, and the orders that are carried out by it."""
+    """One connection to one controller, and its orders."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
@@ -62,7 +62,7 @@ class Worker:
         self._binds = 0
 
     def carry_out(self, order: Order) -> None:
-        """Carry out one order, and say how it ended."""
+        """Carry out one order, and write its result."""
         self._step = str(order.get("order"))
         try:
             more = getattr(self, f"_{order['order']}")(order)
@@ -125,7 +125,7 @@ class Worker:
         self._step = "keytab"
         self._take_tickets(order)
         self._step = "bind"
-        # Inside TLS a layer of its own is refused; without TLS there must be one that seals.
+        # Inside TLS a layer of its own is refused; without TLS one that seals is required.
         made.set_option(ldap.OPT_X_SASL_SSF_MIN, 0 if tls else SEALED)
         made.set_option(ldap.OPT_X_SASL_SSF_MAX, 0 if tls else 256)
         made.sasl_interactive_bind_s("", ldap.sasl.gssapi())
@@ -133,7 +133,7 @@ class Worker:
             raise StepError("bind", "the controller agreed to less than a sealed connection")
 
     def _take_tickets(self, order: Order) -> None:
-        """Log on with the keytab as it is now; tickets live in this process only."""
+        """Log on with the present keytab; tickets stay in this process."""
         import gssapi
 
         self._binds += 1
@@ -165,7 +165,7 @@ class Worker:
         return plain(root)
 
     def _refresh(self, order: Order) -> Order:
-        """The root DSE again: how far the controller is."""
+        """Read the root DSE again, with the controller's highest number."""
         return {"root": self._root()}
 
     def _close(self, order: Order) -> None:
@@ -176,7 +176,7 @@ class Worker:
     # Reading and writing
 
     def _search(self, order: Order) -> Order:
-        """All objects that a filter finds, by pages; references elsewhere are counted only."""
+        """All objects that a filter finds, by pages; references elsewhere are only counted."""
         page, referrals = SimplePagedResultsControl(True, size=PAGE, cookie=""), 0
         while True:
             controls = [page, *_flags(order)]
@@ -204,7 +204,7 @@ class Worker:
             self._say({"entries": entries})
 
     def _whole(self, name: str, values: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
-        """An object whose attributes of many values have all of them: `member;range=0-1499`."""
+        """An object with all values of its long attributes: `member;range=0-1499`."""
         for attribute in [each for each in values if ";range=" in each]:
             parts = _RANGE.fullmatch(attribute)
             found = values.pop(attribute)
@@ -241,7 +241,7 @@ def _use_tls(connection: Any, ca_file: str) -> None:
 
 
 def _flags(order: Order) -> list[RequestControl]:
-    """The control that says which parts of a descriptor are meant."""
+    """The control that selects the parts of a descriptor."""
     if not (parts := order.get("flags", 0)):
         return []
     # SDFlagsRequestValue ::= SEQUENCE { Flags INTEGER }, in BER

@@ -1,7 +1,7 @@
-"""Publishes what is here in a directory, by a process of its own beside the one that reads.
+"""Publishes local objects in a directory, by a second process beside the reading one.
 
-Whoever waits for an answer waits for `timeout` seconds at most: then the answer is that the
-directory was not reached, and the change may have been made or not.
+Callers wait for `timeout` seconds at most: then the answer is that the directory was not reached,
+and the change may have been made or not.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from rpcqm.directory.writing import (
 )
 
 QUEUES, MACHINE, ROUTERS = "queues", "queue-manager", "settings"
-"""What may be published: queues, the queue manager's own object, the settings of routers."""
+"""The publishable parts: queues, the queue manager's own object, the settings of routers."""
 ATTEMPTS = 2
-"""A connection that was idle may be gone, and another controller may be one that writes."""
+"""Attempts: an idle connection may be gone, and one controller may be read-only."""
 
 _NOT_CONNECTED = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
 _log = get_logger("directory")
@@ -62,21 +62,21 @@ class LdapWriter:
         self._one_at_a_time = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self.operations: dict[tuple[str, str], int] = {}
-        """How many orders there were, by what they were and how they ended."""
+        """The number of orders, by action and result."""
 
     @property
     def offline(self) -> bool:
-        """Whether the directory has not answered for a time, so that nobody is to wait for it."""
+        """Whether the directory has not answered for a time, so that nobody should wait for it."""
         return self._offline()
 
     def creates(self, element: DirectoryObject) -> bool:
-        """Whether objects like this one are written into the directory at all."""
+        """Whether objects like this one are written into the directory."""
         if isinstance(element, QueueManager):
             return MACHINE in self._publish and element.identifier == self._machine.identifier
         return isinstance(element, Queue) and QUEUES in self._publish
 
     def create(self, element: DirectoryObject) -> Completion[DirectoryAnswer]:
-        """Add an object; its answer has the identifier that the directory has chosen."""
+        """Add an object; the answer has the identifier chosen by the directory."""
         kind = DIRECTORY_ATTRIBUTES[Queue if isinstance(element, Queue) else QueueManager]
         return self._ordered(element, CREATE_QUEUE, CREATE_MACHINE, kind)
 
@@ -138,7 +138,7 @@ class LdapWriter:
         for _ in range(ATTEMPTS):
             try:
                 answer = await carry_out(self._process, await self._connected(), order)
-            except DirectoryError as error:  # of the connection, before anything was written
+            except DirectoryError as error:  # not connected yet, so nothing was changed
                 text = f"{error.step}: {error}" if error.step else str(error)
                 answer = DirectoryAnswer(_NOT_CONNECTED, reason=text)
             if answer.result is not _NOT_CONNECTED:
@@ -148,14 +148,14 @@ class LdapWriter:
         return answer
 
     async def _connected(self) -> Root:
-        """The root of the controller that is connected; it stays the one while it answers."""
+        """The root of the connected controller, which is kept while it answers."""
         if self._root is None or self._process.started != self._connection:
             self._root = await self._reader.connect()
             self._connection = self._process.started
         return self._root
 
     async def stop(self) -> None:
-        """End the process; whoever waits hears that the directory was not reached."""
+        """End the process; waiting callers get the answer that the directory was not reached."""
         await self._process.stop()
         while self._tasks:
             await asyncio.wait(self._tasks)

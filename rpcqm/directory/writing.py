@@ -1,7 +1,7 @@
 """Writes the objects of one queue manager into a directory ([MS-MQDSSM] 3.1.6.1, .2 and .7).
 
-Each order can be given again, whatever of it was carried out before: what is so already is left
-so. Objects are deleted one by one, and only those of ours: never with what is below them.
+Each order can be repeated after a partial success: finished steps change nothing. Objects are
+deleted one by one, and only our own: never with the objects below them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -42,7 +42,8 @@ DESCRIPTOR = "nTSecurityDescriptor"
 REFERRAL = 10
 NO_SUCH_OBJECT, DENIED, EXISTS = 32, 50, 68
 READ_PARTS, WRITTEN_PARTS = 7, 4
-"""Parts of descriptors: what a machine may see, and the list, which alone it may write."""
+"""Parts of descriptors: those that a machine may see, and the access list, the only one it may
+write."""
 _SUCCESS = DirectoryOperationResult.SUCCESS
 _NOT_FOUND = DirectoryOperationResult.OBJECT_NOT_FOUND
 
@@ -51,7 +52,7 @@ CREATE_QUEUE, WRITE_QUEUE, DELETE_QUEUE = "create queue", "write queue", "delete
 CREATE_MACHINE, WRITE_MACHINE, DELETE_MACHINE = "create machine", "write machine", "delete machine"
 
 Values = dict[str, list[bytes]]
-"""Values by the directory's names of attributes; none of them means that it is not set."""
+"""Values by the directory's names of attributes; an empty list means that it is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class WriteOrder:
     """One change of the objects of a queue manager.
 
     `machine` and `qualified` are its names, `queue` is the name of a queue of it. `settings` are
-    the values of its settings in each site of `sites`, empty for who is neither router nor server,
-    None where nobody touches them. `routers` are identifiers of queue managers by attributes that
-    hold their distinguished names. An object that is taken over gets the attributes of `own` only.
-    `security` is the descriptor of the queue, empty where permissions are not written.
+    the values of its settings in each site of `sites`, empty unless it is a router or a server,
+    None to leave them alone. `routers` are identifiers of queue managers by attributes that hold
+    their distinguished names. An adopted object gets the attributes of `own` only. `security` is
+    the descriptor of the queue, empty where permissions are not written.
     """
 
     action: str
@@ -100,7 +101,7 @@ class Refused(Exception):
 
 
 async def carry_out(process: DirectoryProcess, root: Root, order: WriteOrder) -> DirectoryAnswer:
-    """Carry out an order over a connection that is bound; whatever goes wrong is in the answer."""
+    """Carry out an order over a bound connection; errors are in the answer."""
     writing = Writing(process, root, order)
     try:
         result, identifier = await _ACTIONS[order.action](writing)
@@ -117,7 +118,7 @@ async def carry_out(process: DirectoryProcess, root: Root, order: WriteOrder) ->
 def _answer_of(error: DirectoryError, steps: Sequence[str]) -> DirectoryAnswer:
     reason, result = str(error), values.result_of(error.code)
     if error.code == REFERRAL:
-        # Another controller may take it, as if this one had not been reached.
+        # Another controller may take it; this one counts as not reached.
         result = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
         reason = "the domain controller is a read-only one"
     return DirectoryAnswer(result, None, error.code == DENIED, reason, tuple(steps))
@@ -134,12 +135,12 @@ class Writing:
     root: Root
     order: WriteOrder
     steps: list[str] = field(default_factory=list)
-    """What was changed, or would be."""
+    """The changes that were made, or would be."""
 
     # Places
 
     async def computer(self) -> Entry:
-        """The computer's object, with its SID; refused if there is none or more than one."""
+        """The computer's object, with its SID; refused unless there is exactly one."""
         account = f"{self.order.machine[:15]}$".encode()
         found = await self._computers(values.equals_filter("sAMAccountName", account))
         if not found and self.order.qualified:
@@ -163,7 +164,7 @@ class Writing:
         return found
 
     async def _there(self, name: str, attributes: Sequence[str]) -> Entry | None:
-        """An object, None if there is none of that name or identifier."""
+        """An object by its name or identifier, or None."""
         return await self.process.read(name, attributes, READ_PARTS)
 
     async def _own(self, computer: Entry) -> str:
@@ -188,7 +189,7 @@ class Writing:
             await self.process.order("delete", name=name)
 
     async def _write(self, entry: Entry, wanted: Values) -> None:
-        """Replace what differs; what is written without values is not set any more."""
+        """Replace differing attributes; those without values are removed."""
         changes = [
             Change("replace", attribute, given)
             for attribute, given in wanted.items()
@@ -201,7 +202,7 @@ class Writing:
                 await modify(self.process, entry.name, changes)
 
     async def _write_permissions(self, entry: Entry, machine: Sid) -> None:
-        """A request of its own ([MS-MQDSSM] 3.1.6.17), for the list of who may do what alone."""
+        """Write the access list alone, in a request of its own ([MS-MQDSSM] 3.1.6.17)."""
         wanted = self._permissions(machine)
         now = SecurityDescriptor.decode(entry.first(DESCRIPTOR) or _NOTHING).dacl
         if now is not None and _explicit(now) == _entries(wanted):
@@ -215,7 +216,7 @@ class Writing:
         return to_directory(SecurityDescriptor.decode(self.order.security), QUEUE_RIGHTS, machine)
 
     async def _identifier(self, name: str) -> UUID | None:
-        """objectGUID, which the directory has chosen; None if nothing was written."""
+        """objectGUID, chosen by the directory; None if nothing was written."""
         entry = await self._there(name, ("objectGUID",))
         if entry is None and self.order.dry_run:
             return None
@@ -255,13 +256,13 @@ class Writing:
         return [rest.encode()] if rest else []
 
     def _queue_descriptor(self, machine: Sid) -> bytes:
-        """What the machine may change, with the permissions of the queue if they are written."""
+        """The machine's rights, with the permissions of the queue if they are written."""
         if self.order.security:
             return _descriptor(machine, _entries(self._permissions(machine)))
         return _descriptor(machine, [machine_entry(machine), _READABLE])
 
     async def write_queue(self) -> Outcome:
-        """[MS-MQDSSM] 3.1.6.7.2; whether it is transactional was said when it was made."""
+        """[MS-MQDSSM] 3.1.6.7.2; `transactional` was fixed at its creation."""
         wanted = {k: v for k, v in self.order.values.items() if k != "mSMQTransactional"}
         place = values.guid_base(self.order.identifier)
         entry = await self._there(place, (*wanted, DESCRIPTOR))
@@ -294,7 +295,7 @@ class Writing:
     # The queue manager
 
     async def create_machine(self) -> Outcome:
-        """[MS-MQDSSM] 3.1.6.1.1; one that is there is taken over, and then written."""
+        """[MS-MQDSSM] 3.1.6.1.1; an existing one is adopted, and then written."""
         computer = await self.computer()
         name, machine = names.child_of(computer.name, "msmq"), _sid_of(computer)
         entry = await self._there(name, ("objectGUID", *self.order.own))
@@ -302,7 +303,7 @@ class Writing:
             given = await self._machine_values()
             given[DESCRIPTOR] = [configuration_descriptor(machine)]
             await self._add(name, CONFIGURATION, given)
-        else:  # what an administrator has decided there counts
+        else:  # an administrator's decisions there count
             own = self.order.own
             await self._write(entry, {k: v for k, v in self.order.values.items() if k in own})
         identifier = await self._identifier(name)
@@ -318,7 +319,7 @@ class Writing:
         await self._write(entry, wanted)
 
     async def _machine_values(self) -> Values:
-        """With the names of queue managers that the directory has; others are skipped."""
+        """Values with the names of queue managers in the directory; others are skipped."""
         found: Values = dict(self.order.values)
         for attribute, identifiers in self.order.routers.items():
             there = [await self._there(values.guid_base(each), ("cn",)) for each in identifiers]
@@ -336,7 +337,7 @@ class Writing:
         return _SUCCESS, identifier
 
     async def delete_machine(self) -> Outcome:
-        """[MS-MQDSSM] 3.1.6.2.1; refused while others' objects are below it."""
+        """[MS-MQDSSM] 3.1.6.2.1; refused while foreign objects are below it."""
         computer = await self.computer()
         own, machine = names.child_of(computer.name, "msmq"), _sid_of(computer)
         if await self._there(own, ("objectGUID",)) is None:
@@ -355,9 +356,9 @@ class Writing:
     # Settings of routers and servers
 
     async def _write_settings(self, computer: Entry, identifier: UUID | None) -> None:
-        """One object in each site of a router or server, none elsewhere ([MS-MQDSSM] 3.1.6.7.1.9).
+        """Write one object in each site of a router or server ([MS-MQDSSM] 3.1.6.7.1.9).
 
-        What is there and differs is deleted and made again: the machine cannot change it.
+        A differing one is deleted and made again: the machine cannot change it.
         """
         if self.order.settings is None:
             return
@@ -372,7 +373,7 @@ class Writing:
             raise Refused(f"{next(iter(wanted.values()))} is not there: an administrator adds it")
 
     async def _settings_places(self, computer: Entry) -> list[str]:
-        """The server objects of the machine that have to be there; unknown sites are skipped."""
+        """The machine's existing server objects; unknown sites are skipped."""
         if not self.order.settings:
             return []
         host = names.value_of(names.parts_of(computer.name)[0])
@@ -414,7 +415,7 @@ _READABLE = Ace(
 
 
 def configuration_descriptor(machine: Sid) -> bytes:
-    """What CN=msmq gets with the add: with the default its own machine could write nothing.
+    """The descriptor for adding CN=msmq: with the default its own machine could write nothing.
 
     The machine writes the object, makes and deletes queues below it, and writes and deletes those
     ([MS-MQDSSM] 3.1.6.1.1.8, with the rights of directories).

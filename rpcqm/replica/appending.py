@@ -1,4 +1,4 @@
-"""Appends what a primary writes, one record at a time, and keeps its lease alive meanwhile."""
+"""Appends a primary's writes, one record at a time, and keeps its lease alive."""
 
 from collections import deque
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from rpcqm.store.replication import (
 
 
 class FencedError(ReplicationError):
-    """Another node writes to the log now: whatever was not acknowledged has no answer."""
+    """Another node writes to the log now: unacknowledged writes have no answer."""
 
 
 class _Write:
@@ -36,10 +36,10 @@ class _Write:
 
 
 class Appender:
-    """The writer of the epoch in `end`, which is where the log ends; a `GroupLog`.
+    """The writer of the epoch in `end`, the log's last place; a `GroupLog`.
 
-    `fenced` is called once, if another one has taken over. While a record is in doubt nothing else
-    is appended and nobody is answered.
+    `fenced` is called once, if another writer has taken over. While a record is in doubt no other
+    one is appended and nobody is answered.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Appender:
         self.end = end
         self.lease = lease
         self.appended = 0
-        """Records that the log has of this writer."""
+        """The number of records that this writer has appended."""
         self._engine = engine
         self._clock = clock
         self._timers = timers
@@ -69,17 +69,17 @@ class Appender:
 
     @property
     def doubt(self) -> str:
-        """Why it is not known what became of the record on its way; "" if it may be well."""
+        """Why the outcome of the present record is uncertain; "" while nothing has gone wrong."""
         return "" if self._settling is None else self._settling.doubt
 
     @property
     def is_writing(self) -> bool:
-        """Whether rows are on their way, of which the log may have a part."""
+        """Whether rows are under way, of which the log may have a part."""
         return any(write.kind is RecordKind.ROWS for write in self._writes)
 
     @property
     def waited(self) -> int:
-        """Milliseconds for which the record on its way has had no outcome; 0 if there is none."""
+        """Milliseconds for which the present record has had no outcome; 0 without one."""
         return 0 if self._settling is None else self.lease.boottime() - self._begun
 
     def append(self, body: bytes) -> Completion[Place]:
@@ -89,13 +89,13 @@ class Appender:
         return self._add(_Write(RecordKind.ROWS, parts_of(body)))
 
     def hand_over(self, body: bytes) -> Completion[Place]:
-        """Append that this writer stops on purpose, as the last thing that it does."""
+        """Append, as the last record, that this writer stops on purpose."""
         if self._error is not None:
             raise self._error
         return self._add(_Write(RecordKind.SWITCH_OVER, [body]))
 
     def stop(self) -> None:
-        """Append nothing more, and hold the lease no longer; what is on its way stays open."""
+        """Append nothing more, and give up the lease; the present record stays open."""
         self._error = ReplicationError("The log is not written to any more.")
         self.lease.end()
         if self._settling is not None:
@@ -154,18 +154,18 @@ class Appender:
             self._next()
         elif self.lease.held:
             self._wait_for_work()
-        else:  # what was appended took longer than the lease
+        else:  # the append took longer than the lease
             self._give_sign()
 
     def _wait_for_work(self) -> None:
-        """Give a sign of life if nothing else is written for a third of the lease."""
+        """Append a sign of life after a third of the lease without other writes."""
         self._idle = self._timers.call_later(self.lease.length // 3, self._give_sign)
 
     def _give_sign(self) -> None:
         self._add(_Write(RecordKind.NOTHING, [b""]))
 
     def _end(self, fenced: Fenced) -> None:
-        """Another one writes now: nobody who waits is answered by us."""
+        """Give up: another node writes now, and our waiting callers get no answer."""
         self.stop()
         self._error = FencedError("Another node has taken over: the log has a record of its own.")
         writes, self._writes = self._writes, deque()

@@ -1,8 +1,9 @@
-"""What a standby does: it writes what the log has, hears who writes, and takes over.
+"""A standby: it applies the log, notices who writes, and takes over.
 
-Silence makes it try, no clock lets it succeed: the takeover is a record behind the last one that it
-has written, under the same condition as any other. If anything is there already, for example an
-append that its writer had given up, the takeover is refused, and that record is written first.
+Silence makes it try, but no clock makes it succeed: the takeover is a record behind the last one
+that it has applied, under the same condition as any other. If another record is there already, for
+example an append that its writer had given up, the takeover is refused, and that record is applied
+first.
 """
 
 from collections.abc import Callable
@@ -32,8 +33,8 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who takes over. Nodes are told apart by the random `instance` of their data directories: two
-    may have one name."""
+    """The node that takes over. Nodes are identified by the random `instance` of their data
+    directories: two may have one name."""
 
     instance: bytes
     name: str
@@ -43,7 +44,7 @@ class Writer:
 
     @classmethod
     def decode(cls, octets: bytes) -> "Writer":
-        """Raises ReplicationError for what no node would write."""
+        """Raises ReplicationError for other octets."""
         name = octets[INSTANCE_SIZE:]
         if len(octets) < INSTANCE_SIZE or len(name) > LONGEST_NAME:
             raise ReplicationError("names no writer")
@@ -64,7 +65,7 @@ class SwitchOver:
 
     @classmethod
     def decode(cls, octets: bytes) -> "SwitchOver":
-        """Raises ReplicationError for what no node would write."""
+        """Raises ReplicationError for other octets."""
         end = 1 + (octets[0] if octets else 0)
         return cls(Writer.decode(octets[end:]), octets[1:end].decode("utf-8", "replace"))
 
@@ -72,12 +73,12 @@ class SwitchOver:
 class Standby:
     """Follows a log with the database of a node, until it takes over or cannot go on.
 
-    `took_over` is called with where the log ends then: everything that was ever acknowledged is
-    written here, and nobody of an older epoch can append any more. `failed` is called with the
-    reason for which the log cannot be followed any further. Nothing happens after either.
+    `took_over` is called with the log's end then: everything that was ever acknowledged is applied
+    here, and no writer of an older epoch can append any more. `failed` is called with the reason
+    for which the log cannot be followed any further. Nothing happens after either.
 
-    `first` is where the log ended when this one was started. If nobody has taken over until there
-    since it wrote itself, it need not wait: whoever it would wait for is itself, and is no more.
+    `first` is the log's end when this one was started. If nobody has taken over up to there since
+    it wrote itself, it need not wait: the writer to wait for is itself, and is gone.
     """
 
     def __init__(
@@ -94,9 +95,9 @@ class Standby:
         first: int | None = None,
     ) -> None:
         self.writer: Writer | None = None
-        """Who writes, by the last takeover that was read."""
+        """The present writer, by the last takeover that was read."""
         self.taken_over = 0
-        """When that was, in milliseconds since 1970, by the clock of that writer."""
+        """The time of that takeover, in milliseconds since 1970, by the writer's clock."""
         if (known := last_takeover(database)) is not None:
             self.writer, self.taken_over = Writer.decode(known.body), known.time
         self._engine = engine
@@ -120,12 +121,12 @@ class Standby:
 
     @property
     def end(self) -> Place:
-        """Where the log ends by what was read, and is written here."""
+        """The end of the log as it was read and applied here."""
         return self._replay.end
 
     @property
     def is_between(self) -> bool:
-        """Whether no part of a write is missing."""
+        """Whether all parts of the last write have come."""
         return self._replay.is_between
 
     @property
@@ -139,12 +140,12 @@ class Standby:
         return self._lease.boottime() - self._heard
 
     def promote(self) -> None:
-        """Take over now, from whoever writes."""
+        """Take over now, whoever writes."""
         self._promoted = True
         self._try()
 
     def stop(self) -> None:
-        """Follow no more; a takeover on its way may succeed, and then nobody writes."""
+        """Follow no more; a takeover under way may succeed, and then nobody writes."""
         self._stopped = True
         self._reading.stop()
         if self._settling is not None:
@@ -175,13 +176,13 @@ class Standby:
             self._timers.call_later(0, self._try)
 
     def _is_asked(self, order: "SwitchOver") -> bool:
-        """Whether it is this one that is to take over from a writer that stops."""
+        """Whether an order to take over is for this node."""
         if order.writer.instance == self._itself.instance:
             return False
         return not order.to or order.to == self._itself.name
 
     def _go_on_writing(self) -> None:
-        """Take over at once, the first time that all is read, if nobody else has written last."""
+        """Take over once all is read, without waiting, if this node was the last writer."""
         if self._first is None or self.end.number < self._first:
             return
         self._first = None
@@ -194,7 +195,7 @@ class Standby:
             self._failed(error)
 
     def _wait(self) -> None:
-        """Look at the silence when it may have lasted long enough."""
+        """Check the silence when it may have lasted long enough."""
         left = max(1, self._lease.patience - self.silence)
         self._timer = self._timers.call_later(left, self._look)
 
@@ -204,7 +205,7 @@ class Standby:
             self._try()
 
     def _try(self) -> None:
-        """Append a takeover behind what is written here, unless one is on its way."""
+        """Append a takeover behind the last applied record, unless one is under way."""
         if self._settling is not None or self._stopped:
             return
         end = self.end
@@ -228,7 +229,7 @@ class Standby:
     def _settled(self, found: Completion[Appended | Fenced], place: Place, octets: bytes) -> None:
         self._settling = None
         if isinstance(found.result(), Fenced) or self.end.number > place.number:
-            self._heard = self._lease.boottime()  # somebody else writes, or has written
+            self._heard = self._lease.boottime()  # another node writes, or has written
             if self._promoted and self.end.number >= place.number:
                 self._try()
             return

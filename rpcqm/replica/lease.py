@@ -1,6 +1,6 @@
-"""How long a primary may answer reads, and how long a standby waits for a sign of life.
+"""The time for which a primary may answer reads, and for which a standby waits in silence.
 
-No write rests on a clock: its condition is the fence. The lease is for reads and for packets to
+No write depends on a clock: its condition is the fence. The lease is for reads and for packets to
 other machines, which no condition guards. Clocks of two machines are never compared; both count on
 one that goes on while a machine sleeps, and may differ in their speed by `DRIFT`.
 """
@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 DRIFT = 0.01
-"""By which two clocks may differ in speed."""
+"""The difference in speed that two clocks may have."""
 MARGIN = 500
 """Milliseconds that a standby waits beyond the lease."""
 
 Boottime = Callable[[], int]
-"""Milliseconds since the machine was started, those in which it slept among them."""
+"""Milliseconds since the machine was started, including those of sleep."""
 
 
 def boottime() -> int:
@@ -25,24 +25,24 @@ def boottime() -> int:
 
 @dataclass(slots=True)
 class Lease:
-    """Of `length` milliseconds, which count from when something was begun that succeeded."""
+    """A lease of `length` milliseconds, counted from the start of the last successful append."""
 
     length: int
     boottime: Boottime
     _until: int = 0
     _renewed: int | None = None
     on_renewal: Callable[[], None] | None = None
-    """Called when it was renewed, and may be held again."""
+    """Called at each renewal."""
 
     def renew(self, begun: int) -> None:
-        """What was begun at that time has succeeded: another node has heard of it later."""
+        """Renew by an append that began at that time: another node has read it later."""
         self._until = max(self._until, begun + self.length)
         self._renewed = self.boottime()
         if self.on_renewal is not None:
             self.on_renewal()
 
     def end(self) -> None:
-        """Hold it no longer."""
+        """Give the lease up."""
         self._until = 0
 
     @property
@@ -52,10 +52,10 @@ class Lease:
 
     @property
     def since_renewal(self) -> int:
-        """Milliseconds since something succeeded; 0 if nothing has yet."""
+        """Milliseconds since the last successful append; 0 before the first."""
         return 0 if self._renewed is None else self.boottime() - self._renewed
 
     @property
     def patience(self) -> int:
-        """The silence after which nobody holds it any more who held it when it began."""
+        """The silence after which no earlier lease can still be held."""
         return self.length + int(self.length * DRIFT) + MARGIN

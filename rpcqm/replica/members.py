@@ -1,7 +1,7 @@
-"""What the members of a cluster tell each other, and how far the primary may trim the log.
+"""The reports of a cluster's members, and how far the primary may trim the log.
 
-A member is known by the name of its node. What it tells is old by some seconds, and nothing rests
-on it but the trimming: whoever finds a record trimmed that it needs says so, and joins anew.
+A member is identified by the name of its node. Reports are some seconds old, and only the trimming
+depends on them: a node that needs a trimmed record says so, and joins anew.
 """
 
 import json
@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, fields
 from rpcqm.store.replication import LogBounds
 
 FULL = 0.9
-"""Of the largest size of the log: from there on nobody is waited for."""
+"""The share of the log's largest size from which on nobody is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a member has told last; `time` is when, in milliseconds since 1970, by its own clock."""
+    """A member's last report; `time` is when, in milliseconds since 1970, by its own clock."""
 
     node: str
     instance: str
@@ -24,24 +24,24 @@ class Member:
     incarnation: str
     epoch: int
     place: int
-    """The number of the last record that it has written."""
+    """The number of the last record that it has applied."""
     synced: int
-    """The number of the last record that it has written and synced."""
+    """The number of the last record that it has applied and synced."""
     behind: int
-    """Records that the log had besides, as far as this member saw."""
+    """The number of further records in the log, as far as the member saw."""
     time: int
     version: str
     files: str
-    """A digest of keys and certificates, which all nodes have alike."""
+    """A digest of keys and certificates, which must be equal on all nodes."""
     free: int
-    """Octets that are free on its disk."""
+    """Free octets on its disk."""
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, octets: bytes) -> "Member | None":
-        """None for what no member of this version tells; further words are passed over."""
+        """None unless the octets are a report of this version; further members are ignored."""
         try:
             told = json.loads(octets)
             values = [told[field.name] for field in fields(cls)]
@@ -52,7 +52,7 @@ class Member:
 
 
 def members_of(reports: dict[str, bytes]) -> list[Member]:
-    """The members, by their names; what cannot be read is left out."""
+    """The members by their names, without unreadable reports."""
     told = (Member.decode(octets) for _, octets in sorted(reports.items()))
     return [member for member in told if member is not None]
 
@@ -60,10 +60,11 @@ def members_of(reports: dict[str, bytes]) -> list[Member]:
 def first_to_keep(
     bounds: LogBounds, own: int, others: Iterable[int], keep_bytes: int, maximum_bytes: int
 ) -> int:
-    """The number of the first record that is to stay in the log.
+    """The number of the first record that stays in the log.
 
-    `own` and `others` are what members have synced. `keep_bytes` stay in any case, counted by the
-    mean size of a record. Once the log is almost full only what this node itself needs is kept.
+    `own` and `others` are the synced places of members. `keep_bytes` stay in any case, counted by
+    the mean size of a record. Once the log is almost full only the records that this node itself
+    needs are kept.
     """
     count = bounds.last - bounds.first + 1
     if count <= 0 or bounds.size <= keep_bytes:
@@ -74,5 +75,5 @@ def first_to_keep(
 
 
 def is_too_far_behind(member: Member, bounds: LogBounds) -> bool:
-    """Whether the log has been trimmed behind what a member has, so that it has to join anew."""
+    """Whether the log has been trimmed behind a member's place, so that it has to join anew."""
     return member.place + 1 < bounds.first

@@ -1,8 +1,8 @@
 """The replicated log in NATS JetStream: a stream of three replicas, each of which syncs it.
 
-A record is a message of the stream, whose number is the record's. An append says which number it
-expects to be the last one. Of whatever the client library tells that went wrong nothing counts:
-the outcome is unknown.
+A record is a message of the stream, whose number is the record's. An append names the number that
+it expects as the last one. No error of the client library proves anything: the outcome is unknown
+then.
 """
 
 import asyncio
@@ -44,20 +44,20 @@ from rpcqm.store.replication import (
 )
 
 OLDEST = (2, 15, 3)
-"""The oldest server whose JetStream is known to keep what it has acknowledged."""
+"""The oldest server whose JetStream keeps everything that it has acknowledged."""
 ANSWER_SECONDS = 2.0
-"""For one answer; then the outcome is unknown."""
+"""Seconds for one answer; then the outcome is unknown."""
 SILENCE_SECONDS = 3.0
-"""Without a record or a heartbeat a reading is begun anew."""
+"""Seconds without a record or a heartbeat after which a reading begins anew."""
 CONNECT_SECONDS = 4.0
-"""Until somebody has let us in who is to."""
+"""Seconds in which a server must have let us in."""
 AGAIN_SECONDS = 0.2
 EXPECTED_LAST = "Nats-Expected-Last-Sequence"
 _LOCKED_OUT = re.compile("authorization|authentication|tls required|tls.*secure", re.IGNORECASE)
 _FULL = {10047, 10077}
 """JetStream's own codes: no room on the disk, no room in the stream."""
 _PENDING = 64 << 20
-"""Octets of records that a reading keeps until they are taken; what is more is read again."""
+"""Octets of records that a reading buffers; further ones are read again."""
 
 T = TypeVar("T")
 _log = get_logger("replica")
@@ -65,7 +65,7 @@ _log = get_logger("replica")
 
 @dataclass(frozen=True, slots=True)
 class NatsSettings:
-    """Where the log is. `stream` is its name; `replicas` is 3 but for tests on one server.
+    """The place of the log. `stream` is its name; `replicas` is 3 except in tests with one server.
 
     Addresses and options may have passwords in them, which no log line may show.
     """
@@ -79,7 +79,7 @@ class NatsSettings:
 
 
 class NatsReading(EngineReading):
-    """It begins anew after whatever goes wrong."""
+    """A reading that begins anew after any error."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class NatsReading(EngineReading):
         return (await self._opened.state()).first > self._next
 
     async def _follow(self) -> None:
-        """Deliver what comes, until a record is missing or nothing is heard any more."""
+        """Deliver records until one is missing or the server is silent."""
         client, stream = self._opened.client, self._opened.settings.stream
         inbox = client.new_inbox()
         subscription = await client.subscribe(inbox, pending_bytes_limit=_PENDING)
@@ -123,7 +123,7 @@ class NatsReading(EngineReading):
             )
             while self._took(await subscription.next_msg(SILENCE_SECONDS)):
                 pass
-        finally:  # the server forgets a consumer that nobody listens to
+        finally:  # the server deletes consumers without a listener by itself
             with suppress(NatsError, OSError):
                 await subscription.unsubscribe()
 
@@ -140,7 +140,7 @@ class NatsReading(EngineReading):
 
 
 class NatsLog:
-    """A log that was opened by `open_log`; a `ReplicatedLog`."""
+    """A log opened by `open_log`; a `ReplicatedLog`."""
 
     def __init__(self, client: Client, settings: NatsSettings) -> None:
         self.client = client
@@ -150,7 +150,7 @@ class NatsLog:
         self.tasks = EngineTasks()
 
     async def close(self) -> None:
-        """End what is going on, without an outcome, and the connection."""
+        """End the calls under way without an outcome, and close the connection."""
         await self.tasks.end()
         with suppress(TimeoutError, NatsError, OSError):
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -178,7 +178,7 @@ class NatsLog:
         return self.tasks.completion(self._look(number))
 
     async def _look(self, number: int) -> Present | Absent | Trimmed:
-        """The leader gives what it has applied, which a majority has."""
+        """Ask the leader, which returns committed records only."""
         with suppress(NatsError, OSError, ValueError):
             try:
                 message = await self.context.get_msg(self.settings.stream, number)
@@ -196,7 +196,7 @@ class NatsLog:
         return NatsReading(self, after, deliver, failed)
 
     async def state(self) -> LogBounds:
-        """What the stream has; raises what the client library does."""
+        """The bounds of the stream; raises the client library's errors."""
         state = (await self.context.stream_info(self.settings.stream)).state
         return LogBounds(max(state.first_seq, 1), state.last_seq, state.bytes)
 
@@ -217,7 +217,7 @@ class NatsLog:
 
 
 async def told(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Raises ReplicationError for whatever goes wrong."""
+    """Await a call; raises ReplicationError for any error."""
     try:
         return await coroutine
     except (NatsError, OSError) as error:
@@ -228,7 +228,7 @@ async def told(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def open_log(settings: NatsSettings) -> NatsLog:
-    """Connect, make the stream if there is none, and see that it does what is asked of it.
+    """Connect, create the stream if it is missing, and check its settings.
 
     Raises ReplicationError, with a sentence for the operator.
     """
@@ -244,10 +244,10 @@ async def open_log(settings: NatsSettings) -> NatsLog:
 async def connect(settings: NatsSettings) -> Client:
     """A client that notices within seconds that a server is gone, and never gives up.
 
-    Once it has been let in: until then ReplicationError says what hinders it.
+    That holds once it has been let in: until then errors are ReplicationError.
     """
     errors: list[Exception] = []
-    often: Any = 0.2  # its stub knows whole seconds only
+    often: Any = 0.2  # its stub allows whole seconds only
 
     async def failed(error: Exception) -> None:
         del errors[:-1]
@@ -276,7 +276,7 @@ async def connect(settings: NatsSettings) -> Client:
 
 
 def _not_let_in(error: Exception) -> ReplicationError:
-    """What is said of an error before there is a connection: time mends some of them."""
+    """The error for a failed first connection: some of these pass with time."""
     reason = str(error) or type(error).__name__
     if isinstance(error, ssl.SSLError) or _LOCKED_OUT.search(reason):
         return ReplicationError(f"The log's servers do not let us in: {reason}.")
@@ -300,7 +300,7 @@ async def _prepare(log: NatsLog) -> None:
 
 
 def stream_config(settings: NatsSettings) -> StreamConfig:
-    """A stream that keeps everything until it is trimmed, and refuses what it has no room for."""
+    """A stream that keeps everything until it is trimmed, and refuses records without room."""
     return StreamConfig(
         name=settings.stream,
         subjects=[settings.stream],
@@ -317,7 +317,7 @@ def stream_config(settings: NatsSettings) -> StreamConfig:
 
 
 def check_stream(info: StreamInfo, settings: NatsSettings) -> None:
-    """Refuse a stream that forgets by itself, or has other replicas; raises ReplicationError."""
+    """Raise ReplicationError for a stream that deletes by itself, or has other replicas."""
     config = info.config
     keeps = (
         config.storage == StorageType.FILE

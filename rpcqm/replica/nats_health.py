@@ -1,4 +1,4 @@
-"""How the servers of a log in NATS are, one by one, for those who look after them."""
+"""The state of a NATS log's servers, one by one, for operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,21 +11,21 @@ from rpcqm.store.errors import ReplicationError
 
 @dataclass(frozen=True, slots=True)
 class ServersSeen:
-    """What was seen. Of servers and copies names are told."""
+    """The result of a look. Servers and copies are given by names."""
 
     silent: tuple[str, ...]
-    """Addresses that do not answer, each with the reason."""
+    """Addresses without an answer, each with the reason."""
     old: tuple[str, ...]
-    """Addresses with versions that may lose what they have acknowledged."""
+    """Addresses with versions that may lose acknowledged records."""
     leader: str
-    """The server that takes what is appended; empty if there is no log yet, or no leader."""
+    """The server that takes appends; empty if there is no log yet, or no leader."""
     behind: tuple[str, ...]
     """Copies of the log that are not up to date."""
     exists: bool
 
 
 async def look_at_servers(settings: NatsSettings) -> ServersSeen:
-    """Look, and change nothing; ReplicationError for a log that others have made or changed."""
+    """Look at the servers without changing anything; ReplicationError for a foreign log."""
     silent, old = [], []
     for address in settings.servers:
         try:

@@ -1,6 +1,6 @@
-"""What members of a cluster tell each other by NATS: the last words of each, in a key-value bucket.
+"""Members' reports in NATS: the last one of each, in a key-value bucket.
 
-Nothing rests on them but how far the log is trimmed: who finds a record trimmed joins anew.
+Only trimming depends on them: a node that needs a trimmed record joins anew.
 """
 
 from nats.js import JetStreamContext
@@ -9,13 +9,13 @@ from nats.js.errors import BucketNotFoundError, KeyNotFoundError, NoKeysError
 from nats.js.kv import KeyValue
 
 MAXIMUM_REPORT = 4096
-"""Octets of what one member tells."""
+"""Octets of one member's report."""
 MAXIMUM_BYTES = 1 << 20
-"""Of the bucket."""
+"""Octets of the bucket."""
 
 
 class NatsMembers:
-    """One bucket, which is made when somebody tells something first."""
+    """One bucket, created with the first report."""
 
     def __init__(self, context: JetStreamContext, bucket: str, replicas: int) -> None:
         self._context = context
@@ -23,7 +23,7 @@ class NatsMembers:
         self._replicas = replicas
 
     async def report(self, member: str, report: bytes) -> None:
-        """Keep what a member tells; raises what the client library does."""
+        """Store a member's report; raises the client library's errors."""
         bucket = await self._opened()
         if report:
             await bucket.put(member, report)
@@ -31,7 +31,7 @@ class NatsMembers:
             await bucket.purge(member)
 
     async def reports(self) -> dict[str, bytes]:
-        """What each has told last; raises what the client library does."""
+        """The last report of each member; raises the client library's errors."""
         bucket = await self._opened()
         told = {}
         try:

@@ -1,11 +1,12 @@
 """The replicated log in PostgreSQL with synchronous replication, whoever moves its primary.
 
 A record is a row, whose key is the record's number. An append moves the end of the log from the
-number that it expects, and adds the row, in one statement.
+expected number, and adds the row, in one statement.
 
-What PostgreSQL shows may be on one machine only: a commit whose wait for the standby was cancelled
-succeeds with a warning, and after a crash of the server everything is seen that it had written. So
-whatever is read counts once a later commit has been replicated: then all before it has been, too.
+A row that PostgreSQL shows may be on one machine only: a commit whose wait for the standby was
+cancelled succeeds with a warning, and after a crash of the server everything is visible that it had
+written. So rows count only once a later commit has been replicated: then all before it have been,
+too.
 """
 
 import asyncio
@@ -34,10 +35,10 @@ from rpcqm.store.replication import (
 )
 
 ANSWER_SECONDS = 2.0
-"""For one answer; then the outcome is unknown."""
+"""Seconds for one answer; then the outcome is unknown."""
 POLL_SECONDS = 0.05
 RECORDS = 64
-"""Of one look for new ones."""
+"""Records of one look for new ones."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,50}")
 _WARNING = "WARNING"
@@ -52,12 +53,12 @@ T = TypeVar("T")
 
 
 class _NotReplicated(Exception):
-    """A commit succeeded on one machine, and nobody knows whether on another one."""
+    """A commit succeeded on one machine; whether on another one is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresqlSettings:
-    """Where the log is. `log` is its name; `alone` lets a server without a standby be one, for
+    """The place of the log. `log` is its name; `alone` allows a server without a standby, for
     tests."""
 
     address: str = field(repr=False)
@@ -68,7 +69,7 @@ class PostgresqlSettings:
 
 
 class _Connection:
-    """One connection, made anew when it is lost; one statement at a time."""
+    """One connection, replaced when it is lost; it runs one statement at a time."""
 
     def __init__(self, settings: PostgresqlSettings) -> None:
         self._settings = settings
@@ -77,7 +78,7 @@ class _Connection:
         self._warned = False
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Do some work that ends with a commit; raises one of `_ERRORS`, or _NotReplicated."""
+        """Run a function that ends with a commit; raises one of `_ERRORS`, or _NotReplicated."""
         async with self._turn, asyncio.timeout(ANSWER_SECONDS):
             try:
                 if self._connection is None or self._connection.is_closed():
@@ -85,7 +86,7 @@ class _Connection:
                 self._warned = False
                 value = await work(self._connection)
             except BaseException:
-                self.end()  # whatever it still does, its answer belongs to nobody
+                self.end()  # whatever the server still does, nobody gets its answer
                 raise
             if self._warned:
                 raise _NotReplicated("the commit was not replicated")
@@ -112,7 +113,7 @@ class _Connection:
 
 
 class PostgresqlReading(EngineReading):
-    """It looks again and again."""
+    """A reading that looks again and again."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class PostgresqlReading(EngineReading):
 
 
 class _Statements:
-    """Those of one log, whose name needs no quoting."""
+    """The statements for one log, whose name needs no quoting."""
 
     def __init__(self, log: str) -> None:
         self.make = f"""
@@ -194,7 +195,7 @@ class _Statements:
 
 
 class PostgresqlLog:
-    """A log that was opened by `open_log`; a `ReplicatedLog`."""
+    """A log opened by `open_log`; a `ReplicatedLog`."""
 
     def __init__(self, settings: PostgresqlSettings) -> None:
         self.settings = settings
@@ -203,7 +204,7 @@ class PostgresqlLog:
         self.tasks = EngineTasks()
 
     async def close(self) -> None:
-        """End what is going on, without an outcome, and the connections."""
+        """End the calls under way without an outcome, and close the connections."""
         await self.tasks.end()
         self.connection.end()
 
@@ -278,7 +279,7 @@ class PostgresqlLog:
         return self.tasks.completion(self.told(look))
 
     async def told(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Raises ReplicationError for whatever goes wrong."""
+        """Run a function; raises ReplicationError for any error."""
         try:
             return await self.connection.run(work)
         except _LOCKED_OUT as error:
@@ -291,7 +292,7 @@ class PostgresqlLog:
 
 
 async def open_log(settings: PostgresqlSettings) -> PostgresqlLog:
-    """Make the log's tables if there are none, and see that commits are replicated.
+    """Create the log's tables if they are missing, and check that commits are replicated.
 
     Raises ReplicationError, with a sentence for the operator.
     """

@@ -33,7 +33,7 @@ class EngineReading(ABC):
 
     @abstractmethod
     async def _run(self) -> None:
-        """Ask the engine for what comes next, again and again."""
+        """Ask the engine for the next records, again and again."""
 
     def _take(self, record: bytes) -> None:
         """Deliver the next record."""
@@ -41,5 +41,5 @@ class EngineReading(ABC):
         self._deliver(record)
 
     def _trimmed(self) -> None:
-        """Say that the next record is not kept any more."""
+        """Report that the next record was trimmed."""
         self._failed(ReplicationError("The log was trimmed behind what is here: join anew."))

@@ -1,9 +1,10 @@
 """Appends one record until it is certain whether the log has it.
 
-Whatever goes wrong on the way leaves it in doubt. Doubt is settled by writing: the same octets go
-again under the same condition, so that they are there once at most. It ends with the engine's
+Any error on the way leaves that in doubt. Doubt is settled by writing: the same octets go again
+under the same condition, so that they are there at most once. It ends with the engine's
 acknowledgement, or with a record that is seen at exactly that place: this one, or another writer's.
-That the engine says the log ends elsewhere, and that nothing is seen there, proves nothing (G665).
+The engine's statement that the log ends elsewhere, and seeing no record there, prove nothing
+(G665).
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ T = TypeVar("T")
 class Settling:
     """A record on its way to the place behind the record `after`.
 
-    `doubt` says why the outcome is not known, "" while nothing has gone wrong.
+    `doubt` gives the reason for an uncertain outcome, "" while nothing has gone wrong.
     """
 
     def __init__(self, engine: ReplicatedLog, timers: Timers, after: int, record: bytes) -> None:
@@ -51,7 +52,7 @@ class Settling:
         return self.outcome
 
     def stop(self) -> None:
-        """Give it up: the outcome stays open, and the record may be there or come to be there."""
+        """Give it up: the outcome stays open, and the record may be there now or later."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -76,7 +77,7 @@ class Settling:
     def _looked(self, seen: Present | Absent | Trimmed) -> None:
         if isinstance(seen, Absent):
             self._timer = self._timers.call_later(AGAIN, self._append)
-        elif isinstance(seen, Trimmed):  # by the one who writes now: a writer does not trim itself
+        elif isinstance(seen, Trimmed):  # by the present writer: none trims its own place
             self.outcome.succeed(Fenced(b""))
         elif seen.octets == self._record:
             self.outcome.succeed(Appended())

@@ -1,4 +1,4 @@
-"""What an engine has going on in the event loop, and how that ends."""
+"""The tasks of an engine in the event loop, and their end."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -18,14 +18,14 @@ class EngineTasks:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Run something as long as the engine is open."""
+        """Run a coroutine as long as the engine is open."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     def completion(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
-        """What a coroutine returns, or the ReplicationError that it raises."""
+        """A coroutine's result, or the ReplicationError that it raises."""
         outcome: Completion[T] = Completion()
         self.begin(_settle(coroutine, outcome))
         return outcome

@@ -1,4 +1,4 @@
-"""Opens the log that a configuration names; nothing of its engine is loaded before."""
+"""Opens the log of a configuration; its engine's library is loaded only then."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -19,13 +19,13 @@ class Engine(ReplicatedLog, Protocol):
     """A log that is open."""
 
     async def close(self) -> None:
-        """End what is going on, and the connections."""
+        """End the calls under way, and the connections."""
         ...
 
 
 async def open_engine(section: ReplicaSection) -> Engine:
-    """Raises ConfigurationError for files that cannot be used, ReplicationError for a log that
-    cannot, and of these LogSilentError for one that does not answer now."""
+    """Raises ConfigurationError for unusable files, ReplicationError for an unusable log, and its
+    subclass LogSilentError for one that does not answer now."""
     access = read_access(section)
     return await (_nats if is_nats(section) else _postgresql)(section, access)
 
@@ -37,7 +37,7 @@ async def _nats(section: ReplicaSection, access: ReplicaAccess) -> Engine:
 
 
 def nats_settings(section: ReplicaSection, access: ReplicaAccess) -> "NatsSettings":
-    """Where the log is in NATS, and how it lets us in."""
+    """The place of the log in NATS, with our credentials."""
     from rpcqm.replica.nats import NatsSettings
 
     options: dict[str, Any] = {"tls": access.context}

@@ -1,8 +1,8 @@
-"""Whether the log goes on from the data of a node: else it does not start, and nothing changes.
+"""Checks that the log continues a node's data: otherwise the node does not start.
 
-The first node that comes gives the log its identifier, with data or without. A node without data
-may come later as long as the log still begins with an empty database. Every other one joins by a
-copy of a node's data.
+The first node gives the log its identifier, with data or without. A node without data may come
+later as long as the log still begins with an empty database. Every other one joins by a copy of a
+node's data.
 """
 
 import asyncio
@@ -32,20 +32,20 @@ from rpcqm.store.replication import (
 )
 
 LOOKS = 20
-"""How often the log is looked at that seems to end too early, which one that is cut off does."""
+"""Looks at a log that seems to end too early, as a server that is cut off shows it."""
 AGAIN_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """Where the log ended, and the latest time of a writer that is known (ms since 1970)."""
+    """The log's bounds, and the latest time in it (ms since 1970)."""
 
     bounds: LogBounds
     latest: int
 
 
 async def enter(engine: ReplicatedLog, database: Database, log: str) -> Entered:
-    """Let a database go on from the log named `log`; ReplicationError if it does not go on there.
+    """Let a database go on from the log named `log`; ReplicationError if it cannot.
 
     Raises LogSilentError if the log does not answer now.
     """
@@ -66,7 +66,7 @@ async def enter(engine: ReplicatedLog, database: Database, log: str) -> Entered:
 
 
 def has_nothing(database: Database) -> bool:
-    """Whether a database has entered a cluster, and nothing of a log was ever written to it."""
+    """Whether a database of a cluster has never got a record of a log."""
     place = place_of_database(database)
     return place.number == 0 and place.digest == bytes(DIGEST_SIZE)
 
@@ -74,7 +74,7 @@ def has_nothing(database: Database) -> bool:
 async def _enter_first(
     engine: ReplicatedLog, database: Database, bounds: LogBounds, log: str
 ) -> None:
-    """Enter a log that is empty, or one that began with nothing as this database does."""
+    """Enter an empty log, or one that began with an empty database like this one."""
     is_empty = read_format(database) is None or (is_of_cluster(database) and has_nothing(database))
     if bounds.last == 0:
         if not is_of_cluster(database):
@@ -95,7 +95,8 @@ async def _enter_first(
 
 
 def _beginning(is_empty: bool) -> Place:
-    """The place before the first record, whose digest tells data from other data and from none."""
+    """The place before the first record; its digest distinguishes data from other data and from
+    none."""
     incarnation = secrets.token_bytes(INCARNATION_SIZE)
     if is_empty:
         return Place.beginning(incarnation)
@@ -103,7 +104,7 @@ def _beginning(is_empty: bool) -> Place:
 
 
 async def _checked(engine: ReplicatedLog, place: Place, bounds: LogBounds, log: str) -> Entered:
-    """See that the log has at the place what was written here, or nothing any more."""
+    """Check that the log has our last record at its place, or has trimmed it."""
     if place.number + 1 < bounds.first:
         raise ReplicationError(
             f"The log {log} was trimmed behind record {place.number:,}, which is the last one "

@@ -1,4 +1,4 @@
-"""A clock that does not go back behind the time of the primary before."""
+"""A clock that never shows less than the previous primary's."""
 
 from rpcqm.base.clock import Clock
 
@@ -6,7 +6,7 @@ from rpcqm.base.clock import Clock
 class FloorClock:
     """Gives `floor` (milliseconds since 1970) until the clock itself has reached it.
 
-    What was sent a moment ago by another machine's clock must not lie in the future here.
+    Messages just sent by another machine's clock must not lie in the future here.
     """
 
     def __init__(self, clock: Clock, floor: int) -> None:

@@ -1,4 +1,4 @@
-"""By what nodes are told apart: a random identifier in the data directory, in no backup of it."""
+"""The identity of a node: a random identifier in the data directory, in no backup of it."""
 
 import secrets
 from pathlib import Path
@@ -12,7 +12,7 @@ INSTANCE_NAME = "node"
 
 
 def instance_of(directory: Path) -> bytes:
-    """The identifier, which is made durably when it is not there.
+    """The identifier, created durably if it is missing.
 
     Raises StoreError for a damaged one, or OSError.
     """

@@ -1,7 +1,7 @@
-"""Up to where in the log the database goes on after a restart.
+"""The place in the log from which the database goes on after a restart.
 
-The place is written with each write of rows. Signs of life write nothing, so that a database of
-which nobody makes use would fall behind, and the log could not be trimmed.
+The place is written with each write of rows. Signs of life write nothing, so that an idle database
+would fall behind, and the log could not be trimmed.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from rpcqm.store.migration import place_of_database
 from rpcqm.store.replication import Place
 
 SIGNS_OF_LIFE = 64
-"""After so many records without rows the place is written by itself."""
+"""Records without rows after which the place is written by itself."""
 
 
 class KeptPlace:
-    """The number of the record up to which a database is, by what is written in it.
+    """The number of the last applied record, as written in the database.
 
-    `end` is where the log ends as this node knows; `is_between` tells whether all before it is
-    written, and no part of a write is missing.
+    `end` gives the log's end as this node knows it; `is_between` says whether all records before it
+    are applied, and no part of a write is missing.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class KeptPlace:
         self._is_between = is_between
 
     def number(self) -> int:
-        """Look, and write the place if it has fallen behind."""
+        """The number, after writing the place if it has fallen behind."""
         written, end = place_of_database(self._database), self._end()
         if end.number - written.number >= SIGNS_OF_LIFE and self._is_between():
             batch = WriteBatch(raw_mode=True)

@@ -1,4 +1,4 @@
-"""What this node tells the others by the log's servers, and how long the primary keeps the log."""
+"""This node's reports to the others by the log's servers, and the trimming of the log."""
 
 import asyncio
 from collections import deque
@@ -14,9 +14,9 @@ from rpcqm.store.errors import ReplicationError
 from rpcqm.store.replication import LogBounds, ReplicatedLog
 
 SECONDS = 5.0
-"""Between two words of a node."""
+"""Seconds between two reports of a node."""
 _SILENT = 15_000
-"""Milliseconds after which what a member has told of itself counts no more."""
+"""Milliseconds after which a member's report counts no more."""
 _LOOKS = 720
 """Ends of the log that are remembered: an hour."""
 
@@ -25,7 +25,7 @@ _log = get_logger("service")
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How much of the log stays."""
+    """How much of the log is kept."""
 
     keep_bytes: int
     maximum_bytes: int
@@ -33,8 +33,8 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A member's last words, when they came by the clock here that nobody sets, and by how much
-    its own clock was ahead then."""
+    """A member's last report, its arrival by the monotonic clock here, and how far its own clock
+    was ahead then."""
 
     member: Member
     at: int
@@ -42,7 +42,7 @@ class _Heard:
 
 
 class Membership:
-    """Tells how this node is, hears how the others are, and trims the log while it is primary."""
+    """Reports this node's state, reads the others', and trims the log while it is primary."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class Membership:
         self._boottime = boottime
         self._heard: dict[str, _Heard] = {}
         self._ends: deque[tuple[int, int]] = deque(maxlen=_LOOKS)
-        """When the log was seen to end where."""
+        """Times and ends of the log."""
 
     async def run(self) -> None:
-        """Do it again and again; a log that does not answer is asked later."""
+        """Look again and again; a silent log is asked later."""
         while True:
             try:
                 await self.look()
@@ -71,7 +71,7 @@ class Membership:
             await asyncio.sleep(SECONDS)
 
     async def look(self) -> None:
-        """Tell, hear and trim once; ReplicationError if the log does not answer."""
+        """Report, read and trim once; ReplicationError if the log does not answer."""
         own = self._describe()
         await settled(self._engine.report(own.node, own.encode()))
         members = members_of(await settled(self._engine.reports()))
@@ -94,7 +94,7 @@ class Membership:
         return _Heard(member, self._boottime(), ahead if before is not None else max(0, ahead))
 
     async def remove(self, node: str) -> bool:
-        """Wait for a node no more; False if there is none with the name."""
+        """Forget a node; False if there is none with the name."""
         reports = await settled(self._engine.reports())
         if node not in reports:
             return False
@@ -134,5 +134,5 @@ class Membership:
         )
 
     def _lag(self, place: int, now: int) -> int:
-        """For how long the log has been seen to have more than that."""
+        """For how long the log has had more than that place."""
         return next((now - at for at, end in self._ends if end > place), 0)

@@ -1,9 +1,9 @@
-"""One node of a cluster: what it follows the log with, and writes to it with afterwards.
+"""One node of a cluster: it follows the log, and later writes to it.
 
 Every start is that of a standby. It is primary once a takeover of its own is in the log. When
-another node has taken over, nothing that this process has in memory holds any more, and nobody may
-get an answer of it: the process begins anew, by executing itself, which closes all of its
-connections in one step (G730).
+another node has taken over, everything in this process's memory is void, and nobody may get an
+answer of it: the process begins anew, by executing itself, which closes all of its connections in
+one step (G730).
 """
 
 import asyncio
@@ -55,13 +55,13 @@ from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store, exit_unanswered
 
 AGAIN_SECONDS = 0.5
-"""Until a log is asked again that did not answer."""
+"""Seconds until a silent log is asked again."""
 LOOK_SECONDS = 1.0
-"""How often it is looked where the log ends."""
+"""Seconds between looks at the log's end."""
 LOOKS_AT_WAIT = 100
-"""How often it is looked whether a write waits for too long, in milliseconds."""
+"""Milliseconds between checks whether a write waits for too long."""
 FAILED_TO_BEGIN_ANEW = 75
-"""What the process ends with that cannot execute itself (EX_TEMPFAIL)."""
+"""The exit status if the process cannot execute itself (EX_TEMPFAIL)."""
 
 _log = get_logger("service")
 
@@ -75,7 +75,7 @@ def begin_anew() -> None:
 
 
 class ClusterNode:
-    """A node from its start to its end; `operations.cluster.Cluster` is what others see of it.
+    """A node from its start to its end; `operations.cluster.Cluster` is its public interface.
 
     `leaving` is set when an operator has another node take over.
     """
@@ -92,7 +92,7 @@ class ClusterNode:
         self.clock = FloorClock(clock or SystemClock(), 0)
         self.leaving = asyncio.Event()
         self.order = ""
-        """The order that the mark of the data directory has."""
+        """The order in the data directory's mark."""
         self.appender: Appender | None = None
         self.standby: Standby | None = None
         self.bounds = LogBounds(1, 0, 0)
@@ -110,13 +110,13 @@ class ClusterNode:
         self._membership: Membership | None = None
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something that ends with the node."""
+        """Run a task that ends with the node."""
         self._tasks.begin(work)
 
-    # from the start on
+    # From the start on
 
     def open(self) -> None:
-        """Open the data; StartError for data that cannot be used."""
+        """Open the data; StartError if they cannot be used."""
         mistakes = check_replica(self.section)
         if mistakes:
             raise StartError(str(ConfigurationError(mistakes)))
@@ -132,7 +132,7 @@ class ClusterNode:
             self._itself = Writer(instance_of(directory), self.section.node)
 
     def _close_database(self) -> None:
-        """The store has closed it, if there is one."""
+        """Close the database, unless its store has closed it."""
         if self.database.handles:
             self.database.close()
 
@@ -169,7 +169,7 @@ class ClusterNode:
         return Membership(engine, self._described, self._is_primary, keeping)
 
     def _described(self) -> Member:
-        """What the others are told of this node."""
+        """This node's report to the others."""
         end = self._end()
         return Member(
             node=self.section.node,
@@ -250,7 +250,7 @@ class ClusterNode:
             self.standby.stop()
 
     def _took_over(self, place: Place) -> None:
-        """Signs of life begin at once, whatever else is to be done before the doors open."""
+        """Begin signs of life at once, whatever else remains before the doors open."""
         assert self.standby is not None
         self.clock.floor = max(self.clock.floor, self.standby.latest)
         self.appender = Appender(
@@ -265,7 +265,7 @@ class ClusterNode:
         self._promoted.set_result(place)
 
     def _look_at_wait(self) -> None:
-        """Refuse what is asked, once a write has waited for the log for too long."""
+        """Refuse requests once a write has waited for the log for too long."""
         assert self.appender is not None
         assert self.outlet is not None
         bound = self.section.refuse_after_milliseconds
@@ -276,7 +276,7 @@ class ClusterNode:
 
     @property
     def is_refusing(self) -> bool:
-        """Whether what is asked of this primary is refused."""
+        """Whether this primary refuses requests."""
         return self.outlet is not None and self.outlet.refusing
 
     def _cannot_follow(self, error: ReplicationError) -> None:
@@ -284,7 +284,7 @@ class ClusterNode:
             self._promoted.set_exception(error)
 
     async def _look_at_log(self) -> None:
-        """Where the log ends, for the status only: nothing rests on it."""
+        """Read the log's bounds again and again, for the status only."""
         while True:
             try:
                 self.bounds = await settled(self._engine.bounds())
@@ -292,18 +292,18 @@ class ClusterNode:
                 _log.debug("the log was not looked at", error=str(error))
             await asyncio.sleep(LOOK_SECONDS)
 
-    # as primary
+    # As primary
 
     async def promoted(self) -> None:
-        """All is there but the doors: run the operator's program; StartError if that fails."""
+        """Run the operator's program, as the last step before the doors; StartError if it fails."""
         await run_program("replica.on_promote", self.section.on_promote, self._told())
 
     def serves(self) -> None:
-        """The doors are open."""
+        """Note that the doors are open."""
         self._set_role(ClusterRole.PRIMARY, "")
 
     def failed(self, error: BaseException) -> None:
-        """A write has failed: with another primary, begin anew; else end unanswered, as always."""
+        """After a failed write begin anew if another node is primary; else end unanswered."""
         if isinstance(error, FencedError):
             self.begin_anew()
         else:
@@ -320,7 +320,7 @@ class ClusterNode:
         self.begin_anew()
 
     async def settle(self, store: Store) -> None:
-        """Wait until the log has all that the store has collected, but not for ever."""
+        """Wait until the log has all of the store's changes, but not for ever."""
         if store.has_stopped:
             return
         with store.transaction("last") as transaction:
@@ -332,11 +332,11 @@ class ClusterNode:
             _log.error("stopped with writes in doubt: their callers have no answer")
 
     async def stop_syncing(self) -> None:
-        """Nothing uses the database any more but the store."""
+        """Stop syncing: only the store uses the database from now on."""
         await self._syncing.stop()
 
     async def hand_over(self) -> None:
-        """Say in the log that this primary has stopped, and who is to take over."""
+        """Append that this primary has stopped, and which node is to take over."""
         assert self.appender is not None
         order = SwitchOver(self._itself, self._successor)
         try:
@@ -346,16 +346,16 @@ class ClusterNode:
             _log.error("stopped, but the others find out by themselves", error=str(error))
 
     async def stop(self) -> None:
-        """End whatever goes on, and close the data and the log."""
+        """End all tasks, and close the data and the log."""
         if self.appender is not None:
             self.appender.stop()
         await self._tasks.end()
         await self._undo.aclose()
 
-    # what others see
+    # Its public interface
 
     def status(self) -> ClusterStatus:
-        """How the node is now."""
+        """The present state of the node."""
         end, writer = self._end(), None if self.standby is None else self.standby.writer
         appender = self.appender
         if appender is not None and end.epoch:
@@ -397,13 +397,13 @@ class ClusterNode:
         return place_of_database(self.database) if is_of_cluster(self.database) else _NOWHERE
 
     def _is_between(self) -> bool:
-        """Whether all that the log has by what this node knows is written here."""
+        """Whether the whole log, as far as this node knows it, is applied here."""
         if self.appender is not None:
             return not self.appender.is_writing
         return self.standby is not None and self.standby.is_between
 
     def promote(self) -> None:
-        """Let this standby take over, as soon as there is a log."""
+        """Let this standby take over, as soon as the log answers."""
         if self.appender is not None:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION, "this node is primary already")
         self._promote_asked = True
@@ -420,7 +420,7 @@ class ClusterNode:
         self.leaving.set()
 
     def remove(self, node: str) -> Completion[None]:
-        """Keep the log for a member no more."""
+        """Forget a member: the log is not kept for it any more."""
         return settling(self._remove(node))
 
     async def _remove(self, node: str) -> None:
@@ -433,14 +433,14 @@ class ClusterNode:
             raise MQError(NtStatus.STATUS_OBJECT_NAME_NOT_FOUND, node)
 
     def copy(self, directory: str) -> Completion[str]:
-        """Copy the data as they are now."""
+        """Copy the present data."""
         return settling(copy_of(self.database, self.configuration, self.clock, Path(directory)))
 
     def _set_role(self, role: ClusterRole, why: str) -> None:
         self._role, self._why, self._since = role, why, self.clock.now()
 
     def _told(self) -> dict[str, str]:
-        """What programs find in their environment."""
+        """The environment of the operator's programs."""
         return {"RPCQM_NODE": self.section.node, "RPCQM_EPOCH": str(self._end().epoch)}
 
 

@@ -20,7 +20,7 @@ _log = get_logger("service")
 async def copy_of(
     database: Database, configuration: Configuration, clock: Clock, directory: Path
 ) -> str:
-    """Copy a database that is in use; gives a sentence that says why that cannot be, or ""."""
+    """Copy a database that is in use; returns a sentence about a failure, or ""."""
     if not directory.is_absolute():
         return f"{directory} is no absolute path."
     made = datetime.fromtimestamp(clock.now() / 1000, UTC)
@@ -38,7 +38,7 @@ async def copy_of(
         await asyncio.to_thread(write_backup, database, directory, [accounts], note, files)
     except StoreError as error:
         return str(error)
-    except Exception as error:  # RocksDB's own errors are texts only; it is told and logged
+    except Exception as error:  # RocksDB's own errors are texts only; they are returned and logged
         problem = sentence(directory, error)
         _log.error("no backup made", problem=problem)
         return problem

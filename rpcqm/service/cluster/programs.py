@@ -8,7 +8,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.service.start_error import StartError
 
 LONGEST_SECONDS = 30.0
-"""A program that runs for longer is ended, and has failed."""
+"""Seconds after which a program is ended and counts as failed."""
 
 _log = get_logger("service")
 

@@ -18,8 +18,8 @@ async def serve_in_cluster(
 ) -> None:
     """Run a node until `stopping` is set; `serve` runs the queue manager until its event is set.
 
-    Raises StartError for a node that cannot follow its log. Whoever hands over, or is taken over
-    from, does not return: the process begins anew.
+    Raises StartError for a node that cannot follow its log. After a handover or another node's
+    takeover it does not return: the process begins anew.
     """
     node = ClusterNode(configuration)
     try:

@@ -1,4 +1,4 @@
-"""What a standby answers: its health on the port of the console, and orders at the local socket."""
+"""The doors of a standby: its health on the console's port, and orders at the local socket."""
 
 import os
 from http import HTTPStatus
@@ -33,7 +33,7 @@ _log = get_logger("service")
 
 
 class StandbyDoors:
-    """Open until this node is the queue manager; `close` may be called again."""
+    """Open until this node is primary; `close` may be called again."""
 
     def __init__(self, configuration: Configuration, node: Cluster, clock: Clock) -> None:
         from rpcqm.http.server import HttpServer  # takes time to load
@@ -55,13 +55,13 @@ class StandbyDoors:
             admission,
             http_limits(configuration.limits),
             self._metrics,
-            methods=METHODS,  # a sender is refused as a standby refuses, and not for its method
+            methods=METHODS,  # a sender gets the standby's refusal, not one of its method
             name="console",
         )
         self._open = False
 
     async def open(self) -> None:
-        """Listen; StartError where that cannot be."""
+        """Listen; StartError if that fails."""
         self._open = True
         if self._configuration.ready_file is not None:  # left by a primary that began anew
             self._configuration.ready_file.unlink(missing_ok=True)
@@ -94,7 +94,7 @@ class StandbyDoors:
         _log.info("standby", node=self._node.status().node, console=port)
 
     async def close(self) -> None:
-        """Answer what is in flight, and listen no more."""
+        """Answer the requests in flight, and listen no more."""
         if self._open:
             self._open = False
             (self._configuration.data_dir / ENDPOINT_FILE).unlink(missing_ok=True)
@@ -112,7 +112,7 @@ class StandbyDoors:
         return _text(HTTPStatus.SERVICE_UNAVAILABLE, visible(why), (("Retry-After", "1"),))
 
     def _told(self, request: HttpRequest) -> HttpResponse:
-        """Metrics of the node, for programs of this machine: nobody can log on at a standby."""
+        """Metrics of the node, for this machine only: nobody can log on at a standby."""
         if not is_loopback(request.peer):
             return _text(HTTPStatus.FORBIDDEN, "a standby tells its metrics to this machine only")
         return HttpResponse(200, node_metrics(self._node).encode(), (("Content-Type", _TEXT),))
@@ -123,5 +123,5 @@ def _text(status: int, text: str, headers: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def node_metrics(node: Cluster) -> str:
-    """What Prometheus reads of a standby."""
+    """The metrics of a standby for Prometheus."""
     return "".join(cluster_series(Writer(), node.status()))

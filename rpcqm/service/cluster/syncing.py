@@ -1,7 +1,7 @@
-"""Makes durable, once a second, what a node has written without a sync.
+"""Syncs a node's unsynced writes once a second.
 
-Nothing depends on it, because the log has all of it: it bounds what a start has to read again. A
-disk that fails ends the process all the same, so that another node takes over.
+Nothing depends on it, because the log has all of them: it bounds the records that a start has to
+read again. A failing disk ends the process all the same, so that another node takes over.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Syncing:
             await self.sync()
 
     async def sync(self) -> None:
-        """Sync now, if there is anything to."""
+        """Sync now, if there are changes."""
         place = self._place()
         if place == self.synced:
             return
@@ -49,7 +49,7 @@ class Syncing:
         self.synced = place
 
     async def stop(self) -> None:
-        """Sync no more; nothing uses the database afterwards."""
+        """Stop; nothing uses the database afterwards."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._thread is not None:

@@ -1,1 +1,1 @@
-"""The service that runs the rules of triggers: a client of a queue manager, as any other."""
+"""The service that runs the rules of triggers; it is a client of a queue manager."""

@@ -1,4 +1,4 @@
-"""What a rule does for a message: a program, an HTTP request, a message elsewhere."""
+"""The actions of a rule for a message: a program, an HTTP request, a message to another queue."""
 
 import os
 import ssl
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 _PASSED_ON = ("RPCQM_DATA_DIR", "RPCQM_CONFIG", "TZ")
-"""Variables of the service that its programs have, too."""
+"""Variables of the service that are passed on to its programs."""
 _AWAY = frozenset({408, 425, 429, 502, 503, 504})
-"""Statuses of a server that could not take any request now."""
+"""Statuses of a server that could not take any request at this moment."""
 _OF_THIS_MESSAGE = frozenset({HResult.MQ_ERROR_INVALID_PARAMETER})
-"""Why a queue refuses one message, and takes others."""
+"""Errors by which a queue refuses one message while it takes others."""
 _NEARLY_TOO_LARGE = MAXIMUM_PACKET_SIZE - 4_096
-"""Octets of a message that may have no room for the headers that it gets when it is sent on."""
+"""Octets of a message that may leave no room for the headers added when it is sent on."""
 
 
 class Actions:
-    """Does what rules say; `stop` closes the connections that are kept."""
+    """Runs the actions of rules; `stop` closes the connections that are kept."""
 
     def __init__(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> None:
         self._clock = clock
@@ -40,13 +40,13 @@ class Actions:
         self._has_connected = False
 
     def missing(self, rule: TriggerRule) -> str:
-        """What keeps a rule from working before any message is taken; "" for nothing."""
+        """The reason why a rule cannot work before any message is taken; "" without one."""
         if not rule.program or os.access(rule.program[0], os.X_OK):
             return ""
         return f"{rule.program[0]} is not there, or may not be run"
 
     async def act(self, rule: TriggerRule, message: ReceivedMessage, send: Send) -> Outcome:
-        """Do what a rule says for a message that meets its conditions."""
+        """Run the action of a rule for a message that meets its conditions."""
         if rule.program:
             return await self._run(rule, message)
         if rule.url:
@@ -62,7 +62,7 @@ class Actions:
         return await run_program(Order(words, octets_of(message), rule.time_limit, environment))
 
     def _variables(self, rule: TriggerRule, message: ReceivedMessage) -> dict[str, str]:
-        """The environment of a program; senders write none of it."""
+        """The environment of a program; senders write no part of it."""
         passed = {name: self._environment[name] for name in _PASSED_ON if name in self._environment}
         return passed | {
             "PATH": PATH,
@@ -107,20 +107,20 @@ class Actions:
         return done(f"it was sent to {rule.send_to}")
 
     async def stop(self) -> None:
-        """Close what is kept open."""
+        """Close the connections that are kept open."""
         if self._has_connected:
             await self._http.stop()
 
 
 def _is_of(message: ReceivedMessage, error: MQError) -> bool:
-    """Whether a queue refuses one message only, for example as too large with headers of ours."""
+    """Whether a queue refuses this message only, for example as too large with our headers."""
     if error.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES:
         return message.size > _NEARLY_TOO_LARGE
     return error.status in _OF_THIS_MESSAGE
 
 
 def headers_of(rule: TriggerRule, message: ReceivedMessage) -> list[tuple[str, str]]:
-    """What an HTTP request tells of a message besides its body; texts are percent-encoded."""
+    """The headers that describe a message in an HTTP request; texts are percent-encoded."""
     kind = "text/plain; charset=utf-8" if message.text is not None else "application/octet-stream"
     values = {
         "Rpcqm-Trigger": rule.name,

@@ -41,7 +41,7 @@ class Conditions:
         self._source = UUID(rule.source) if rule.source else None
 
     def may_hold(self, message: ReceivedMessage) -> bool:
-        """Whether all holds that can be said without the body."""
+        """Whether all conditions hold that do not need the body."""
         rule = self._rule
         return (
             (rule.application_tag is None or message.application_tag == rule.application_tag)
@@ -50,7 +50,7 @@ class Conditions:
         )
 
     async def hold(self, message: ReceivedMessage) -> bool:
-        """Whether all of them hold for a whole message; raises EvaluationError."""
+        """Whether all conditions hold for a whole message; raises EvaluationError."""
         if not self.may_hold(message):
             return False
         if self._text is not None and not matches(self._text, message):

@@ -1,4 +1,4 @@
-"""XPath and JSONPath over bodies, in a process of their own: it can be ended when one takes long.
+"""XPath and JSONPath over bodies, in a separate process, which can be ended when one takes long.
 
 Started as `python -m rpcqm.triggers.evaluating`. A question is a line of JSON and so many octets of
 a body; the answer is a line of JSON: `holds`, or `wrong` with a clause about the expression.
@@ -18,7 +18,7 @@ MEMORY = 1 << 30
 
 
 def evaluate(kind: str, expression: str, body: bytes) -> bool:
-    """Whether an expression holds for a body; not for one that is no XML, or no JSON."""
+    """Whether an expression holds for a body; False for a body that is no XML, or no JSON."""
     return _xpath(expression, body) if kind == XPATH else _json_path(expression, body)
 
 
@@ -42,7 +42,7 @@ def _xpath(expression: str, body: bytes) -> bool:
 
 
 def _truth(value: object) -> bool:
-    """What XPath's function boolean() says of a value."""
+    """The value of a result by XPath's function boolean()."""
     if isinstance(value, float):
         return bool(value) and not math.isnan(value)
     return bool(value)
@@ -70,7 +70,7 @@ def answer(question: Question, body: bytes) -> dict[str, Any]:
 
 
 def serve(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until nobody asks any more."""
+    """Answer questions until the input ends."""
     while line := questions.readline():
         question = Question.read(line)
         told = answer(question, questions.read(question.size))

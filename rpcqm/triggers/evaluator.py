@@ -11,7 +11,7 @@ from rpcqm.triggers.questions import Question
 SECONDS = 5.0
 """Seconds for one expression over one body."""
 LARGEST_EVALUATED = 1 << 20
-"""Octets of a body that an XPath or a JSONPath is looked for in.
+"""Octets of a body in which an XPath or a JSONPath is evaluated.
 
 Documents take many times their octets in memory.
 
@@ -28,7 +28,7 @@ class EvaluationError(Exception):
 
 
 class Evaluates(Protocol):
-    """Finds out whether an expression holds."""
+    """Decides whether an expression holds."""
 
     async def holds(self, kind: str, expression: str, body: bytes) -> bool:
         """Whether it holds; raises EvaluationError."""

@@ -1,37 +1,38 @@
-"""What has come of doing something for a message."""
+"""The outcome of an action for a message."""
 
 import enum
 from dataclasses import dataclass
 
 
 class Result(enum.Enum):
-    """How it went."""
+    """The kinds of outcomes."""
 
     DONE = enum.auto()
     FAILED = enum.auto()
-    """For this message; others may go well. It counts towards poison."""
+    """A failure for this message; others may succeed. It counts towards poison."""
     TROUBLE = enum.auto()
-    """For every message: a program or a host is not there. Nothing counts, and the rule waits."""
+    """A failure for every message: a program or a host is missing. It is not counted; the rule
+    waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it went, and a sentence about it without a full stop."""
+    """The result, and a sentence about it without a full stop."""
 
     result: Result
     told: str
 
 
 def done(told: str) -> Outcome:
-    """It went well."""
+    """The action succeeded."""
     return Outcome(Result.DONE, told)
 
 
 def failed(told: str) -> Outcome:
-    """It went wrong for this message."""
+    """The action failed for this message."""
     return Outcome(Result.FAILED, told)
 
 
 def trouble(told: str) -> Outcome:
-    """It cannot go well for any message now."""
+    """The action cannot succeed for any message now."""
     return Outcome(Result.TROUBLE, told)

@@ -1,7 +1,7 @@
-"""Running a program for a message: a time, an end of everything it has begun, a bounded output.
+"""Runs a program for a message, with a time, an end of all its processes, and a bounded output.
 
-A program is a group of processes of its own. The group is ended with the program, and when the time
-is over, so that nothing of it works on behind it (G649).
+A program is a process group of its own. The group is ended with the program, or when the time is
+over, so that none of its processes goes on (G649).
 """
 
 import asyncio
@@ -26,13 +26,13 @@ Bound `triggers.kept_output` [octets]: the rest of the output is left out.
 """
 _READ = 65_536
 _LAST_OUTPUT = 1.0
-"""Seconds for what is left in a pipe, which others may hold open."""
+"""Seconds for reading the rest of a pipe, which other processes may hold open."""
 _CANNOT_START = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A program to be run; `seconds` is its time."""
+    """A program to run; `seconds` is its time."""
 
     words: Sequence[str]
     body: bytes
@@ -41,7 +41,7 @@ class Order:
 
 
 async def run_program(order: Order) -> Outcome:
-    """Run a program to its end; it went well if its exit status is 0."""
+    """Run a program to its end; an exit status of 0 is success."""
     name = order.words[0]
     try:
         process = _started(order)
@@ -56,7 +56,7 @@ async def run_program(order: Order) -> Outcome:
 
 
 def _started(order: Order) -> "subprocess.Popen[bytes]":
-    """Start a program, whose input is a file without a name: it need not read it."""
+    """Start a program; its input is a file without a name, so that it need not read it."""
     with os.fdopen(os.memfd_create("body"), "w+b") as body:
         body.write(order.body)
         body.seek(0)
@@ -72,9 +72,9 @@ def _started(order: Order) -> "subprocess.Popen[bytes]":
 
 
 async def _status(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:
-    """The exit status, None if the time was over; then nothing of its group is left.
+    """The exit status, None if the time was over; afterwards no process of its group is left.
 
-    asyncio's own processes end with their pipes, which others may hold open.
+    asyncio's own processes end with their pipes, which other processes may hold open.
     """
     in_time = True
     with _Exit(process.pid) as ended:
@@ -91,7 +91,8 @@ async def _status(process: "subprocess.Popen[bytes]", seconds: float) -> int | N
 async def _killed(process: "subprocess.Popen[bytes]", ended: "_Exit") -> int:
     """The exit status of a program whose group is ended.
 
-    One that has become another user's, by its file's mode, cannot be: it ends by itself.
+    A program that runs as another user, by the mode of its file, cannot be ended: it ends by
+    itself.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -100,7 +101,7 @@ async def _killed(process: "subprocess.Popen[bytes]", ended: "_Exit") -> int:
 
 
 class _Exit:
-    """The end of a process, which is not waited for by it."""
+    """Waits for the end of a process without reaping it."""
 
     def __init__(self, pid: int) -> None:
         self._file = os.pidfd_open(pid)
@@ -125,7 +126,7 @@ class _Exit:
 
 
 class _Output:
-    """What a program prints: the beginning is kept, all of it is read."""
+    """The output of a program: all of it is read, its beginning is kept."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
@@ -157,7 +158,7 @@ class _Output:
             self._ended.set()
 
     async def rest(self) -> None:
-        """Wait for what is left in the pipe."""
+        """Wait for the rest of the pipe."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_OUTPUT):
                 await self._ended.wait()

@@ -1,19 +1,19 @@
-"""How far a rule has come in its queue, and which messages have failed how often."""
+"""The progress of a rule in its queue, and the failures of its messages."""
 
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.trigger_report import LANES, MOST_COUNTED, Position
 
 
 def lane_of(lookup_identifier: int) -> int:
-    """The place of a priority in a queue, whose messages have lookup identifiers in order."""
+    """The lane of a priority in a queue, in which messages are ordered by lookup identifier."""
     return lookup_identifier >> SEQUENTIAL_BITS
 
 
 class Progress:
-    """Messages that were looked at, by priority; `outstanding` ones are not done with.
+    """The messages that were looked at, by priority; `outstanding` ones are unfinished.
 
-    A rule that leaves messages in their queue (`keeps`) goes on behind them after a restart. It
-    looks again at those that were not done with, and at those behind them (G645).
+    A rule that leaves messages in their queue (`keeps`) continues after them when it is restarted.
+    It looks again at unfinished ones and at those behind them (G645).
     """
 
     def __init__(self, position: Position, keeps: bool) -> None:
@@ -24,9 +24,9 @@ class Progress:
         self.outstanding: set[int] = set()
 
     def begin(self, made: int) -> bool:
-        """Begin with a queue that was made then; False if it is another one than before.
+        """Begin with a queue created at `made`; False if it differs from the queue before.
 
-        The other one is looked at from its beginning.
+        A new queue is looked at from its beginning.
         """
         known = made == self.made
         if not known:
@@ -54,19 +54,19 @@ class Progress:
         return lookup_identifier <= self.seen[lane_of(lookup_identifier)]
 
     def count_failure(self, lookup_identifier: int) -> int:
-        """How often a message has failed, with this time."""
+        """Count a failure of a message, and return its failures."""
         count = self.failures.get(lookup_identifier, 0) + 1
         if lookup_identifier in self.failures or len(self.failures) < MOST_COUNTED:
             self.failures[lookup_identifier] = count
         return count
 
     def finish(self, lookup_identifier: int) -> None:
-        """Note that a message is done with."""
+        """Note that a message is finished."""
         self.outstanding.discard(lookup_identifier)
         self.failures.pop(lookup_identifier, None)
 
     def position(self) -> Position:
-        """What the queue manager keeps."""
+        """The position that the queue manager keeps."""
         if not self._keeps:
             return Position(self.made, failures=dict(self.failures))
         seen = list(self.seen)

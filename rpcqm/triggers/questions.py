@@ -9,17 +9,17 @@ XPATH, JSON_PATH = "xpath", "json_path"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether an expression holds for a body of `size` octets, which follow."""
+    """An expression, and the `size` in octets of the body that follows."""
 
     kind: str
     expression: str
     size: int
 
     def line(self) -> bytes:
-        """What is written before the body."""
+        """The line that precedes the body."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def read(cls, line: bytes) -> Self:
-        """The question of a line that `line` has made."""
+        """The question in a line that `line` made."""
         return cls(**json.loads(line))

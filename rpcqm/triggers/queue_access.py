@@ -1,4 +1,4 @@
-"""What a rule needs of its queue, and how a client gets it."""
+"""The queue that a rule needs, and its implementation by a client."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ _TAKEN = END_OF_QUEUE | {
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
     HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION,
 }
-"""Somebody else has the message, or has had it."""
+"""Errors of a message that another reader has, or had."""
 
 Send = Callable[[str, OutgoingMessage], Awaitable[None]]
 
@@ -41,7 +41,7 @@ class RuleProblemError(Exception):
 
 
 class TakenMessage(Protocol):
-    """A message that nobody else gets before it is finished, given back or put aside."""
+    """A message that is locked until it is finished, given back or put aside."""
 
     @property
     def message(self) -> ReceivedMessage: ...
@@ -52,7 +52,7 @@ class TakenMessage(Protocol):
 
 
 class TriggerQueue(Protocol):
-    """The queue of a rule; `made` is when it was made, in seconds since 1970."""
+    """The queue of a rule; `made` is the time of its creation, in seconds since 1970."""
 
     @property
     def made(self) -> int: ...
@@ -63,12 +63,12 @@ class TriggerQueue(Protocol):
     async def take(self, lookup_identifier: int) -> TakenMessage | None: ...
     async def send(self, queue: str, message: OutgoingMessage) -> None: ...
     async def wait(self, rounds: int) -> None:
-        """Wait until there may be another message; longer after more rounds in vain."""
+        """Wait until there may be another message; longer after more rounds without one."""
 
 
 @asynccontextmanager
 async def open_queue(client: QueueManagerClient, rule: TriggerRule) -> AsyncIterator[TriggerQueue]:
-    """Open the queue of a rule; raises what the client raises."""
+    """Open the queue of a rule; raises the errors of the client."""
     name = format_name(rule.queue)
     made = await _made(client, name)
     async with (
@@ -79,7 +79,7 @@ async def open_queue(client: QueueManagerClient, rule: TriggerRule) -> AsyncIter
 
 
 async def _made(client: QueueManagerClient, name: FormatName) -> int:
-    """When a queue was made, 0 for who may not see that."""
+    """The time at which a queue was created, 0 if the account may not see it."""
     try:
         return int((await client.queues.properties(name)).create_time)
     except MQError as error:
@@ -89,7 +89,7 @@ async def _made(client: QueueManagerClient, name: FormatName) -> int:
 
 
 class _OpenedQueue:
-    """A queue of a queue manager; whether it is transactional shows when a message is taken."""
+    """A queue of a queue manager; taking a message shows whether it is transactional."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _OpenedQueue:
         return await self._looked(lookup_identifier, MQ_LOOKUP_PEEK_NEXT, 0)
 
     async def whole(self, lookup_identifier: int) -> ReceivedMessage | None:
-        """A message with its body, None if it has gone or somebody has it."""
+        """A message with its body, None if it is gone or locked."""
         return await self._looked(lookup_identifier, MQ_LOOKUP_PEEK_CURRENT, WHOLE_BODY)
 
     async def _looked(self, identifier: int, action: int, body: int) -> ReceivedMessage | None:
@@ -121,7 +121,7 @@ class _OpenedQueue:
             raise
 
     async def wait(self, rounds: int) -> None:
-        """Wait for the first message of an empty queue, else for a moment."""
+        """Wait for the first message of an empty queue, otherwise for a moment."""
         try:
             await self._waiting.peek(_WAIT, body=0)
         except MQError as error:
@@ -135,7 +135,7 @@ class _OpenedQueue:
         await _send(self._client, queue, message)
 
     async def take(self, lookup_identifier: int) -> TakenMessage | None:
-        """Take a message, None if it has gone or somebody has it."""
+        """Take a message, None if it is gone or locked."""
         opened = AsyncExitStack()
         try:
             reader = await opened.enter_async_context(self._client.open_reader(self._name))
@@ -157,7 +157,7 @@ class _OpenedQueue:
     async def _received_in(
         self, reader: QueueReader, unit: InternalTransaction, lookup_identifier: int
     ) -> ReceivedMessage | None:
-        """Receive in a transaction, which ends if there is nothing to be received."""
+        """Receive in a transaction, which ends if there is no message."""
         try:
             message = await reader.receive_in(unit, 0, lookup_identifier)
         except BaseException as error:
@@ -197,7 +197,7 @@ async def _send(client: QueueManagerClient, queue: str, message: OutgoingMessage
 
 
 class _Taken:
-    """What both ways of taking a message share."""
+    """The common part of both ways of taking a message."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class _Taken:
             await self._opened.aclose()
 
     async def put_aside(self, target: str) -> None:
-        """Move the message out of the way, in one commit where that can be (G647)."""
+        """Move the message to another queue, in one commit if possible (G647)."""
         if target.startswith(";"):
             try:
                 await self._give_back()
@@ -246,7 +246,7 @@ class _Taken:
             await self._reader.move(self.message.lookup_identifier, opened)
 
     async def send(self, queue: str, message: OutgoingMessage) -> None:
-        """Send a message, whatever becomes of this one."""
+        """Send a message, independently of the outcome of this one."""
         await _send(self._client, queue, message)
 
     async def _finish(self) -> None:
@@ -278,7 +278,7 @@ class _InTransaction(_Taken):
         await self._unit.abort()
 
     async def send(self, queue: str, message: OutgoingMessage) -> None:
-        """Send in the same commit, or apart if the other queue is not transactional."""
+        """Send in the same commit, or separately if the other queue is not transactional."""
         async with self._client.open_sender(format_name(queue)) as sender:
             try:
                 await sender.send(message, self._unit)
@@ -310,7 +310,7 @@ class _Locked(_Taken):
 
 
 def outgoing_of(message: ReceivedMessage) -> OutgoingMessage:
-    """A copy of a message to be sent on: what it says, and none of what it asks for."""
+    """A copy of a message to send on: its content, without its requests."""
     return OutgoingMessage(
         body=message.body,
         label=message.label,

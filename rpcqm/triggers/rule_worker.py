@@ -1,7 +1,7 @@
-"""Does the work of one rule: looks at its queue, acts for messages, waits after failures.
+"""Runs one rule: looks at its queue, acts for messages, waits after failures.
 
-With a parallelism of 1 messages are worked on in the order of their queue: one that has failed is
-tried again before any other. With more, others go on meanwhile.
+With a parallelism of 1, messages are processed in the order of their queue: a failed one is tried
+again before any other. With more, others go on meanwhile.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from rpcqm.triggers.queue_access import RuleProblemError, Send, TakenMessage, Tr
 ERRORS = (MQError, RpcFault, DecodeError, ServerUnreachableError)
 """What calls to a queue manager raise."""
 LOOK_AGAIN = 60_000
-"""Milliseconds after which a rule looks again at messages that others may have given back."""
+"""Milliseconds after which a rule looks again at messages that other readers may have returned."""
 _SHARE = 20
-"""Looking again takes one in so many parts of the time at most."""
+"""Looking again takes at most one part in so many of the time."""
 _SECOND = 1_000
 
 _log = get_logger("triggers")
@@ -40,17 +40,17 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Acts(Protocol):
-    """Does what a rule says for a message."""
+    """Runs the action of a rule for a message."""
 
     def missing(self, rule: TriggerRule) -> str:
-        """What keeps a rule from working before any message is taken; "" for nothing."""
+        """The reason why a rule cannot work before any message is taken; "" without one."""
 
     async def act(self, rule: TriggerRule, message: ReceivedMessage, send: Send) -> Outcome: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all rules share; `tell` is called when there is something to be reported."""
+    """The parts that all rules share; `tell` is called when there is something to report."""
 
     open: Open
     actions: Acts
@@ -60,7 +60,7 @@ class Surroundings:
 
 
 class RuleWorker:
-    """One rule at work: `run` goes on until `drain`, or until it is cancelled."""
+    """One rule; `run` goes on until `drain`, or until it is cancelled."""
 
     def __init__(
         self, rule: TriggerRule, progress: Progress, conditions: Conditions, around: Surroundings
@@ -85,7 +85,7 @@ class RuleWorker:
     # Telling
 
     def report(self) -> RuleReport:
-        """How the rule does, with the counts since the last report that got through."""
+        """The state of the rule, with the counts since the last report that arrived."""
         due = [*self._waiting.values(), *([self._trouble_until] if self._action_trouble else [])]
         ahead = max(0, min(due) - self._clock.monotonic()) if due else 0
         return RuleReport(
@@ -101,7 +101,7 @@ class RuleWorker:
         )
 
     def reported(self, told: RuleReport) -> None:
-        """Note that a report got through."""
+        """Note that a report arrived."""
         self._done -= told.done
         self._failed -= told.failed
         self._poisoned -= told.poisoned
@@ -109,12 +109,12 @@ class RuleWorker:
     # Running
 
     def drain(self) -> None:
-        """Begin nothing more; `run` ends when what is under way has ended."""
+        """Begin no more actions; `run` ends after those in progress."""
         self._draining = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until `drain`; a queue that cannot be used is tried again."""
+        """Work until `drain`; an unusable queue is tried again."""
         try:
             while not self._draining:
                 await self._use_queue()
@@ -164,7 +164,7 @@ class RuleWorker:
             await self._idle(queue)
 
     async def _idle(self, queue: TriggerQueue) -> None:
-        """Wait for messages, the end of one that is worked on, or a time to try again."""
+        """Wait for messages, for the end of an action, or for the time of a retry."""
         now = self._clock.monotonic()
         if self.rule.mode != Mode.PEEK and now >= self._look_again_at:
             self.progress.look_again()
@@ -202,7 +202,7 @@ class RuleWorker:
         return None
 
     def _is_new(self, key: int) -> bool:
-        """Whether nothing is done for a message now, nor was given up."""
+        """Whether a message is neither in progress nor given up."""
         given_up = self.rule.poison_after and (
             self.progress.failures.get(key, 0) >= self.rule.poison_after
         )
@@ -232,7 +232,7 @@ class RuleWorker:
             self._around.tell()
 
     async def _outcome_of(self, queue: TriggerQueue, key: int) -> Outcome | None:
-        """What has come of a message; None if it is gone, or does not meet the conditions."""
+        """The outcome for a message; None if it is gone, or does not meet the conditions."""
         try:
             if self.rule.mode == Mode.PEEK or self.rule.looks_at_body:
                 message = await queue.whole(key)
@@ -248,7 +248,7 @@ class RuleWorker:
         return None if taken is None else await self._act_for(taken, key)
 
     def _not_evaluated(self, key: int, error: EvaluationError) -> Outcome | None:
-        """An expression that is wrong is so for every message; one that takes too long is not."""
+        """A wrong expression is an outcome for every message, a slow one only for this message."""
         if error.is_wrong:
             return trouble(f"a condition cannot be used: {error}")
         _log.warning(
@@ -277,7 +277,7 @@ class RuleWorker:
         return outcome
 
     async def _put_aside(self, taken: TakenMessage, outcome: Outcome) -> Outcome:
-        """Put a message aside; one that cannot be stays, and the rule waits for better times."""
+        """Put a message aside; if that is impossible it stays, and the rule waits."""
         target = self.rule.poison_queue
         try:
             await taken.put_aside(target)
@@ -361,7 +361,7 @@ class RuleWorker:
             await self._around.sleep(left / _SECOND)
 
     async def _until(self, *events: Coroutine[Any, Any, None] | asyncio.Task[None]) -> None:
-        """Wait for one of several events, or until this is woken; raises what a wait raises."""
+        """Wait for one of several events, or for a wake-up; raises the errors of the waits."""
         self._wake.clear()
         own = [asyncio.ensure_future(each) for each in events if not isinstance(each, asyncio.Task)]
         waking = asyncio.ensure_future(self._wake.wait())
@@ -385,7 +385,7 @@ class RuleWorker:
             await asyncio.wait(list(self._running.values()))
 
     async def _end_all(self) -> None:
-        """End what is under way; its messages go back."""
+        """End the actions in progress; their messages return to the queue."""
         running = list(self._running.values())
         for each in running:
             each.cancel()

@@ -1,4 +1,4 @@
-"""Keeps rules at work: gets them from the queue manager, and reports how they do."""
+"""Runs rules: reads them from the queue manager, and reports their state."""
 
 import asyncio
 import os
@@ -22,13 +22,13 @@ from rpcqm.triggers.queue_access import TriggerQueue, open_queue
 from rpcqm.triggers.rule_worker import ERRORS, Acts, RuleWorker, Sleep, Surroundings
 
 REPORTED_EVERY = 1.0
-"""Seconds between reports; what happens is reported sooner."""
+"""Seconds between reports; events are reported sooner."""
 SOONEST = 0.1
 HELD_WITHOUT_ANSWER = 10_000
-"""Milliseconds without an answer, after which what is under way is ended: another service may begin
-after fifteen seconds (G642)."""
+"""Milliseconds without an answer, after which the actions in progress are ended: another service
+may begin after fifteen seconds (G642)."""
 GRACE = 10.0
-"""Seconds for what is under way when the service is stopped."""
+"""Seconds for actions in progress when the service is stopped."""
 
 _log = get_logger("triggers")
 
@@ -38,7 +38,7 @@ OpenAt = Callable[[QueueManagerClient, TriggerRule], AbstractAsyncContextManager
 
 @dataclass(slots=True)
 class _Working:
-    """A rule at work."""
+    """A rule that runs."""
 
     worker: RuleWorker
     task: asyncio.Task[None]
@@ -68,7 +68,7 @@ class TriggerService:
         self._generation = -1
         self._working: dict[str, _Working] = {}
         self._drained: dict[str, _Working] = {}
-        """Earlier forms of rules that have changed, which go on to their end."""
+        """Earlier versions of changed rules, which run to their end."""
         self._ending: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -77,7 +77,7 @@ class TriggerService:
         self._lost = False
 
     def stop(self) -> None:
-        """Begin nothing more, and end when what is under way has ended, or soon."""
+        """Begin no more actions, and end when those in progress have ended, or after `GRACE`."""
         self._stopping.set()
         self._changed.set()
 
@@ -96,7 +96,7 @@ class TriggerService:
         self._changed.set()
 
     async def _pause(self) -> None:
-        """Wait until there is something to report, or it is time to."""
+        """Wait until there is something to report, or until a report is due."""
         await self._sleep(SOONEST)
         waiting = asyncio.ensure_future(self._changed.wait())
         timer = asyncio.ensure_future(self._sleep(REPORTED_EVERY))
@@ -110,7 +110,7 @@ class TriggerService:
     # The queue manager
 
     async def synchronize(self, stops: bool = False) -> None:
-        """Report, and take over the rules if they have changed."""
+        """Report, and apply changes of the rules."""
         self._changed.clear()
         at_work = {**self._drained, **self._working}
         told = {identifier: each.worker.report() for identifier, each in at_work.items()}
@@ -141,7 +141,7 @@ class TriggerService:
             await client.close()
 
     async def _note_silence(self, error: Exception) -> None:
-        """Try again later; without an answer for long, end what is under way."""
+        """Try again later; end the actions in progress after a long time without an answer."""
         if isinstance(error, MQError) and error.status is HResult.MQ_ERROR_ACCESS_DENIED:
             raise error
         if not self._lost:
@@ -168,7 +168,7 @@ class TriggerService:
             self._apply(answer.rules)
 
     async def _wait_for(self, other: str) -> None:
-        """Let another service work, and say so once."""
+        """Wait while another service works, and log that once."""
         if other != self._other:
             self._other = other
             _log.warning("another service of triggers works; this one waits", other=other)
@@ -209,7 +209,7 @@ class TriggerService:
         self._working[identifier] = _Working(worker, task)
 
     def _note_end(self, identifier: str, ended: asyncio.Task[None]) -> None:
-        """An error of ours must not keep a rule from working for ever: it begins again."""
+        """Restart a rule that ended by an internal error: it must not stop for ever."""
         if ended.cancelled() or ended.exception() is None:
             return
         _log.error("a trigger ended by an error", exc_info=ended.exception())
@@ -218,7 +218,7 @@ class TriggerService:
             self._generation = -1
 
     async def _finish(self) -> None:
-        """End in order: give what is under way some time, and tell the queue manager."""
+        """End in order: give actions in progress some time, and report to the queue manager."""
         for identifier in list(self._working):
             self._working[identifier].worker.drain()
         tasks = [*(each.task for each in self._working.values()), *self._ending]

@@ -1,1 +1,1 @@
-"""What operators and programs do: each with the identity of who asks, which is checked."""
+"""The operations of operators and programs; each checks the identity of its caller."""

@@ -1,4 +1,4 @@
-"""Names of accounts and groups, in place of the security identifiers that are kept."""
+"""Names of accounts and groups, in place of the security identifiers that are stored."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,7 +6,7 @@ from rpcqm.base.identity import ADMINISTRATOR_IDENTIFIER
 from rpcqm.codec.security.permissions import WELL_KNOWN
 
 ADMINISTRATOR = "administrator"
-"""Root and the queue manager's own user, who have no account."""
+"""The name of root and of the queue manager's own user, who have no account."""
 
 _WORDS = {str(sid): word for word, sid in WELL_KNOWN.items()}
 
@@ -33,18 +33,18 @@ class AccountNames:
             self._known[f"{machine}-{ADMINISTRATOR_IDENTIFIER}"] = administrator
 
     def found(self, sid: object) -> str | None:
-        """The name of what is called by one, None for others."""
+        """The name of the account or group with this SID, None for others."""
         return self._known.get(str(sid))
 
     def of(self, sid: str) -> str:
-        """A name; "removed account" with the SID, or the SID alone where nobody knows more."""
+        """A name; "removed account" with the SID, or the SID alone if it has no name here."""
         known = self._known.get(sid)
         if known is not None:
             return known
         return f"removed account {sid}" if self.is_removed(sid) else self._elsewhere(sid) or sid
 
     def is_removed(self, sid: str) -> bool:
-        """Whether an account of this queue manager had that SID, which is there no more."""
+        """Whether the SID is that of a removed account of this queue manager."""
         return bool(self._machine) and sid not in self._known and self._is_here(sid)
 
     def _is_here(self, sid: str) -> bool:

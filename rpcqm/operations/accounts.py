@@ -76,7 +76,7 @@ class AccountOperations:
             return self._accounts.set_password(name, nt_hash)
 
     def remove(self, identity: Identity, name: str) -> Completion[None]:
-        """Delete an account, which cannot log on any more from now on."""
+        """Delete an account, which cannot log on from now on."""
         with ordered(identity, "remove account", name):
             require_administrator(identity)
             return self._accounts.remove(name)
@@ -88,11 +88,11 @@ class AccountOperations:
 
     @property
     def machine_sid(self) -> str:
-        """What the SIDs of all accounts here begin with."""
+        """The beginning of the SIDs of all accounts here."""
         return self._accounts.machine_sid
 
     def identity_of_sid(self, identity: Identity, sid: str) -> Identity:
-        """The account that has a SID, with its groups."""
+        """The identity of the account with a SID, with its groups."""
         require_observer(identity)
         return self._accounts.identity_of_sid(sid)
 
@@ -110,7 +110,7 @@ class AccountOperations:
         return AccountNames(accounts, machine, administrator, elsewhere.name_of)
 
     def sid_of_domain(self, identity: Identity, name: str) -> str:
-        """The SID of an account or group of the domain by a name that was shown; "" for others."""
+        """The SID of an account or group of the domain by a displayed name; "" for others."""
         if self.elsewhere is None or not identity.may_look:
             return ""
         return self.elsewhere.sid_of(name)

@@ -1,4 +1,4 @@
-"""What needs somebody's attention, what is worst first."""
+"""The conditions that need an operator's attention, the worst first."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ STUCK_AFTER = 60_000
 """Milliseconds after which a message, a transaction and an outgoing queue need attention."""
 
 FAILED_LOGONS = 5
-"""Within an hour: a password that was mistyped is fewer."""
+"""Failed logons within an hour; a mistyped password causes fewer."""
 
 MOST_LISTED = 20
 """Identities, and queues that cannot be used, that an overview lists.
@@ -48,7 +48,7 @@ CERTIFICATE_SOON = 30 * 86_400_000
 """Milliseconds before the end of a certificate: time to get another one."""
 
 LOW_DISK = 4
-"""So many times the reserve, below which no message is taken, should be free."""
+"""A multiple of the reserve that should be free; below the reserve no message is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def attention_of(
 
 
 def _certificates(ends: Mapping[str, int], now: int) -> Iterator[Attention]:
-    """Certificates that have ended, or will within a month: programs refuse them then (G659)."""
+    """Certificates that have ended, or will within a month: programs refuse ended ones (G659)."""
     for setting, end in sorted(ends.items(), key=lambda each: each[1]):
         day = (iso_time(end / 1000) or "")[:10]
         if end <= now:
@@ -140,7 +140,7 @@ def _machine_quota(overview: "Overview", uses: QuotaUses) -> Iterator[Attention]
 
 
 def _quota(use: QuotaUse) -> Attention:
-    """A queue near its quota; where copies only would be lost, nothing is urgent."""
+    """The attention for a queue near its quota; it is not urgent if only copies would be lost."""
     name, quota = name_for_people(use.queue), _kilobytes(use.quota or 0)
     text = f"{name[:1].upper()}{name[1:]}" if name.startswith("the journal") else name
     text = f"{text} takes {percent_of(use.bytes, use.quota)} % of its quota of {quota}."
@@ -161,7 +161,7 @@ def _lost_copies(lost: LostCopies) -> Attention:
 
 
 def _path_of(queue: Queue) -> str:
-    """The path of a queue, or of the one whose journal it is."""
+    """The path of a queue, or of the queue that a journal belongs to."""
     main = queue.parent or queue
     return f"/queues/{quote(short_name(main.pathname), safe='')}"
 
@@ -171,7 +171,7 @@ def _kilobytes(octets: int) -> str:
 
 
 def _standing(overview: "Overview") -> Iterator[Attention]:
-    """What administrators have ordered until they take it back."""
+    """Orders of administrators that hold until they are taken back."""
     if overview.maintenance is not None:
         told = _ordered("In maintenance", overview.maintenance, overview.now)
         text = f"{told}. No new message is taken by any door."
@@ -183,7 +183,7 @@ def _standing(overview: "Overview") -> Iterator[Attention]:
 
 
 def _ordered(what: str, order: "Standing", now: int) -> str:
-    """`In maintenance for 3 min, by alice: a new disk`, as far as that is known."""
+    """`In maintenance for 3 min, by alice: a new disk`, without unrecorded parts."""
     since = f" for {duration_text(max(now - order.since, 0) / 1000)}" if order.since else ""
     by = f", by {visible(order.by)}" if order.by else ""
     reason = f": {visible(order.reason).rstrip('.')}" if order.reason else ""
@@ -191,7 +191,7 @@ def _ordered(what: str, order: "Standing", now: int) -> str:
 
 
 def _is_stuck(queue: StuckQueue, now: int) -> bool:
-    """Whether it has failed to connect, or somebody has stopped it, with messages that wait."""
+    """Whether it failed to connect, or was stopped by an operator, while messages wait."""
     held = queue.state in (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
     return held or bool(queue.error) or now - queue.oldest >= STUCK_AFTER
 

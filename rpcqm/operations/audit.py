@@ -1,4 +1,4 @@
-"""The line of the log about each change that somebody orders: who, what, from where."""
+"""The log line about each change that a caller orders: the caller, the change, the peer."""
 
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What somebody has ordered; `on` is what it is made to."""
+    """An order of a caller; `on` is its object."""
 
     who: str
     sid: str
@@ -33,13 +33,13 @@ class Act:
     origin: Origin
     more: Mapping[str, object]
     token: str | None = None
-    """The name of the token that was shown; None for who has logged on otherwise."""
+    """The name of the token that was shown; None after another kind of logon."""
     changes: bool = True
     """Whether it changes anything, so that the trail keeps it over a restart."""
 
 
 listeners: list[Callable[[Act], None]] = []
-"""Told of each act, as the log is: those of all queue managers of the process."""
+"""Callables that receive each act beside the log: those of all queue managers of the process."""
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def _in_this_context(
 
 
 def note(identity: Identity, action: str, on: str, **more: object) -> None:
-    """Tell that a change was ordered and has begun; `on` is what it is made to.
+    """Record that a change was ordered and has begun; `on` is its object.
 
     Its line is never left out, so that no other acts can hide it (G324).
     """
@@ -88,12 +88,12 @@ def note(identity: Identity, action: str, on: str, **more: object) -> None:
 
 
 def note_work(identity: Identity, action: str, on: str, **more: object) -> None:
-    """The same for what programs do as well, in any number: it is not told to the trail (G311)."""
+    """Record frequent work of programs: it is left out of the trail (G311)."""
     _log.info("an operator acts", **_told(_act(identity, action, on, more)), always=True)
 
 
 def note_look(identity: Identity, action: str, on: str, **more: object) -> None:
-    """The same for what changes nothing: who may look could fill the disk with lines."""
+    """Record an act that changes nothing; it is bounded, because lines could fill the disk."""
     act = _act(identity, action, on, more)
     _log.info("an operator acts", **_told(act))
     _tell(replace(act, changes=False))
@@ -106,7 +106,7 @@ def _tell(act: Act) -> None:
 
 @contextmanager
 def ordered(identity: Identity, action: str, on: str, **more: object) -> Iterator[None]:
-    """Tell of the change that the block begins, or that the caller may not make it."""
+    """Record the change that the block begins, or its refusal."""
     with refusals(identity, action, on):
         yield
     note(identity, action, on, **more)

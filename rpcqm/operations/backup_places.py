@@ -1,4 +1,4 @@
-"""Where a backup goes that somebody asks for over the network (G419)."""
+"""The place of a backup that a caller asks for over the network (G419)."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ def new_place(base: Path | None, wanted: str) -> Path:
 
 
 def _parts(base: Path, wanted: str) -> tuple[str, ...]:
-    """The names from `base` on; raises ValueError for what is not below it."""
+    """The names from `base` on; raises ValueError for a path that is not below it."""
     path = Path(wanted)
     if "\0" in wanted or ".." in path.parts:
         raise ValueError("it is no plain path")

@@ -1,4 +1,4 @@
-"""What a node of a cluster tells of itself, and what it can be asked to do (docs/failover.md)."""
+"""The state of a node of a cluster, and the orders that it takes (docs/failover.md)."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rpcqm.qm.access import require_administrator, require_observer
 
 
 class ClusterRole(enum.StrEnum):
-    """What a node does."""
+    """The role of a node."""
 
     WAITING = "waiting"
     """It has no log yet: the servers do not answer."""
@@ -25,19 +25,19 @@ class ClusterRole(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterMember:
-    """A node, by what it has told last through the log's servers."""
+    """A node, by its last record in the log."""
 
     node: str
     role: str
     place: int
-    """The number of the last record that it has written."""
+    """The number of its last record."""
     synced: int
     lag: int
     """Records that it lacks."""
     lag_milliseconds: int
     """For how long the log has had what it lacks, as far as was seen."""
     age: int
-    """Milliseconds since it has told anything new."""
+    """Milliseconds since its last new record."""
     ahead: int
     """Milliseconds by which its clock is ahead of the one here, at least; negative if behind."""
     version: str
@@ -101,11 +101,11 @@ class Cluster(Protocol):
     """A node of a cluster. Orders raise MQError if they do not suit its role."""
 
     def status(self) -> ClusterStatus:
-        """How it is now."""
+        """The status now."""
         ...
 
     def promote(self) -> None:
-        """Let a standby take over, whoever is primary."""
+        """Let a standby take over from any primary."""
         ...
 
     def remove(self, node: str) -> Completion[None]:
@@ -129,12 +129,12 @@ class ClusterOperations:
         self.node = node
 
     def status(self, identity: Identity) -> ClusterStatus:
-        """How the node is, and the log as it sees it."""
+        """The status of the node, and of the log as the node sees it."""
         require_observer(identity)
         return self.node.status()
 
     def promote(self, identity: Identity) -> None:
-        """Let a standby take over, whoever is primary."""
+        """Let a standby take over from any primary."""
         require_administrator(identity)
         note(identity, "promote", self.node.status().node)
         self.node.promote()
@@ -152,7 +152,7 @@ class ClusterOperations:
         return self.node.remove(node)
 
     def copy(self, identity: Identity, directory: str) -> Completion[str]:
-        """Copy this node's data; the outcome says why that cannot be done, or nothing."""
+        """Copy this node's data; the outcome is the reason of a failure, or ""."""
         require_administrator(identity)
         note(identity, "copy node", directory)
         return self.node.copy(directory)

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a node of a cluster, whether it is the queue manager or a standby."""
+"""The metrics of a node of a cluster, for a primary and for a standby."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from rpcqm.operations.cluster import ClusterRole, ClusterStatus
 from rpcqm.operations.exposition import Writer, labels
 
 CURRENT = 30_000
-"""Milliseconds after which a node that has told nothing is not counted as a standby."""
+"""Milliseconds without a record, after which a node is not counted as a standby."""
 
 
 def cluster_series(writer: Writer, status: ClusterStatus) -> Iterator[str]:

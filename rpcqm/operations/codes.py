@@ -1,4 +1,4 @@
-"""What the codes mean that MSMQ and its RPC carry, by number or by name."""
+"""The meanings of the codes that MSMQ and its RPC carry, by number or by name."""
 
 import difflib
 import enum
@@ -81,7 +81,7 @@ FAULTS = {
     "RPC_S_CALL_CANCELLED": "The call was cancelled.",
     "RPC_S_SEC_PKG_ERROR": "The proof of who is calling did not hold.",
 }
-"""What a fault means, by its name."""
+"""The meanings of faults, by their names."""
 
 FAULT_REMEDIES = {
     "nca_s_fault_context_mismatch": "Open the queue again.",
@@ -124,7 +124,7 @@ CLASSES = {
     "NACK_RECEIVE_TIMEOUT_AT_SENDER": "The sender learned of no receipt in time.",
     "NACK_RECEIVE_REJECTED": "The receiving application rejected the message.",
 }
-"""What a message class means, by its name without MQMSG_CLASS_."""
+"""The meanings of message classes, by their names without MQMSG_CLASS_."""
 
 STATUSES = {
     200: (
@@ -151,7 +151,7 @@ STATUSES = {
     ),
     503: ("The receiver stops. The message is sent again.", ""),
 }
-"""What the answer to a message over HTTP means, and what to do about it."""
+"""The meanings of answers to a message over HTTP, each with a remedy."""
 
 CLASS_PREFIX = "MQMSG_CLASS_"
 _KINDS: tuple[tuple[type[enum.IntEnum], str], ...] = (
@@ -175,7 +175,7 @@ class Code:
 
 
 def codes() -> Iterator[Code]:
-    """Every code that is known."""
+    """Every code of the tables."""
     for kind, words in _KINDS:
         for member in kind:
             yield _code(member, words)

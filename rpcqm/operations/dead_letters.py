@@ -41,7 +41,7 @@ Bound `dead_letters.resent_at_once` [messages]: the answer says that there are m
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """A dead letter that stays, and why."""
+    """A dead letter that stays, and the reason."""
 
     lookup_identifier: int
     error: MQError
@@ -65,14 +65,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """How many were sent again, which stay, and where to go on if there are more."""
+    """The result: letters sent again, letters that stay, and the place to continue from."""
 
     messages: int
     failed: tuple[NotSent, ...]
     rest: Range | None
 
     def reasons(self) -> list[dict[str, object]]:
-        """Why letters stay, as JSON has it."""
+        """The reasons why letters stay, for JSON."""
         return told_reasons(Counter(reason_of(each.error) for each in self.failed))
 
 

@@ -18,13 +18,13 @@ MESSAGES = tuple(range(0, 13, 2))
 
 
 def escaped(value: str) -> str:
-    """The value of a label, to be put into quotation marks."""
+    """The value of a label, escaped for quotation marks."""
     value = value.encode("utf-8", "backslashreplace").decode()  # no two names become one
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def labels(family: Family, *values: str) -> str:
-    """The labels of a series as they stand behind its name."""
+    """The labels of a series as they follow its name."""
     pairs = zip(family.labels, values, strict=True)
     return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in pairs) + "}"
 
@@ -50,7 +50,7 @@ class Writer:
         return text
 
     def end(self) -> str:
-        """What stands after all families."""
+        """The text after all families."""
         return "# EOF\n" if self._open_metrics else ""
 
     def series(

@@ -1,4 +1,4 @@
-"""What is not finished: transactions, leases and sessions, and who holds them."""
+"""Unfinished work: transactions, leases and sessions, with their holders."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar

@@ -32,7 +32,7 @@ FAILED_LOGONS = ("rpc.authentications_failed", "http.logons_failed")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was so at a time, and the rates since the point before."""
+    """The state at a time, and the rates since the point before."""
 
     time: Moment
     in_per_second: float
@@ -61,12 +61,12 @@ class History:
         self._due = 0
 
     def start(self) -> None:
-        """Take a sample from time to time."""
+        """Take samples at intervals."""
         self._due = self._clock.monotonic() + LOOK_EVERY
         self._timer = self._timers.call_later(LOOK_EVERY, self._look)
 
     def stop(self) -> None:
-        """Take none any more."""
+        """Take no more samples."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -94,12 +94,12 @@ class History:
         return tuple(_point(before, after) for before, after in pairwise(self._samples))
 
     def now(self) -> Point:
-        """What is so now; the rates are those since the last sample but one."""
+        """The state now; its rates are those since the last sample but one."""
         before = self._samples[-2] if len(self._samples) > 1 else self._samples[-1]
         return _point(before, self._sample())
 
     def failed_logons(self) -> int:
-        """How many logons have failed within the hour."""
+        """The number of failed logons within the hour."""
         return self._sample().failed_logons - self._samples[0].failed_logons
 
 

@@ -18,11 +18,11 @@ from rpcqm.qm.message_lookup import MessageLocation, MessageOrigin
 from rpcqm.qm.trail import TrailEvent, TrailEventType
 
 BY_NEXT_HOP, IN_ORDER, FINALLY = "by the next hop", "in order", "finally, "
-"""What `qm.message_trace` writes down of who has acknowledged."""
+"""The words of `qm.message_trace` for the sender of an acknowledgement."""
 
 
 class Role(enum.StrEnum):
-    """What a queue manager has to do with a message, in the order of its way."""
+    """The part of a queue manager in a message's way, in the order of that way."""
 
     SOURCE = "source"
     BETWEEN = "between"
@@ -34,7 +34,7 @@ class Role(enum.StrEnum):
 
 
 class Kind(enum.StrEnum):
-    """What is at a stop, in the order in which a queue manager's stops are drawn."""
+    """The kind of a stop, in the order in which the stops of a queue manager are drawn."""
 
     SENDER = "sender"
     MACHINE = "machine"
@@ -58,7 +58,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a message was; `place` is the name of a queue."""
+    """A place where a message was; `place` is the name of a queue."""
 
     machine: Machine
     kind: Kind
@@ -151,7 +151,7 @@ class _Journey:
             yield Step(place.arrived, "kept", self.stop(meant), target, reason, False)
 
     def _unwritten_deaths(self) -> list[tuple[MessageLocation, str, str]]:
-        """Dead letters that no event tells of: why they are, and which queue they were for."""
+        """Dead letters without an event: their reasons, and the queues that they were for."""
         written = {each.detail for each in self._events}
         return [
             (each, each.origin.dead, each.origin.destination)
@@ -161,7 +161,7 @@ class _Journey:
         ]
 
     def _first_held(self) -> tuple[int, str] | None:
-        """When and where a copy came that is here; a dead letter was elsewhere before."""
+        """The time and place of the first copy that is here; a dead letter was elsewhere before."""
         if self._dead:
             return 0, self._dead[0][2]
         return next(((each.arrived, each.queue) for each in self._places), None)
@@ -169,7 +169,7 @@ class _Journey:
     # How it came here
 
     def _beginning(self) -> Iterator[Step]:
-        """Its way to this queue manager; one that was sent here needs it if no event tells."""
+        """The way to this queue manager; one for a message sent here only without an event."""
         arrived = [each for each in self._events if each.happening is TrailEventType.ARRIVED]
         if self.source is not self._here:
             yield from self._from_elsewhere(arrived)
@@ -207,14 +207,14 @@ class _Journey:
             yield Step(first[0], "arrived", last, self.stop(first[1]), "", False)
 
     def _first_place(self) -> tuple[int, str] | None:
-        """When and where it came here, if no event says so."""
+        """The time and place of the arrival here, if no event has them."""
         for event in self._events:
             if event.lookup_identifier:
                 return 0, event.queue
         return self._first_held()
 
     def _routing_servers(self) -> int:
-        """How many have had it before us; what waits here for elsewhere counts us too."""
+        """The routing servers before this one, which counts itself for messages in transit."""
         if self._origin is None:
             return 0
         return max(0, self._origin.hops - any(map(is_format_name, self._held)))
@@ -265,7 +265,7 @@ class _Journey:
         return Stop(Machine(Role.DESTINATION, machine), Kind.QUEUE, queue)
 
     def _author(self, event: TrailEvent) -> Stop:
-        """Who has acknowledged; of a refusal that came as a message nobody knows from where."""
+        """The sender of an acknowledgement; a refusal that came as a message has an unnamed one."""
         if event.lookup_identifier:
             finally_or_in_order = event.detail != BY_NEXT_HOP
             return (self._destination if finally_or_in_order else self._hop)(event.queue)
@@ -276,13 +276,13 @@ class _Journey:
 
 
 def _origin_of(places: Sequence[MessageLocation]) -> tuple[MessageOrigin | None, list[str]]:
-    """What the first copy tells that there is, and the queues where it is held."""
+    """The origin in the first copy that is here, and the queues that hold it."""
     told = [each.origin for each in places if each.origin is not None]
     return (told[0] if told else None), [each.queue for each in places]
 
 
 def machine_in(name: FormatName) -> UUID | str | None:
-    """The queue manager that a format name tells of: its identifier, or its host's name."""
+    """The queue manager in a format name: its identifier, or the name of its host."""
     if isinstance(name.value, str):
         return name.direct_name.host
     if isinstance(name.value, PrivateQueueFormatName):

@@ -47,7 +47,7 @@ class LogonOperations:
         self.home = ""
 
     def create(self, identity: Identity) -> str:
-        """A token with which a browser logs on once as who asks; for administrators."""
+        """Create a token for one logon of the caller in a browser; for administrators."""
         with refusals(identity, "make a one-time logon", "the console"):
             require_observer(identity)
         text = secrets.token_urlsafe(32)
@@ -64,7 +64,7 @@ class LogonOperations:
         return f"{self.home}/console/one-time" if self.home else ""
 
     def redeem(self, text: str) -> Identity | None:
-        """Who logs on with a token, which is used up; None for one that is wrong or over."""
+        """The identity for a token, which is used up; None for a wrong or expired one."""
         found = self._waiting.pop(_digest(text), None)
         if found is None or found.expires <= self._clock.monotonic():
             return None
@@ -76,11 +76,11 @@ class LogonOperations:
             del self._waiting[digest]
 
     def logged_on(self, identity: Identity) -> None:
-        """Tell that somebody has come to the pages."""
+        """Record a logon to the pages."""
         note(identity, "log on", "the console")
 
     def logged_off(self, identity: Identity) -> None:
-        """Tell that somebody has left them."""
+        """Record a logoff from the pages."""
         note(identity, "log off", "the console")
 
 

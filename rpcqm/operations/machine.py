@@ -29,7 +29,8 @@ from rpcqm.qm.standing_orders import in_maintenance
 _log = get_logger("operations")
 
 MakeBackup = Callable[[str, bool], Completion[str]]
-"""Copies all that is durable to a directory, with secret files if that is true; tells a problem."""
+"""Copies all durable data to a directory, with secret files if the flag is true; the outcome is a
+problem or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Standing:
 
 
 def standing(order: StandingOrder | None) -> Standing | None:
-    """An order as it is told."""
+    """An order in the form for programs."""
     return None if order is None else Standing(order.since, order.by, order.reason)
 
 
@@ -88,7 +89,7 @@ class MachineOperations:
         return self._clock.now()
 
     def state(self, identity: Identity) -> MachineState:
-        """What the queue manager is, and how much it keeps."""
+        """The state of the queue manager, and its stored amounts."""
         require_observer(identity)
         machine, total = self._queue_manager, self._store.total
         return MachineState(
@@ -138,12 +139,12 @@ class MachineOperations:
             return self._engine.begin_maintenance(identity.name, reason)
 
     def why_not_ready(self) -> str | None:
-        """Why no new message is taken by an order, for whoever asks; None if they are taken."""
+        """Why an order keeps new messages away, for any caller; None if they are taken."""
         order = self._engine.queue_manager.maintenance
         return None if order is None else in_maintenance(order)
 
     def queue_statuses(self, identity: Identity) -> Iterator[QueueStatus]:
-        """What all queues do, those to other queue managers included."""
+        """The status of all queues, with those to other queue managers."""
         require_observer(identity)
         return queue_statuses(self._queue_manager, self._access)
 

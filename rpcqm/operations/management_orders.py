@@ -15,18 +15,18 @@ from rpcqm.qm.access import require_administrator
 from rpcqm.qm.management import Management
 
 MACHINE, STORE = "the queue manager", "the store"
-"""What orders are made to, as the log names it."""
+"""The objects of orders, as the log names them."""
 CONNECT, DISCONNECT, TIDY = "CONNECT", "DISCONNECT", "TIDY"
 PAUSE, RESUME, EOD_RESEND = "PAUSE", "RESUME", "EOD_RESEND"
 """The texts of actions."""
 
 _CALLED = {TIDY: "compact", EOD_RESEND: "resend"}
 _UNKNOWN = "act"
-"""What the log calls an order that nobody knows: its text is a stranger's."""
+"""The log's name for an unrecognized order: its text is a stranger's."""
 
 
 def called(action: str) -> str:
-    """What the audit log calls an action; every text that is no action has one name."""
+    """The audit log's name of an action; all texts that are no action share one name."""
     if action in (CONNECT, DISCONNECT, TIDY, PAUSE, RESUME, EOD_RESEND):
         return _CALLED.get(action, action.lower())
     return _UNKNOWN
@@ -39,7 +39,7 @@ class ManagementOrders:
         self._management = management
 
     def of_machine(self, identity: Identity, action: str) -> Completion[None]:
-        """Have the queue manager act; done when what it has changed is durable."""
+        """Order an action of the queue manager; done when its changes are durable."""
         about = STORE if action == TIDY else MACHINE
         with ordered(identity, called(action), about):
             require_administrator(identity)
@@ -55,7 +55,7 @@ class ManagementOrders:
         action: str,
         find: Callable[[FormatName], Queue] | None = None,
     ) -> Completion[None] | None:
-        """Have a queue to elsewhere act; `find` finds it, where not every queue is meant."""
+        """Order an action of a queue to elsewhere; `find` finds it, unless all queues are meant."""
         with refusals(identity, called(action), str(name)):
             require_administrator(identity)
         if action not in self._management.queue_actions:

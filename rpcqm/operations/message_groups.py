@@ -38,12 +38,12 @@ Bound `orders.group_bytes` [bytes]: the next ones are a group of their own.
 """
 HELD = "a reader, a lease or a transaction holds it"
 Reason = tuple[str, str]
-"""Why a message stays: the name of a code, and words."""
+"""The reason why a message stays: the name of a code, and words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Some of the messages that somebody has chosen, in their order."""
+    """Part of the chosen messages, in their order."""
 
     identity: Identity
     queue: Queue
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(slots=True)
 class Outcome:
-    """What has become of a group; `hopeless` is why all that follow stay as well."""
+    """The result for a group; `hopeless` is the reason why all that follow stay as well."""
 
     looked_at: int = 0
     done: int = 0
@@ -79,7 +79,7 @@ def reason_of(error: MQError) -> Reason:
 
 
 def told_reasons(staying: Counter[Reason]) -> list[dict[str, object]]:
-    """Why messages stay, as JSON has it: how many for each reason, the most first."""
+    """The reasons why messages stay, for JSON: a count for each, the largest first."""
     return [
         {"messages": messages, "code": code, "detail": detail}
         for (code, detail), messages in staying.most_common()
@@ -87,7 +87,7 @@ def told_reasons(staying: Counter[Reason]) -> list[dict[str, object]]:
 
 
 class Sender:
-    """Does something to the messages of a group that are there and that nobody holds."""
+    """Acts on the messages of a group that are there and that no reader holds."""
 
     def __init__(self, engine: QueueManagerEngine, messages: MessageOperations) -> None:
         self._engine, self._messages = engine, messages
@@ -125,7 +125,7 @@ class Sender:
         return outcome
 
     def _present(self, group: Group) -> tuple[Outcome, list[int]]:
-        """The messages that are there and that nobody holds; the others are counted."""
+        """The messages that are there and that no reader holds; the others are counted."""
         outcome = Outcome(looked_at=len(group.keys))
         keys = [key for key in group.keys if self._is_free(group.queue, key, outcome)]
         return outcome, keys
@@ -199,7 +199,7 @@ class Sender:
         leaves: bool,
         refusing: dict[FormatName, MQError],
     ) -> None:
-        """Send them in one commit; where that is refused, in halves, so that the others go."""
+        """Send them in one commit; if it is refused, in halves, so that the others go."""
         waiting = [prepared]
         while waiting:
             part = self._to_be_sent(group, waiting.pop(), outcome, refusing)
@@ -246,7 +246,7 @@ class Sender:
         error: MQError,
         refusing: dict[FormatName, MQError],
     ) -> None:
-        """A queue that is full, gone or shut refuses the next messages, too."""
+        """Remember a queue that is full, gone or shut, as it refuses the next messages too."""
         assert isinstance(name, FormatName)
         if isinstance(error, EnqueueRefusedError | MaintenanceError):
             refusing[name] = error

@@ -53,7 +53,7 @@ _log = get_logger("operations")
 
 
 class Doing(enum.StrEnum):
-    """What is done to messages."""
+    """The kinds of orders for messages."""
 
     MOVE = "move"
     COPY = "copy"
@@ -62,7 +62,7 @@ class Doing(enum.StrEnum):
 
     @property
     def action(self) -> str:
-        """What the audit log calls it."""
+        """The audit log's name of this order."""
         return f"{self} messages"
 
 
@@ -80,12 +80,12 @@ class Wanted:
 
     @property
     def leaves(self) -> bool:
-        """Whether the messages leave their queue, which is the right to receive."""
+        """Whether the messages leave their queue, which needs the right to receive."""
         return self.doing is not Doing.COPY and not self.keep
 
     @property
     def access(self) -> QueueAccessType:
-        """How their queue is opened for that."""
+        """The access with which their queue is opened."""
         return QueueAccessType.RECEIVE_ACCESS if self.leaves else QueueAccessType.PEEK_ACCESS
 
 
@@ -119,7 +119,7 @@ class Order:
     refusing: dict[FormatName, MQError] = field(default_factory=dict)
 
     def add(self, keys: Iterable[int]) -> None:
-        """Choose messages, but for those that have come later."""
+        """Choose messages, except those that came later."""
         self.keys.extend(key for key in keys if key & SEQUENTIAL_MASK <= self.newest)
 
     @property
@@ -128,20 +128,20 @@ class Order:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be done."""
+        """Whether the order is finished."""
         return self.stopped or self.at >= len(self.keys)
 
     @property
     def left(self) -> int:
-        """How many messages it has not come to."""
+        """The number of messages that it has not reached."""
         return len(self.keys) - self.at
 
     def reasons(self) -> list[dict[str, object]]:
-        """Why messages stay, as JSON has it."""
+        """The reasons why messages stay, for JSON."""
         return told_reasons(self.staying)
 
     def told(self) -> dict[str, object]:
-        """What has become of it, as JSON has it."""
+        """The result, for JSON."""
         return {
             "order": self.identifier,
             "step": self.step,
@@ -243,7 +243,7 @@ class MessageOrders:
 
     @property
     def newest(self) -> int:
-        """The number of the message that has come last, which is in its lookup identifier."""
+        """The number of the newest message, which is part of its lookup identifier."""
         return self._engine.store.counters.lookup_identifier.next - 1
 
     def _new(self, identity: Identity, source: FormatName, where: Range = EVERYWHERE) -> Order:
@@ -283,7 +283,7 @@ class MessageOrders:
         return start_ordered(self._go_on(identity, order, order.wanted))
 
     def stop(self, identity: Identity, identifier: str) -> Order:
-        """Leave the messages that an order has not come to where they are."""
+        """Leave the messages that an order has not reached where they are."""
         order = self.find(identity, identifier)
         if not order.ended:
             order.stopped = True
@@ -398,7 +398,7 @@ class MessageOrders:
             self._tell_of_end(order.owner, order)
 
     def _tell_of_end(self, who: str, order: Order) -> None:
-        """Tell what has become of an order in several groups, whose one line was written before."""
+        """Log the result of an order in several groups, whose one line was written before."""
         if order.step > 1 and order.wanted is not None:
             _log.info(
                 "an order has ended",
@@ -418,7 +418,7 @@ async def _given(order: Order) -> Order:
 
 
 def _add(order: Order, outcome: Outcome) -> None:
-    """Count what has become of a group."""
+    """Count the result of a group."""
     order.at += outcome.looked_at
     order.done += outcome.done
     order.gone += outcome.gone

@@ -46,10 +46,10 @@ Bound `program.page_bytes` [bytes]: the others are on the next page.
 """
 
 Tell = Callable[..., None]
-"""Tells the log of what an order has done, once that is certain (G580)."""
+"""Logs the result of an order, once that is certain (G580)."""
 
 Measure = Callable[[Message], int]
-"""How many octets of a page a message takes."""
+"""The octets of a page that a message takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,7 @@ class RuleWorker:
         return None if taken is None else await self._act_for(taken, key)
 
     def _not_evaluated(self, key: int, error: EvaluationError) -> Outcome | None:
-        """A wrong expression is an outcome for every message, a slow one only for this message."""
+        """A wrong expression is trouble for every message; a slow one skips this message."""
         if error.is_wrong:
             return trouble(f"a condition cannot be used: {error}")
         _log.warning(

@@ -1,1 +1,1 @@
-"""The interface for programs, /api/v1: over `operations`, and described by its own OpenAPI."""
+"""The interface for programs, /api/v1, over `operations`; its OpenAPI describes it."""

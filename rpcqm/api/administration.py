@@ -14,17 +14,17 @@ from rpcqm.operations.shapes import (
 )
 
 MOST_EVENTS = 10_000
-"""Events that one answer tells of a message."""
+"""Events of a message in one answer."""
 
 
 async def show_machine(asked: Asked) -> Reply:
-    """What the queue manager is, and how much it keeps."""
+    """The state of the queue manager, and its stored amounts."""
     state = asked.operations.machine.state(asked.identity)
     return Reply(200, told(state))
 
 
 async def change_machine(asked: Asked) -> Reply:
-    """Use the network or use it no more, and take new messages or none."""
+    """Connect or disconnect the network, and begin or end maintenance."""
     wanted: models.MachineChanges = asked.content
     machine, identity = asked.operations.machine, asked.identity
     if wanted.connected is None and wanted.maintenance is None:
@@ -59,13 +59,13 @@ async def pause_outgoing(asked: Asked) -> Reply:
 
 
 async def resume_outgoing(asked: Asked) -> Reply:
-    """Let the transfer go on."""
+    """Continue the transfer."""
     await settled(asked.operations.outgoing.resume(asked.identity, _named(asked)))
     return await show_outgoing(asked)
 
 
 async def resend_outgoing(asked: Asked) -> Reply:
-    """Send again, now, what is not acknowledged."""
+    """Send unacknowledged messages again at once."""
     await settled(asked.operations.outgoing.resend(asked.identity, _named(asked)))
     return await show_outgoing(asked)
 
@@ -86,7 +86,7 @@ async def list_accounts(asked: Asked) -> Reply:
 
 
 async def add_account(asked: Asked) -> Reply:
-    """Make an account; only the NT hash of its password is kept."""
+    """Create an account; only the NT hash of its password is stored."""
     wanted: models.AccountDraft = asked.content
     operations, identity = asked.operations.accounts, asked.identity
     hashed = nt_hash(wanted.password)
@@ -96,7 +96,7 @@ async def add_account(asked: Asked) -> Reply:
 
 
 async def set_password(asked: Asked) -> Reply:
-    """Give an account another password."""
+    """Replace the password of an account."""
     wanted: models.Password = asked.content
     hashed = nt_hash(wanted.password)
     accounts = asked.operations.accounts
@@ -114,7 +114,7 @@ async def remove_account(asked: Asked) -> Reply:
 
 
 async def trace_message(asked: Asked) -> Reply:
-    """What happened to a message, and where it is."""
+    """The events of a message, and its places."""
     identifier = message_identifier(asked.path["id"])
     traces = asked.operations.traces
     events = list(traces.trail(asked.identity, identifier))[:MOST_EVENTS]

@@ -1,4 +1,4 @@
-"""From an HTTP request to an operation, and from its outcome to an answer."""
+"""Leads an HTTP request to an operation, and makes an answer of its outcome."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,10 +26,10 @@ HEADERS = (
     ("Referrer-Policy", "no-referrer"),
     ("Cache-Control", "no-store"),
 )
-"""Of every answer, whatever it says."""
+"""The headers of every answer."""
 
 MOST_SEGMENTS = 8
-"""Of a path: the longest route has five."""
+"""Segments of a path: the longest route has five."""
 MOST_PARAMETERS = 32
 
 
@@ -48,7 +48,7 @@ class ApiSettings:
 
 
 class Api:
-    """Answers requests of /api/v1, and those that ask whether the process is well."""
+    """Answers requests of /api/v1, and those for the health of the process."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Api:
         """The description, for programs and for people, as octets once somebody has asked."""
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
-        """The answer to a request, whatever is wrong with it."""
+        """The answer to a request, also to a malformed one."""
         told: list[tuple[str, str]] = []
         try:
             return response_of(await self._reply(request, told), told)
@@ -75,7 +75,7 @@ class Api:
             return self.failure(error, told)
 
     def failure(self, error: Exception, told: Sequence[tuple[str, str]] = ()) -> HttpResponse:
-        """The answer to a request that failed; raises the error again if it is a fault of ours."""
+        """The answer to a request that failed; raises an internal error again."""
         if isinstance(error, MQError):
             error = refusal_of(error)
         if isinstance(error, Refusal):
@@ -153,7 +153,7 @@ class Api:
         return logged_on.identity
 
     def _open(self, target: str) -> Reply:
-        """What everybody may ask for, also before there is a queue manager."""
+        """The resources open to all callers, also before there is a queue manager."""
         if target in _HEALTH:
             return self._health(target == _READY)
         if target == _OPENAPI:
@@ -161,7 +161,7 @@ class Api:
         return self._page()
 
     def _health(self, ready: bool) -> Reply:
-        """That the process answers, or whether it does all its work; everybody may ask."""
+        """Whether the process answers, or does all its work; open to all callers."""
         why = None
         if ready:
             why = self._operations.machine.why_not_ready() if self.is_ready() else "not ready"
@@ -185,7 +185,7 @@ class Api:
         return self._openapi
 
     def _check_host(self, request: HttpRequest) -> None:
-        """Pages of strangers cannot have their names resolved to this address (DNS rebinding)."""
+        """Refuse other names of this address: pages of strangers use them (DNS rebinding)."""
         host = request.fields.get("host")
         if host is None or "host" in request.twice or not self._is_ours(host):
             raise Refusal(HTTPStatus.FORBIDDEN, _DENIED, "that is not the name of this host")
@@ -222,7 +222,7 @@ _NOT_READY = "the queue manager starts or stops, or its disk has failed"
 
 
 def _icon() -> Reply:
-    """What browsers show beside the title of a page; everybody may ask."""
+    """The icon beside the title of a page; open to all callers."""
     kept = (("Cache-Control", "max-age=86400"),)
     return Reply(octets=_icon_octets(), content_type="image/svg+xml", headers=kept)
 
@@ -245,7 +245,7 @@ def _not_allowed(methods: str) -> Refusal:
 
 
 def with_new_name(asked: Asked, error: MQError) -> MQError:
-    """An error of a request; of a queue that was renamed it says what the queue is called now."""
+    """An error of a request; for a renamed queue it has the present name."""
     if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND or "name" not in asked.path:
         return error
     try:

@@ -1,4 +1,4 @@
-"""A request as the functions of the interface see it, and what they give back."""
+"""A request as the functions of the interface get it, and their answer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,11 +30,11 @@ class Asked:
     content: Any
     body: bytes
     again: Callable[[], Identity]
-    """Who asks, by the same password or token as it counts later; raises Refusal."""
+    """The caller's identity as the same password or token gives it later; raises Refusal."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def still(self) -> bool:
-        """Whether the caller may log on now, as the same account: tokens and accounts go."""
+        """Whether the caller may still log on as the same account: tokens and accounts can end."""
         try:
             return self.again().sid == self.identity.sid
         except Refusal:
@@ -48,12 +48,12 @@ class Asked:
 
     @property
     def queue(self) -> FormatName:
-        """The queue that is meant; raises MQError for what is no name."""
+        """The queue of the request; raises MQError for a malformed name."""
         return format_name(self.queue_text, HERE)
 
     @property
     def destinations(self) -> tuple[FormatName, ...]:
-        """The queues that are sent to: a format name may list several."""
+        """The queues to send to: a format name may list several."""
         return format_names(self.queue_text, HERE)
 
 

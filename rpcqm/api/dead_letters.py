@@ -1,4 +1,4 @@
-"""Dead letters: which there are and why, that somebody has looked, and sending them again."""
+"""Dead letters: listing them with reasons, acknowledging them, and sending them again."""
 
 from rpcqm.api import models, parameters
 from rpcqm.api.asked import Asked, Reply, settled
@@ -28,7 +28,7 @@ async def list_dead_letters(asked: Asked) -> Reply:
 
 
 async def inspect_dead_letter(asked: Asked) -> Reply:
-    """One dead letter, with why it is one, and whether somebody has looked at it."""
+    """One dead letter, with its reason, and whether it was acknowledged."""
     wanted: parameters.WhichDeadLetters = asked.parameters
     key = lookup_id_of(asked.path["lookup_id"])
     name = _queue(wanted.transactional)
@@ -37,7 +37,7 @@ async def inspect_dead_letter(asked: Asked) -> Reply:
 
 
 async def acknowledge_dead_letters(asked: Asked) -> Reply:
-    """Tell that somebody has looked at all that are there now; how many of them were new."""
+    """Acknowledge all dead letters that are there now; the answer counts the new ones."""
     return Reply(200, {"messages": asked.operations.dead_letters.acknowledge(asked.identity)})
 
 

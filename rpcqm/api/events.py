@@ -1,4 +1,4 @@
-"""What happens, as server-sent events: programs need not ask again and again."""
+"""Events, sent by the server (server-sent events), so that programs need not poll."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 20
 
 
 async def listen_to_events(asked: Asked) -> Reply:
-    """What happens from now on, or since Last-Event-ID as far as it is kept: server-sent events.
+    """Events from now on, or since Last-Event-ID as far as they are kept: server-sent events.
 
     Without `queues` for administrators. The stream ends after the longest wait at the latest.
     """
@@ -58,7 +58,7 @@ class EventStream:
         self._end, self._check = now + longest, now + HEARTBEAT_SECONDS
 
     async def next(self) -> bytes | None:
-        """The next events; a comment when nothing has happened for long."""
+        """The next events; a comment after a long silence."""
         if not self._begun:
             self._begun = True
             return b"retry: %d\n\n" % RETRY_MILLISECONDS
@@ -85,7 +85,7 @@ class EventStream:
         return self._listener.identity.sid == before.sid
 
     def close(self) -> None:
-        """Listen no more."""
+        """End the listening."""
         self._listener.leave()
 
 

@@ -1,4 +1,4 @@
-"""Who asks: accounts by HTTP Basic, tokens as Bearer, Kerberos by Negotiate; and from where."""
+"""The identity of the caller by HTTP Basic, Bearer or Negotiate, and its address."""
 
 import base64
 import binascii
@@ -25,14 +25,14 @@ _DENIED = HResult.MQ_ERROR_ACCESS_DENIED.name
 
 
 class Accounts(Protocol):
-    """Checks what callers prove themselves with."""
+    """Checks the credentials of callers."""
 
     def log_on(self, name: str, password: str, address: str) -> Identity | None:
-        """Who that is, None if the password is wrong; raises GuessedTooOftenError."""
+        """An account's identity, None if the password is wrong; raises GuessedTooOftenError."""
         ...
 
     def show_token(self, text: str, address: str) -> Identity | None:
-        """Who shows a token, None if it is wrong or over; raises GuessedTooOftenError."""
+        """The identity for a token, None if it is wrong or expired; raises GuessedTooOftenError."""
         ...
 
     @property
@@ -50,12 +50,12 @@ class Accounts(Protocol):
         ...
 
     def present(self, identity: Identity) -> Identity | None:
-        """Who somebody is now that has logged on, None if the account is there no more."""
+        """The identity now of a caller that logged on before, None if the account is removed."""
         ...
 
 
 class LogonSettings(Protocol):
-    """From where logons come, and whether those by Kerberos are `bound` to TLS."""
+    """The addresses from which logons come, and whether those by Kerberos are `bound` to TLS."""
 
     @property
     def trusted_proxy(self) -> str: ...
@@ -65,14 +65,14 @@ class LogonSettings(Protocol):
 
 
 class LoggedOn(NamedTuple):
-    """Who asks, and the headers of an answer to that."""
+    """The identity of the caller, and the headers of an answer to it."""
 
     identity: Identity
     headers: Headers = ()
 
 
 def log_on(request: HttpRequest, accounts: Accounts, settings: LogonSettings) -> LoggedOn:
-    """Who a request comes from; raises Refusal."""
+    """The identity of the caller of a request; raises Refusal."""
     address, secure = origin_of(request, settings.trusted_proxy)
     _check_way(address, secure)
     given = request.header("Authorization")
@@ -90,7 +90,7 @@ def log_on(request: HttpRequest, accounts: Accounts, settings: LogonSettings) ->
 def show_token(
     request: HttpRequest, token: str, accounts: Accounts, settings: LogonSettings
 ) -> Identity:
-    """The same for one that shows a token, and has come by no proxy."""
+    """The same for a caller with a token that came by no proxy."""
     _check_way(request.peer, request.secure)
     try:
         identity = accounts.show_token(token, request.peer)
@@ -114,7 +114,7 @@ def _slowed(error: GuessedTooOftenError) -> Refusal:
 def _unproved(
     request: HttpRequest, accounts: Accounts, settings: LogonSettings, why: str
 ) -> Refusal:
-    """What is said to who has not logged on, with the ways in which that is done."""
+    """The refusal for a caller without a logon, with the possible schemes."""
     challenges: Headers = (_BASIC,)
     by_proxy = _comes_by_proxy(request, settings.trusted_proxy)
     if accounts.negotiates and not (by_proxy and settings.bound):
@@ -125,7 +125,7 @@ def _unproved(
 def log_on_again(
     request: HttpRequest, accounts: Accounts, settings: LogonSettings, before: Identity
 ) -> Identity:
-    """Who asks, as that is now; a ticket is good once, so its account is looked at."""
+    """The identity of the caller now; a ticket is good once, so its account is checked."""
     if _scheme_of(request.header("Authorization") or "")[0] != "negotiate":
         return log_on(request, accounts, settings).identity
     identity = accounts.present(before)
@@ -137,7 +137,7 @@ def log_on_again(
 def _proved(
     request: HttpRequest, accounts: Accounts, settings: LogonSettings, given: str, address: str
 ) -> LoggedOn | None:
-    """Whom an Authorization header proves."""
+    """The logon that an Authorization header proves, or None."""
     scheme, credentials = _scheme_of(given)
     if scheme == "negotiate":
         return _negotiated(request, accounts, settings, credentials, address)
@@ -152,7 +152,7 @@ def _proved(
 def _negotiated(
     request: HttpRequest, accounts: Accounts, settings: LogonSettings, text: str, address: str
 ) -> LoggedOn | None:
-    """Whom a token of Kerberos proves, with our own proof as the answer."""
+    """The logon that a token of Kerberos proves, with our own proof as the answer, or None."""
     by_proxy = _comes_by_proxy(request, settings.trusted_proxy)
     channel: bytes | None = _NO_CHANNEL
     if by_proxy:
@@ -195,7 +195,7 @@ def _name_and_password(credentials: str) -> tuple[str, str]:
 
 
 def _octets(text: str) -> bytes:
-    """Base64 to octets, none for what is no Base64."""
+    """The octets of Base64; none for malformed text."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""The queue manager itself: its permissions and data, what it counts, what its codes mean."""
+"""The queue manager itself: its permissions, its data, its counters, the meanings of its codes."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -25,7 +25,7 @@ from rpcqm.operations.trail import EventKind
 
 @dataclass(frozen=True)
 class QueueCounts:
-    """What one queue does; counts of messages that came and left are since the start."""
+    """The counts of one queue; those of messages that came and left are since the start."""
 
     name: str
     messages: int
@@ -40,7 +40,7 @@ class QueueCounts:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What all queues do, those to elsewhere included, and what is open to strangers.
+    """The counts of all queues, those to elsewhere included.
 
     `exposed` are queues that Anonymous owns or may read.
     """
@@ -64,7 +64,7 @@ class Backup(models.Strict):
 
 @dataclass(frozen=True)
 class Compacted:
-    """What the store took on the disk before, and takes after."""
+    """The size of the store on the disk, before and after."""
 
     bytes_before: int
     bytes_after: int
@@ -72,7 +72,7 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a code means, and what to do about it; `http_status` is that of refusals here."""
+    """The meaning of a code, and a remedy; `http_status` is that of refusals here."""
 
     kind: str
     name: str
@@ -84,7 +84,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Explanations:
-    """Everything that a number or a name may stand for."""
+    """All codes for a number or a name."""
 
     codes: list[Explanation]
 
@@ -128,7 +128,7 @@ PublicQueues = list_of(PublicQueue, "PublicQueues", "queues", "All that are know
 
 
 async def show_statistics(asked: Asked) -> Reply:
-    """What every queue does, as `rpcqm status` tells it."""
+    """The counts of every queue, as in `rpcqm status`."""
     machine, identity = asked.operations.machine, asked.identity
     queues = [
         asdict(each) | {"oldest": iso_time(each.oldest / 1000)}
@@ -144,7 +144,7 @@ async def show_statistics(asked: Asked) -> Reply:
 
 
 async def show_machine_permissions(asked: Asked) -> Reply:
-    """Who may do what with the queue manager itself."""
+    """The permissions of the queue manager itself."""
     return Reply(200, shown_sddl(asked.operations.permissions.shown(asked.identity, None)))
 
 
@@ -161,7 +161,7 @@ async def set_machine_permissions(asked: Asked) -> Reply:
 
 
 async def compact_store(asked: Asked) -> Reply:
-    """Give the disk space of removed messages back."""
+    """Free the disk space of removed messages."""
     machine, identity = asked.operations.machine, asked.identity
     before = machine.disk_bytes(identity)
     await settled(machine.compact(identity))
@@ -169,7 +169,7 @@ async def compact_store(asked: Asked) -> Reply:
 
 
 async def make_backup(asked: Asked) -> Reply:
-    """Copy everything that is durable to a directory of the queue manager's machine."""
+    """Copy all durable data to a directory of the queue manager's machine."""
     wanted: Backup = asked.content
     made = asked.operations.machine.make_backup_below(
         asked.identity, wanted.directory, wanted.secrets
@@ -181,7 +181,7 @@ async def make_backup(asked: Asked) -> Reply:
 
 
 async def explain_code(asked: Asked) -> Reply:
-    """What a code means, by its name or its number, as `rpcqm explain` tells it."""
+    """The meaning of a code, by its name or its number, as in `rpcqm explain`."""
     found = find_codes(asked.path["code"])
     if not found:
         code = HResult.MQ_ERROR_UNSUPPORTED_OPERATION.name
@@ -201,7 +201,7 @@ async def explain_code(asked: Asked) -> Reply:
 
 
 async def show_event_trail(asked: Asked) -> Reply:
-    """What operators did and what has happened lately, as far as it is kept in memory."""
+    """Acts of operators and recent events, as far as memory keeps them."""
     wanted: WhichEvents = asked.parameters
     kind = None if wanted.kind is None else EventKind(wanted.kind)
     after = 0 if wanted.after is None else int(wanted.after)
@@ -216,6 +216,6 @@ async def show_event_trail(asked: Asked) -> Reply:
 
 
 async def list_public_queues(asked: Asked) -> Reply:
-    """The public queues of all machines, as far as they are known."""
+    """The public queues of all machines that the directory has."""
     found = asked.operations.queues.public(asked.identity)
     return Reply(200, {"queues": [told(each) for each in found]})

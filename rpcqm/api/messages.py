@@ -1,4 +1,4 @@
-"""Messages of a queue: sending, receiving under leases, looking, moving, removing."""
+"""Messages of a queue: sending, receiving under leases, peeking, moving, removing."""
 
 import asyncio
 import base64
@@ -68,7 +68,7 @@ async def work(asked: Asked) -> Reply:
 
 
 async def receive_messages(asked: Asked) -> Reply:
-    """Receive messages, each under a lease; an empty list if none has come in time."""
+    """Receive messages, each under a lease; an empty list if the wait ends without one."""
     wanted: parameters.Receive = asked.parameters
     one, told = wanted.correlation_id, ToldMessages(partial(_told, decode=True))
     if one is None:
@@ -115,9 +115,9 @@ async def _answer(
 
 
 async def peek_messages(asked: Asked) -> Reply:
-    """Look at messages in order, or at those that meet conditions; they stay.
+    """Peek at messages in order, or at those that meet conditions; they stay.
 
-    Waits for the first one, if that is asked for.
+    Waits for the first one on request.
     """
     wanted: parameters.PageOfMessages = asked.parameters
     if conditions := conditions_of(wanted):
@@ -132,13 +132,13 @@ async def peek_messages(asked: Asked) -> Reply:
 
 
 async def peek_message(asked: Asked) -> Reply:
-    """Look at one message."""
+    """Peek at one message."""
     wanted: parameters.Peek = asked.parameters
     return Reply(200, seen(shown(_looked_up(asked), wanted.decode), names_for(asked)))
 
 
 async def peek_body(asked: Asked) -> Reply:
-    """The body of one message: as it is, or as what it says, where that can be read."""
+    """The body of one message: its octets, or its decoded value."""
     wanted: parameters.PeekBody = asked.parameters
     attributes = _looked_up(asked).attributes
     if not wanted.decode:
@@ -162,7 +162,7 @@ async def import_message(asked: Asked) -> Reply:
 
 
 async def remove_message(asked: Asked) -> Reply:
-    """Receive one message by its lookup identifier; it is removed, and told."""
+    """Receive one message by its lookup identifier; it is removed, and is the answer."""
     key = lookup_id_of(asked.path["lookup_id"])
     taken = asked.operations.messages.take(asked.identity, asked.queue, key)
     return Reply(200, shown(await settled(taken)))
@@ -181,19 +181,19 @@ async def list_leases(asked: Asked) -> Reply:
 
 
 async def complete_lease(asked: Asked) -> Reply:
-    """Remove the message of a lease: it is done."""
+    """Remove the message of a lease, which is processed."""
     await settled(asked.operations.messages.complete(asked.identity, [asked.path["lease"]]))
     return Reply(204)
 
 
 async def release_lease(asked: Asked) -> Reply:
-    """Give the message of a lease back, as delivered in vain."""
+    """Return the message of a lease to its queue; this counts as a failed delivery."""
     await settled(asked.operations.messages.release(asked.identity, [asked.path["lease"]]))
     return Reply(204)
 
 
 async def extend_lease(asked: Asked) -> Reply:
-    """Let a lease last longer."""
+    """Extend a lease."""
     wanted: parameters.Extend = asked.parameters
     lease = asked.operations.messages.extend(
         asked.identity, asked.path["lease"], wanted.lease * 1000

@@ -1,4 +1,4 @@
-"""What goes on with other queue managers: sessions, sequences, transactions, and the ways there."""
+"""Work with other queue managers: sessions, sequences, transactions, and routes."""
 
 from rpcqm.api.asked import Asked, Reply
 from rpcqm.base.told import told
@@ -16,20 +16,20 @@ async def list_sessions(asked: Asked) -> Reply:
 
 
 async def show_transfer(asked: Asked) -> Reply:
-    """What has become of what a queue sends elsewhere, and its latest connections."""
+    """The transfer of a queue's messages to elsewhere, and its latest connections."""
     operations, identity = asked.operations, asked.identity
     queue = operations.outgoing.find(identity, asked.queue)
     return Reply(200, described_transfer(queue, operations.sessions.transfer(identity, queue)))
 
 
 async def list_incoming_sequences(asked: Asked) -> Reply:
-    """Who sends transactional messages to which queue here, and how far that has come."""
+    """The senders of transactional messages to queues here, with their progress."""
     sequences = asked.operations.sessions.incoming(asked.identity)
     return Reply(200, {"sequences": [described_incoming(each) for each in sequences]})
 
 
 async def list_transactions(asked: Asked) -> Reply:
-    """The transactions that are open here, the oldest first, and who holds them."""
+    """The open transactions, the oldest first, with their owners."""
     operations, identity = asked.operations, asked.identity
     found = operations.sessions.transactions(identity)
     names = operations.accounts.names(identity)
@@ -37,5 +37,5 @@ async def list_transactions(asked: Asked) -> Reply:
 
 
 async def show_routing(asked: Asked) -> Reply:
-    """Sites, queue managers and the ways between them, as the directory says: a graph."""
+    """Sites, queue managers and links of the directory: a graph."""
     return Reply(200, told(asked.operations.routing.graph(asked.identity)))

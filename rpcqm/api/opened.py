@@ -1,4 +1,4 @@
-"""Who has what open, and ending it: for administrators."""
+"""Handles, leases, transactions and connections, and ending them: for administrators."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -76,12 +76,12 @@ class Connections:
 
 
 async def list_opened(asked: Asked) -> Reply:
-    """Who has any queue open."""
+    """The handles, leases and transactions of all queues."""
     return _page(asked, None)
 
 
 async def list_opened_of_queue(asked: Asked) -> Reply:
-    """Who has a queue, its journal or a subqueue open."""
+    """The handles, leases and transactions of a queue, its journal and its subqueues."""
     return _page(asked, asked.queue)
 
 
@@ -92,7 +92,7 @@ def _page(asked: Asked, queue: FormatName | None) -> Reply:
 
 
 async def end_opened(asked: Asked) -> Reply:
-    """End a handle, a lease or a transaction, as if its client had gone."""
+    """End a handle, a lease or a transaction, as a disconnected client's are ended."""
     await settled(asked.operations.opened.end(asked.identity, asked.path["opened"]))
     return Reply(204)
 

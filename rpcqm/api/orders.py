@@ -1,4 +1,4 @@
-"""Orders for messages of a queue: to move, copy or send them again; and how an order goes on."""
+"""Orders for messages of a queue: to move, copy or send them again, in groups."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -156,14 +156,14 @@ async def resend_messages(asked: Asked) -> Reply:
 
 
 async def go_on_with_order(asked: Asked) -> Reply:
-    """Carry out the next group of an order; one that was carried out is not done again."""
+    """Carry out the next group of an order; a finished group is not repeated."""
     wanted: Step = asked.content
     orders, identifier = asked.operations.message_orders, asked.path["order"]
     return _reply(await settled(orders.go_on(asked.identity, identifier, wanted.step)))
 
 
 async def stop_order(asked: Asked) -> Reply:
-    """Leave the messages that an order has not come to where they are."""
+    """Leave the messages that an order has not reached where they are."""
     orders = asked.operations.message_orders
     return _reply(orders.stop(asked.identity, asked.path["order"]))
 

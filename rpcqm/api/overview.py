@@ -1,4 +1,4 @@
-"""The queue manager at a glance."""
+"""The overview of the queue manager."""
 
 from rpcqm.api import models
 from rpcqm.api.asked import Asked, Reply, settled
@@ -32,6 +32,6 @@ Overview = model_of(
 
 
 async def show_overview(asked: Asked) -> Reply:
-    """The totals, the last hour, and what needs attention first."""
+    """The totals, the last hour, and the most urgent problems first."""
     overview = await settled(asked.operations.overview.overview(asked.identity))
     return Reply(200, told(overview))

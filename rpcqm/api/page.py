@@ -42,7 +42,7 @@ def page_of(document: Mapping[str, Any]) -> bytes:
 
 
 def _contents(document: Mapping[str, Any]) -> str:
-    """Where on the page what is."""
+    """The table of contents."""
     subjects = {
         operation["tags"][0]
         for methods in document["paths"].values()
@@ -56,7 +56,7 @@ def _contents(document: Mapping[str, Any]) -> str:
 
 
 def _refusals() -> Iterator[str]:
-    """With which statuses and codes something is refused, and when."""
+    """The statuses and codes of refusals, with their conditions."""
     yield "<h2 id=refusals>Refusals</h2><p>They are <code>application/problem+json</code> "
     yield '<a href="#Problem">Problem</a>; every code that is not here has the status 400.</p>'
     yield "<table>"
@@ -67,7 +67,7 @@ def _refusals() -> Iterator[str]:
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[str]:
-    """By what they are about: each with its parameters, its body and its answers."""
+    """The operations by subject: each with its parameters, its body and its answers."""
     subject = ""
     for path, methods in sorted(document["paths"].items()):
         for method, operation in methods.items():
@@ -121,7 +121,7 @@ def _models(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
-    """What a value may be, and what it is if it is left out."""
+    """The bounds of a value, and its default."""
     told = []
     if "minimum" in schema:
         told.append(f"from {schema['minimum']} to {schema['maximum']}")
@@ -135,7 +135,7 @@ def _bounds(schema: Mapping[str, Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """What a value is, in a word; models are linked."""
+    """The type of a value, in a word; models are linked."""
     if "$ref" in schema:
         name = escape(str(schema["$ref"]).rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'

@@ -1,4 +1,4 @@
-"""Permissions in words: who may do what, why, and changes of them."""
+"""Permissions in words: the list, its explanation, and changes of it."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -39,7 +39,7 @@ Right = Literal[
 
 @dataclass(frozen=True)
 class PermissionEntry:
-    """What an account or a group may do, and what it is denied; `removed` is an account gone."""
+    """The rights of an account or a group, allowed and denied; `removed` is a deleted account."""
 
     name: str
     sid: str
@@ -50,7 +50,7 @@ class PermissionEntry:
 
 @dataclass(frozen=True)
 class PermissionEntries:
-    """Who owns a queue and who may do what; a change names the `version` that it is made to."""
+    """The owner of a queue and its entries; a change names the `version` that it is made to."""
 
     owner: str | None
     owner_name: str | None
@@ -73,7 +73,7 @@ class EntryChange(models.Strict):
 
 @dataclass(frozen=True)
 class PermissionChanges(models.Strict):
-    """Changes in one order; `lock_out` says that the caller may lose the right to change them."""
+    """Changes in one order; `lock_out` lets the caller lose the right to change them."""
 
     changes: Annotated[list[EntryChange], Field(max_length=MOST_CHANGES)] = field(
         default_factory=list
@@ -96,7 +96,7 @@ class ExplainedRight:
 
 @dataclass(frozen=True)
 class ExplainedStep:
-    """A step of the check: an entry by its number, or what is so whatever the entries say."""
+    """A step of the check: an entry by its number, or a rule that precedes the entries."""
 
     entry: int | None
     reason: str
@@ -110,7 +110,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True)
 class AccessExplanation:
-    """What an account may do, by which steps; `token` is the one by which it asks."""
+    """The rights of an account, with the steps of the check; `token` is the one that it shows."""
 
     account: str
     sid: str
@@ -134,13 +134,13 @@ class QueueByToken(ByToken, parameters.Named):
 
 
 async def list_permission_entries(asked: Asked) -> Reply:
-    """The owner of a queue, and who may do what with it, by name."""
+    """The owner of a queue and its permissions, by name."""
     shown = asked.operations.permissions.shown(asked.identity, asked.queue)
     return Reply(200, described_permissions(shown))
 
 
 async def change_permission_entries(asked: Asked) -> Reply:
-    """Let somebody do something, or keep somebody from it; the answer is what is so then."""
+    """Grant, deny or revoke rights; the answer is the new list."""
     wanted: PermissionChanges = asked.content
     permissions, identity, name = asked.operations.permissions, asked.identity, asked.queue
     changes = [_change(each) for each in wanted.changes]
@@ -159,12 +159,12 @@ def _change(wanted: EntryChange) -> PermissionChange:
 
 
 async def explain_access(asked: Asked) -> Reply:
-    """What an account may do with a queue, and by which entries."""
+    """The rights of an account to a queue, with the entries that decide them."""
     return _explained(asked, asked.queue)
 
 
 async def explain_machine_access(asked: Asked) -> Reply:
-    """What an account may do with the queue manager itself, and by which entries."""
+    """The rights of an account to the queue manager itself, with the entries that decide them."""
     return _explained(asked, None)
 
 

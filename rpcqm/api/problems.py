@@ -10,14 +10,14 @@ from rpcqm.http.exchange import HttpResponse
 from rpcqm.http.statuses import code_of_request, status_of
 
 RETRY_SECONDS = 5
-"""When a program tries again that was told to come later: disks and networks take that long."""
+"""Seconds until a program should try again: disks and networks take that long."""
 
 WITH_RETRY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal(Exception):
-    """An answer that is no success."""
+    """An answer without success."""
 
     status: HTTPStatus
     code: str
@@ -26,7 +26,7 @@ class Refusal(Exception):
 
 
 def refusal_of(error: MQError) -> Refusal:
-    """What a program is told of an error of the queue manager."""
+    """The refusal for an error of the queue manager."""
     status = _BY_TYPE.get(type(error).__name__) or status_of(error)
     return Refusal(status, error.status.name, error.detail or error.status.meaning)
 
@@ -39,7 +39,7 @@ _BY_TYPE = {
 
 
 def bad_request(detail: str) -> Refusal:
-    """What is said of a request that is not as the OpenAPI says."""
+    """The refusal of a request that does not match the OpenAPI."""
     return Refusal(HTTPStatus.BAD_REQUEST, HResult.MQ_ERROR_INVALID_PARAMETER.name, detail)
 
 
@@ -64,7 +64,7 @@ def headers_of(refusal: Refusal) -> tuple[tuple[str, str], ...]:
 
 
 def explained(status: int, reason: str = "") -> HttpResponse:
-    """What is answered to a request that the listener refuses before anybody has seen it.
+    """The answer to a request that the listener itself refuses.
 
     The `reason` has no word of the queue manager's: it is about the request and its bounds.
     """

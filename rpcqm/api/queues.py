@@ -1,4 +1,4 @@
-"""Queues, and who may do what with them."""
+"""Queues and their permissions."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -67,7 +67,7 @@ _texts = _Texts()
 
 
 async def create_queue(asked: Asked) -> Reply:
-    """Make a queue; its owner is the caller."""
+    """Create a queue; its owner is the caller."""
     wanted: models.QueueDraft = asked.content
     path = path_name(wanted.name, HERE)
     if path.suffix:
@@ -80,13 +80,13 @@ async def create_queue(asked: Asked) -> Reply:
 
 
 async def show_queue(asked: Asked) -> Reply:
-    """What a queue is, and how much is in it."""
+    """The properties of a queue, and its counts."""
     queue = asked.operations.queues.look_as_listed(asked.identity, asked.queue)
     return Reply(200, asked.operations.queues.shown(asked.identity, queue))
 
 
 async def change_queue(asked: Asked) -> Reply:
-    """Change properties of a queue; the answer is what they are then."""
+    """Change properties of a queue; the answer has the new ones."""
     wanted: models.QueueChanges = asked.content
     given = {name: value for name, value in asdict(wanted).items() if value is not None}
     operations, identity, name = asked.operations.queues, asked.identity, asked.queue
@@ -112,7 +112,7 @@ async def change_queue(asked: Asked) -> Reply:
 
 
 async def delete_queue(asked: Asked) -> Reply:
-    """Delete a queue with its journal, its subqueues and all that is in them."""
+    """Delete a queue with its journal, its subqueues and all their messages."""
     await settled(asked.operations.queues.delete(asked.identity, asked.queue))
     return Reply(204)
 
@@ -128,7 +128,7 @@ async def rename_queue(asked: Asked) -> Reply:
 
 
 async def show_permissions(asked: Asked) -> Reply:
-    """Who may do what with a queue."""
+    """The permissions of a queue."""
     return Reply(200, shown_sddl(asked.operations.permissions.shown(asked.identity, asked.queue)))
 
 

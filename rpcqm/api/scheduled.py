@@ -50,7 +50,7 @@ class ScheduledMessages:
 
 
 async def schedule_message(asked: Asked) -> Reply:
-    """Hold a message back until its time; whether it may be sent is asked now, and then."""
+    """Hold a message back until its time; the right to send it is checked now, and then."""
     wanted: ScheduledDraft = asked.content
     draft = draft_of(asked, wanted, decoded(wanted.body_base64))
     held = asked.operations.scheduling.schedule(
@@ -76,6 +76,6 @@ async def list_scheduled_messages(asked: Asked) -> Reply:
 
 
 async def cancel_scheduled_message(asked: Asked) -> Reply:
-    """Never send one of them."""
+    """Cancel one of them."""
     await settled(asked.operations.scheduling.cancel(asked.identity, asked.path["id"]))
     return Reply(204)

@@ -65,7 +65,7 @@ async def list_tokens(asked: Asked) -> Reply:
 
 
 async def create_token(asked: Asked) -> Reply:
-    """Make a token of an account; its text is told this once."""
+    """Create a token of an account; only this answer has its text."""
     wanted: TokenDraft = asked.content
     rights = ALL_RIGHTS if wanted.rights is None else [TokenRight(each) for each in wanted.rights]
     life = (wanted.life or 0) * 1000
@@ -76,7 +76,7 @@ async def create_token(asked: Asked) -> Reply:
 
 
 async def delete_token(asked: Asked) -> Reply:
-    """Delete a token, which nobody can use from now on."""
+    """Delete a token, which is invalid from now on."""
     await settled(asked.operations.tokens.delete(asked.identity, asked.path["name"]))
     return Reply(204)
 

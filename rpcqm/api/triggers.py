@@ -116,17 +116,17 @@ Triggers = list_of(
 
 
 async def list_triggers(asked: Asked) -> Reply:
-    """All rules of triggers, and how they do."""
+    """All rules of triggers, and their states."""
     return Reply(200, asked.operations.triggers.described(asked.identity))
 
 
 async def show_trigger(asked: Asked) -> Reply:
-    """A rule of a trigger, and how it does."""
+    """A rule of a trigger, and its state."""
     return _told(asked, asked.path["name"], 200)
 
 
 async def create_trigger(asked: Asked) -> Reply:
-    """Make a rule of a trigger."""
+    """Create a rule of a trigger."""
     rule = _rule(asdict(asked.content))
     await settled(asked.operations.triggers.add(asked.identity, rule))
     return _told(asked, rule.name, 201)
@@ -146,7 +146,7 @@ async def change_trigger(asked: Asked) -> Reply:
 
 
 async def delete_trigger(asked: Asked) -> Reply:
-    """Forget a rule of a trigger; what it does now goes on to its end."""
+    """Delete a rule of a trigger; its actions in progress go on to their end."""
     await settled(asked.operations.triggers.remove(asked.identity, asked.path["name"]))
     return Reply(204)
 

@@ -176,6 +176,23 @@ def test_the_sink_sends_rows_with_their_keys(
     assert {row.correlation_id for row in found} == keys
 
 
+@contextlib.contextmanager
+def spark_log(spark: Any, path: Path) -> Iterator[Path]:
+    """Let the log of Spark's process be written to a file, too: no test captures its output."""
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+    context = log4j.LogManager.getContext(False)
+    builder = log4j.core.appender.FileAppender.newBuilder()
+    appender = builder.withFileName(str(path)).setName("seen").build()
+    appender.start()
+    root = context.getConfiguration().getRootLogger()
+    root.addAppender(appender, None, None)
+    try:
+        yield path
+    finally:
+        root.removeAppender("seen")
+        appender.stop()
+
+
 def archive(queue_manager: PrivateQueueManager, queue: str, directory: Path) -> int:
     words = ["--socket", str(queue_manager.socket), "--queue", queue]
     words += ["--output", directory.as_uri(), "--checkpoint", str(directory / "checkpoint")]
@@ -199,7 +216,9 @@ def test_archive_of_a_queue_that_is_not_there_is_refused_in_a_sentence(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert archive(queue_manager, "nowhere", tmp_path) == 1
+    with spark_log(spark, tmp_path / "spark.log") as log:
+        assert archive(queue_manager, "nowhere", tmp_path) == 1
+        assert log.read_text() == ""
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("rpcqm: The queue nowhere at /")
     assert "MQ_ERROR_QUEUE_NOT_FOUND" in line

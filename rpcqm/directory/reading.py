@@ -61,7 +61,6 @@ class Root:
     root_domain: str
     sequence: int
     invocation: bytes
-    is_catalog: bool
     time: str
 
 
@@ -82,7 +81,6 @@ def read_root(more: Mapping[str, Any]) -> Root:
             names.domain_of(first("rootdomainnamingcontext")),
             int(first("highestcommittedusn")),
             (found.get("invocationid") or [""])[0].encode("latin-1"),
-            first("isglobalcatalogready").upper() == "TRUE",
             first("currenttime"),
         )
     except (ValueError, TypeError, AttributeError, LookupError, DecodeError) as error:

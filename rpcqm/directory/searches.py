@@ -33,8 +33,8 @@ def changed_filter(what: str, since: int) -> str:
     return f"(&(uSNChanged>={since}){what})"
 
 
-def _stored(*tables: Iterable[Attribute], everywhere: bool = False) -> tuple[str, ...]:
-    names = [each.stored for table in tables for each in table if each.everywhere or not everywhere]
+def _stored(*tables: Iterable[Attribute]) -> tuple[str, ...]:
+    names = [each.stored for table in tables for each in table]
     return (CLASS, values.IDENTIFIER.stored, *dict.fromkeys(names))
 
 
@@ -53,11 +53,6 @@ DOMAIN_ATTRIBUTES = (
 )
 CHANGED_ATTRIBUTES = tuple(dict.fromkeys((*DOMAIN_ATTRIBUTES, *COMPUTER_ATTRIBUTES, "member")))
 """The attributes of an incremental round, because any of these kinds may have changed."""
-CATALOG_ATTRIBUTES = (
-    *_stored(values.QUEUE, values.QUEUE_MANAGER, values.TIMES, everywhere=True),
-    *_OF_MACHINES[:4],
-)
-"""The attributes in every global catalog."""
 CONFIGURATION_ATTRIBUTES = (
     *_stored(values.ENTERPRISE, values.SITE, values.ROUTING_LINK),
     "mSMQSite1",

@@ -152,8 +152,6 @@ class Attribute(NamedTuple):
     name: str
     stored: str
     kind: Kind
-    everywhere: bool = True
-    """Whether global catalogs have it, too."""
 
 
 IDENTIFIER = Attribute("identifier", "objectGUID", GUID)
@@ -175,10 +173,10 @@ QUEUE = (
     Attribute("base_priority", "mSMQBasePriority", INTEGER),
 )
 QUEUE_MANAGER = (
-    Attribute("queue_manager_version", "mSMQComputerTypeEx", TEXT, everywhere=False),
+    Attribute("queue_manager_version", "mSMQComputerTypeEx", TEXT),
     Attribute("operating_system_type", "mSMQOSType", SYSTEM),
-    Attribute("queue_manager_quota", "mSMQQuota", QUOTA, everywhere=False),
-    Attribute("journal_quota", "mSMQJournalQuota", QUOTA, everywhere=False),
+    Attribute("queue_manager_quota", "mSMQQuota", QUOTA),
+    Attribute("journal_quota", "mSMQJournalQuota", QUOTA),
     Attribute("foreign_system", "mSMQForeign", BOOLEAN),
     Attribute("site_identifier_list", "mSMQSites", GUIDS),
     Attribute("routing_server", "mSMQRoutingServices", BOOLEAN),
@@ -189,7 +187,7 @@ QUEUE_MANAGER = (
 COMPUTER = (
     Attribute("qualified_computer_name", "dNSHostName", TEXT),
     Attribute("operating_system_version", "operatingSystemVersion", TEXT),
-    Attribute("public_signing_key_list", "mSMQSignCertificates", OCTETS, everywhere=False),
+    Attribute("public_signing_key_list", "mSMQSignCertificates", OCTETS),
 )
 ENTERPRISE = (
     Attribute("weakened_security", "mSMQNameStyle", BOOLEAN),
@@ -219,7 +217,7 @@ def read_values(entry: Entry, attributes: Iterable[Attribute]) -> dict[str, obje
     """The values of the attributes that are set; DecodeError names the attribute with a wrong
     value."""
     found: dict[str, object] = {}
-    for name, stored, kind, _ in attributes:
+    for name, stored, kind in attributes:
         values = entry.all(stored)
         if not values:
             continue
@@ -239,7 +237,7 @@ def write_values(
     """
     wanted = None if names is None else frozenset(names)
     found: dict[str, list[bytes]] = {}
-    for name, stored, kind, _ in attributes:
+    for name, stored, kind in attributes:
         if wanted is None or name in wanted:
             value = getattr(element, name)
             values = value if kind.several else [] if value is None else [value]

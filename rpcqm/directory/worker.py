@@ -34,7 +34,6 @@ ROOT_ATTRIBUTES = (
     "dnsHostName",
     "dsServiceName",
     "highestCommittedUSN",
-    "isGlobalCatalogReady",
     "currentTime",
 )
 _RANGE = re.compile(r"(.+);range=(\d+)-(\d+|\*)", re.IGNORECASE)

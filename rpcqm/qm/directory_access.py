@@ -40,6 +40,7 @@ from rpcqm.qm.directory_copies import (
     with_changes,
 )
 from rpcqm.qm.handles import new_handle
+from rpcqm.qm.publications import SHOWN
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
@@ -502,25 +503,11 @@ class DirectoryAccess:
         it."""
 
 
-_SHOWN = (
-    "label",
-    "type",
-    "journaling",
-    "quota",
-    "journal_quota",
-    "authentication",
-    "privacy_level",
-    "multicast_address",
-    "base_priority",
-)
-"""What a real directory shows of a queue that was published."""
-
-
 def _is_shown(queue: Queue | None, kept: dict[str, object]) -> bool:
     """Whether a directory shows a queue as it was published, or none that was withdrawn."""
     if queue is None or _WITHDRAWN in kept:
         return queue is None and _WITHDRAWN in kept
-    return all(kept[name] == getattr(queue, name) for name in _SHOWN if name in kept)
+    return all(kept[name] == getattr(queue, name) for name in SHOWN if name in kept)
 
 
 _NAMES = ("pathname", "qualified_pathname")

@@ -32,7 +32,7 @@ FIRST_WAIT = 1_000
 LONGEST_WAIT = 60_000
 """Milliseconds between two attempts; each wait is twice the one before ([MS-MQDMPR] 3.1.2.5)."""
 
-PUBLISHED = (
+SHOWN = (
     "label",
     "type",
     "journaling",
@@ -42,8 +42,10 @@ PUBLISHED = (
     "privacy_level",
     "multicast_address",
     "base_priority",
-    "security",
 )
+"""The attributes that a directory shows of a published queue to its readers."""
+
+PUBLISHED = (*SHOWN, "security")
 """The attributes of an object; whether its queue is transactional is set once, at its creation."""
 
 _PREFIX = b"publication:"

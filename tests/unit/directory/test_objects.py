@@ -107,7 +107,7 @@ def test_so_many_groups_in_groups_are_read(made: Objects, monkeypatch: pytest.Mo
     monkeypatch.setattr(reading, "MOST_LISTS", 5)
     groups = Groups()
     reader = DirectoryReader(Settings("x"), groups)
-    reader.root = reading.Root("", "DC=x", "CN=c,DC=x", "x", 1, b"", False, "")
+    reader.root = reading.Root("", "DC=x", "CN=c,DC=x", "x", 1, b"", "")
     asyncio.run(reader._read_lists(made, {"cn=g1,dc=x": "CN=g1,DC=x"}))
     assert groups.searches == len(made.lists) == 5
 

@@ -19,7 +19,7 @@ COMPUTER = f"CN=QM2,OU=Servers\\, old,{DOMAIN}"
 MACHINE = f"CN=msmq,{COMPUTER}"
 SITES, SERVICES = f"CN=Sites,{CONFIGURATION}", f"CN=MsmqServices,CN=Services,{CONFIGURATION}"
 BERLIN, SERVER = f"CN=Berlin,{SITES}", f"CN=QM2,CN=Servers,CN=Berlin,{SITES}"
-ROOT = Root("dc1", DOMAIN, CONFIGURATION, "corp.test", 1, b"", False, "")
+ROOT = Root("dc1", DOMAIN, CONFIGURATION, "corp.test", 1, b"", "")
 
 
 def entry(name: str, kind: str, **stored: str | bytes) -> Entry:
